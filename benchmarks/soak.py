@@ -26,9 +26,9 @@ from pathlib import Path
 
 import psutil
 from confluent_kafka import Producer
-from tests.faults.checkpoints import lose
-from tests.faults.line import Line
-from tests.faults.processes import signalled, working_in
+from tests.faults.rig.checkpoints import lose
+from tests.faults.rig.line import Line
+from tests.faults.rig.processes import signalled, working_in
 from tests.ports import free_ports
 
 from benchmarks import ads

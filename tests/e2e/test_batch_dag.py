@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, ROOT, Resident, World, plain
-from tests.faults.trial import eventually
+from tests.faults.rig.trial import eventually
 
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.claims_table import claims_of

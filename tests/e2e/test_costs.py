@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.faults.trial import eventually
-from tests.faults.workload import Log, Workload, definition, encoded, send
+from tests.faults.rig.trial import eventually
+from tests.faults.rig.workload import Log, Workload, definition, encoded, send
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection

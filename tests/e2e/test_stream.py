@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults.checkpoints import lose, restore
-from tests.faults.commit_points import Left
-from tests.faults.oracle import require_ledger, require_replay, require_rising, require_whole
-from tests.faults.processes import end_all, require_none
-from tests.faults.reader import Reader
-from tests.faults.trial import Trial, eventually
-from tests.faults.workload import Log, Workload, definition, send
+from tests.faults.rig.checkpoints import lose, restore
+from tests.faults.rig.commit_points import Left
+from tests.faults.rig.oracle import require_ledger, require_replay, require_rising, require_whole
+from tests.faults.rig.processes import end_all, require_none
+from tests.faults.rig.reader import Reader
+from tests.faults.rig.trial import Trial, eventually
+from tests.faults.rig.workload import Log, Workload, definition, send
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from tests.faults.line import Line
-from tests.faults.trial import Results, Trial
+from tests.faults.rig.line import Line
+from tests.faults.rig.trial import Results, Trial
 from tests.ports import free_ports
 
 from seamline.kafka.connections import KafkaConnection

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.line import Line
-from tests.faults.network import wait_out
-from tests.faults.trial import Trial, eventually
+from tests.faults.rig.line import Line
+from tests.faults.rig.network import wait_out
+from tests.faults.rig.trial import Trial, eventually
 from tests.ports import free_ports
 
 from seamline.kafka.connections import KafkaConnection

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 from tests.e2e.world import DAYS, World
-from tests.faults.processes import require_none
+from tests.faults.rig.processes import require_none
 
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.model.errors import SparkFailed

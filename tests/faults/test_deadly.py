@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, World
-from tests.faults.processes import require_none
+from tests.faults.rig.processes import require_none
 from tests.unit.records import pipeline
 
 from seamline import Tumbling, View, count

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from kafka import KafkaProducer
-from tests.faults.line import Line
-from tests.faults.oracle import require_ledger
-from tests.faults.trial import Trial
+from tests.faults.rig.line import Line
+from tests.faults.rig.oracle import require_ledger
+from tests.faults.rig.trial import Trial
 
 RECORDS, BYTES = 14, 80_000_000
 PATIENCE = 700.0

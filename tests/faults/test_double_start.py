@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.faults.processes import end_all, require_none
-from tests.faults.trial import Trial, eventually
+from tests.faults.rig.processes import end_all, require_none
+from tests.faults.rig.trial import Trial, eventually
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired

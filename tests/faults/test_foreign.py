@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.faults.foreign import DEEDS, TABLES, Deltalake, Hand, Spark, fares, lived
+from tests.faults.rig.foreign import DEEDS, TABLES, Deltalake, Hand, Spark, fares, lived
 from tests.lives.world import World
 
 from seamline.lake.storage.delta_table import Table

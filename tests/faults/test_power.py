@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.faults.epochs_until_dark import days, pipeline
-from tests.faults.network import wait_out
-from tests.faults.trial import Trial
+from tests.faults.rig.epochs_until_dark import days, pipeline
+from tests.faults.rig.network import wait_out
+from tests.faults.rig.trial import Trial
 from tests.protocol.powerless import TABLES, is_right, reads_on, root, start
 from tests.protocol.shipped import Stream
 
@@ -29,7 +29,7 @@ CUTS = 30
 GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2
 """The ioctl of ext4 and XFS, and its flag: nothing more reaches the disk, neither data nor journal."""
 ROOT = Path(__file__).parents[2]
-WRITER = "tests.faults.epochs_until_dark"
+WRITER = "tests.faults.rig.epochs_until_dark"
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import time
 
 import psutil
 import pytest
-from tests.faults.commit_points import Left
-from tests.faults.line import PATIENCE, Line
-from tests.faults.processes import ORPHANS_END_WITHIN, signalled, working_in
-from tests.faults.trial import Trial, eventually
+from tests.faults.rig.commit_points import Left
+from tests.faults.rig.line import PATIENCE, Line
+from tests.faults.rig.processes import ORPHANS_END_WITHIN, signalled, working_in
+from tests.faults.rig.trial import Trial, eventually
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
-from tests.faults.line import PATIENCE, Line, held
-from tests.faults.oracle import stored
-from tests.faults.trial import Trial, eventually
-from tests.faults.workload import FIRST, Sent, bad, write, writer
+from tests.faults.rig.line import PATIENCE, Line, held
+from tests.faults.rig.oracle import stored
+from tests.faults.rig.trial import Trial, eventually
+from tests.faults.rig.workload import FIRST, Sent, bad, write, writer
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.lake.log.ledger import Ledger

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.lives import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
 from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
-from tests.lives.ending import End
+from tests.lives.events import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
+from tests.lives.events.ending import End
 from tests.lives.operations import Operation
 from tests.lives.switches import ON
 from tests.lives.world import World

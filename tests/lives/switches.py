@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.lives.foreign import DEEDS, MILD, NAMES
+from tests.lives.events.foreign import DEEDS, MILD, NAMES
 
 DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts", "backups"})
 """What a life is drawn with beside other people's deeds."""

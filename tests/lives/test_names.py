@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.lives.events.sending import Send
+from tests.lives.events.streaming import Epoch
 from tests.lives.lives import Life, lived
 from tests.lives.records import Column
-from tests.lives.sending import Send
-from tests.lives.streaming import Epoch
 from tests.lives.test_versions import shape_of
 
 from seamline import collect_distinct

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tests.lives.batching import Build, Publish, Upkeep
-from tests.lives.faults import Mishap
+from tests.lives.events.batching import Build, Publish, Upkeep
+from tests.lives.events.faults import Mishap
+from tests.lives.events.past import Note, Recall
+from tests.lives.events.sending import Close, Send
+from tests.lives.events.streaming import Epoch, Kill, Widen
 from tests.lives.lives import Life, lived
-from tests.lives.past import Note, Recall
-from tests.lives.sending import Close, Send
-from tests.lives.streaming import Epoch, Kill, Widen
 from tests.lives.test_versions import shape_of
 
 from seamline.model.definition.windows import Session

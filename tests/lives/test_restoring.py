@@ -5,14 +5,14 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
-from tests.lives import restoring
-from tests.lives.batching import Build, Publish
-from tests.lives.faults import Mishap
+from tests.lives.events import restoring
+from tests.lives.events.batching import Build, Publish
+from tests.lives.events.faults import Mishap
+from tests.lives.events.losing import PassOver
+from tests.lives.events.restoring import PLACES, BackUp, BringBack
+from tests.lives.events.sending import Close, Send
+from tests.lives.events.streaming import Epoch, Idle, Redefine, Serve
 from tests.lives.lives import Life, lived
-from tests.lives.losing import PassOver
-from tests.lives.restoring import PLACES, BackUp, BringBack
-from tests.lives.sending import Close, Send
-from tests.lives.streaming import Epoch, Idle, Redefine, Serve
 from tests.lives.test_versions import shape_of
 
 from seamline.model.definition.windows import Tumbling

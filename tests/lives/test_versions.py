@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.lives.batching import Build, Flip, Look, Publish
 from tests.lives.definitions import Shape
+from tests.lives.events.batching import Build, Flip, Look, Publish
+from tests.lives.events.losing import Lose
+from tests.lives.events.sending import Close, Send
+from tests.lives.events.streaming import Epoch, Redefine, Serve
 from tests.lives.lives import Life, lived
-from tests.lives.losing import Lose
 from tests.lives.records import Column
-from tests.lives.sending import Close, Send
-from tests.lives.streaming import Epoch, Redefine, Serve
 
 from seamline import Batch, KafkaSource, Pipeline, View, count
 from seamline.model.compile.compiled_pipeline import compile_pipeline

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.lives.definitions import Shape
-from tests.lives.faults import Died, Fates, fateful, key_of
+from tests.lives.events.faults import Died, Fates, fateful, key_of
 from tests.lives.here import Here, sparkless
 from tests.lives.oracle import ALL, Held, Rows, Wrong
 from tests.lives.topic import Read, Topic

@@ -14,8 +14,8 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from tests.protocol.search import Found, explore
-from tests.protocol.state import Violation
+from tests.protocol.model.search import Found, explore
+from tests.protocol.model.state import Violation
 
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.certificate_checks import Evidence, validate_evidence

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.search import search
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.search import search
 
 QUICK = {
     # Two writers, three starts, three epochs, death at every commit; refused records and upkeep beside them.

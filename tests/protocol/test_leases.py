@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.protocol.leases import TTL, Rules, search, waited
+from tests.protocol.model.leases import TTL, Rules, search, waited
 
 SKEWS = [(0, 0), (6, 0), (-6, 0)]
 OFF = {

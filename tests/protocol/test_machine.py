@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.protocol import shipped
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.search import initial, judge, protocol_moves
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.search import initial, judge, protocol_moves
 from tests.protocol.shipped import PHASES, PIPELINE, START, VIEW, Mortal, Stream, unanswered
 
 from seamline.lake.log.master import Master

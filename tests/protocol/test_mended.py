@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.protocol.search import Found, explore
+from tests.protocol.model.search import Found, explore
+from tests.protocol.model.state import NOW, Violation
 from tests.protocol.shipped import PIPELINE, Stream
-from tests.protocol.state import NOW, Violation
 
 from seamline import Rule, Tumbling, View, count
 from seamline.lake.read.answer_cache import REMEMBERED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.protocol.power import Bounds, Rules, search
+from tests.protocol.model.power import Bounds, Rules, search
 
 SHORT = Bounds((True, True), crashes=0)
 AGAIN = Bounds((True, False), cuts=2, crashes=0, epochs=2)

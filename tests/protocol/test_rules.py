@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.search import search as search_
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.search import search as search_
 
 PAIR = Bounds(writers=2, tokens=2)
 TWICE = Bounds(tokens=2)

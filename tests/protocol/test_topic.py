@@ -13,8 +13,8 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from tests.protocol.search import Found, explore
-from tests.protocol.state import NOW, Violation
+from tests.protocol.model.search import Found, explore
+from tests.protocol.model.state import NOW, Violation
 
 from seamline.model.errors import OffsetGap
 from seamline.model.protocol.epoch import Epoch, EpochKind

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from random import Random
 from typing import ClassVar
 
-from tests.lives.batching import day_of
+from tests.lives.events.batching import day_of
+from tests.lives.events.streaming import EPOCH_POINTS
 from tests.lives.operations import Operation
-from tests.lives.streaming import EPOCH_POINTS
 from tests.lives.world import HERE, World
 
 from seamline.lake.tables.control_table import ControlTable

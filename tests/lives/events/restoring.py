@@ -11,14 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from tests.lives.batching import Build, Clear, Publish, Upkeep, day_of
 from tests.lives.checks import accepted, check
-from tests.lives.faults import Mishap
-from tests.lives.losing import FAR, passed_over
+from tests.lives.events.batching import Build, Clear, Publish, Upkeep, day_of
+from tests.lives.events.faults import Mishap
+from tests.lives.events.losing import FAR, passed_over
+from tests.lives.events.sending import Send
+from tests.lives.events.streaming import Epoch, Serve, fed
 from tests.lives.operations import Operation
 from tests.lives.oracle import NONE, Held, Wrong
-from tests.lives.sending import Send
-from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import Backup, World
 
 from seamline.lake.maintain.repair import find_contradictions

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tests.lives.batching import Build, Publish, Upkeep
 from tests.lives.checks import check, check_built, check_log
-from tests.lives.faults import Mishap
-from tests.lives.losing import fill, passed_over
+from tests.lives.events.batching import Build, Publish, Upkeep
+from tests.lives.events.faults import Mishap
+from tests.lives.events.losing import fill, passed_over
+from tests.lives.events.past import Recall
+from tests.lives.events.sending import close
+from tests.lives.events.streaming import Epoch, Idle, Serve
 from tests.lives.operations import Operation
 from tests.lives.oracle import Wrong
-from tests.lives.past import Recall
-from tests.lives.sending import close
-from tests.lives.streaming import Epoch, Idle, Serve
 from tests.lives.world import World
 
 from seamline.model.protocol.seam import Side

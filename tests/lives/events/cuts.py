@@ -11,10 +11,10 @@ from random import Random
 from typing import ClassVar
 
 from tests.lives.checks import check
-from tests.lives.faults import Disk
+from tests.lives.events.faults import Disk
+from tests.lives.events.sending import Send
+from tests.lives.events.streaming import Epoch, Serve, fed
 from tests.lives.operations import Operation
-from tests.lives.sending import Send
-from tests.lives.streaming import Epoch, Serve, fed
 from tests.lives.world import World
 
 from seamline.lake.storage import log_store

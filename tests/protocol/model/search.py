@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tests.protocol import builds, reading, upkeep, writers
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import NOW, VIEWS, Book, Slices, State, Violation, Writer, possible
+from tests.protocol.model import builds, reading, upkeep, writers
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.state import NOW, VIEWS, Book, Slices, State, Violation, Writer, possible
 
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.manifest import Manifest

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import (
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.state import (
     DAYS,
     NOW,
     QUARANTINE,
@@ -21,7 +21,7 @@ from tests.protocol.state import (
     spend,
     told,
 )
-from tests.protocol.writers import Moves
+from tests.protocol.model.writers import Moves
 
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.plan.maintain.slice_upkeep import Block, blocks_between, plan_compaction

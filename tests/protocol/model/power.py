@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import NamedTuple
 
-from tests.protocol.search import Found, explore
-from tests.protocol.state import Violation
+from tests.protocol.model.search import Found, explore
+from tests.protocol.model.state import Violation
 
 NONE = -1
 LEAP = 10

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.faults.checkpoints import batches
+from tests.faults.rig.checkpoints import batches
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master

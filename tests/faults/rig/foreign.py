@@ -15,12 +15,12 @@ from unittest.mock import patch
 import deltalake
 import pytest
 from deltalake import DeltaTable
-from tests.lives.batching import Build, Publish
 from tests.lives.checks import check, check_log
 from tests.lives.definitions import Shape
+from tests.lives.events.batching import Build, Publish
+from tests.lives.events.sending import Close, Send
+from tests.lives.events.streaming import Epoch, Idle, Rules, Serve
 from tests.lives.records import Column
-from tests.lives.sending import Close, Send
-from tests.lives.streaming import Epoch, Idle, Rules, Serve
 from tests.lives.world import Entry, World
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from tests.lives.batching import Build, Publish, Upkeep
 from tests.lives.checks import check
-from tests.lives.faults import Mishap
-from tests.lives.foreign import NAMES, places
+from tests.lives.events.batching import Build, Publish, Upkeep
+from tests.lives.events.faults import Mishap
+from tests.lives.events.foreign import NAMES, places
+from tests.lives.events.streaming import Epoch, Serve
 from tests.lives.operations import Operation
-from tests.lives.streaming import Epoch, Serve
 from tests.lives.world import World
 
 from seamline.lake.storage.delta_table import Table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import (
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.state import (
     DAYS,
     NOW,
     VIEWS,
@@ -21,7 +21,7 @@ from tests.protocol.state import (
     known,
     spend,
 )
-from tests.protocol.writers import Moves
+from tests.protocol.model.writers import Moves
 
 from seamline.model.protocol.seam import NOTHING, Slice, list_seam_slices
 

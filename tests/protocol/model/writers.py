@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import (
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.state import (
     DAYS,
     LEDGER,
     MASTER,

@@ -9,7 +9,7 @@ from random import Random
 from typing import ClassVar
 
 from tests.lives.checks import check, check_log
-from tests.lives.faults import Mishap
+from tests.lives.events.faults import Mishap
 from tests.lives.operations import Operation
 from tests.lives.records import DAY, START
 from tests.lives.world import HERE, World

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from tests.protocol.rules import Bounds, Rules
-from tests.protocol.state import DAYS, NOW, VIEWS, Book, Build, Generation, Held, State, spend
-from tests.protocol.writers import Moves
+from tests.protocol.model.rules import Bounds, Rules
+from tests.protocol.model.state import DAYS, NOW, VIEWS, Book, Build, Generation, Held, State, spend
+from tests.protocol.model.writers import Moves
 
 from seamline.model.errors import Conflict, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import psutil
 from kafka import KafkaConsumer, TopicPartition
-from tests.faults.oracle import require_ledger, require_replay, require_rising, require_whole
-from tests.faults.processes import end_all, require_none
-from tests.faults.reader import Reader
-from tests.faults.trial import eventually
-from tests.faults.workload import Log, Sent, Workload, definition, send, write, writer
+from tests.faults.rig.oracle import require_ledger, require_replay, require_rising, require_whole
+from tests.faults.rig.processes import end_all, require_none
+from tests.faults.rig.reader import Reader
+from tests.faults.rig.trial import eventually
+from tests.faults.rig.workload import Log, Sent, Workload, definition, send, write, writer
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection

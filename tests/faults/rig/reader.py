@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from types import TracebackType
 
-from tests.faults.oracle import Sample
+from tests.faults.rig.oracle import Sample
 
 from seamline.model.errors import NotFound, SeamlineError
 from seamline.serve.read import read

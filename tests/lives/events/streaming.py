@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 from tests.lives.checks import check_serving
 from tests.lives.definitions import changed, ruled, widened
-from tests.lives.faults import Died, Mishap
+from tests.lives.events.faults import Died, Mishap
+from tests.lives.events.sending import Send
 from tests.lives.operations import Operation
-from tests.lives.sending import Send
 from tests.lives.world import HERE, World, abandon
 
 from seamline.lake.tables.view_versions import add_live_versions

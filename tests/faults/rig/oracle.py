@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from tests.faults.workload import Log, Place, Sent
+from tests.faults.rig.workload import Log, Place, Sent
 
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.master import Master
