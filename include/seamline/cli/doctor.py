@@ -43,7 +43,7 @@ def doctor(airflow: bool) -> None:
     """Look at what this installation needs: exit code 6 if something is missing."""
     from seamline.cli.context import load_configured_catalog
 
-    findings = [*check_packages(list_requirements(), version_of), *check_java(), *check_folders()]
+    findings = [*check_packages(list_requirements(), find_installed_version), *check_java(), *check_folders()]
     try:
         found = load_configured_catalog()
     except SeamlineError as error:
@@ -60,7 +60,7 @@ def doctor(airflow: bool) -> None:
         )
 
 
-def version_of(package: str) -> str:
+def find_installed_version(package: str) -> str:
     """Return the version that is installed, empty for none."""
     try:
         return metadata.version(package)

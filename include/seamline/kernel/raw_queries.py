@@ -53,13 +53,13 @@ def query_raw_table(
     for name, table in tables.items():
         con.register(name, table)
     try:
-        return in_order(con.sql(text).to_arrow_table())
+        return restore_row_order(con.sql(text).to_arrow_table())
     finally:
         for name in tables:
             con.unregister(name)
 
 
-def in_order(rows: pa.Table) -> pa.Table:
+def restore_row_order(rows: pa.Table) -> pa.Table:
     """Put rows that have their ``ROW`` in its order: a join may have changed it, and mostly has not."""
     if ROW not in rows.column_names:
         return rows

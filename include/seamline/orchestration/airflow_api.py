@@ -13,7 +13,7 @@ from typing import Any
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
 from seamline.orchestration.airflow_client import AirflowClient, quote_path_segment
-from seamline.orchestration.backfills import ENDED, BackfillPlan, Progress, body_of
+from seamline.orchestration.backfills import ENDED, BackfillPlan, Progress, build_backfill_request
 from seamline.orchestration.pools import POOLS
 
 AGAIN = (0.2, 0.5, 1.0, 2.0)
@@ -105,7 +105,7 @@ class AirflowApi(AirflowClient):
 
     def dry_backfill(self, plan: BackfillPlan) -> list[datetime]:
         """Ask Airflow which runs the backfill would have, by their logical date."""
-        found = self.call("POST", "/backfills/dry_run", body_of(plan, ""))
+        found = self.call("POST", "/backfills/dry_run", build_backfill_request(plan, ""))
         return [datetime.fromisoformat(each["logical_date"]).astimezone(UTC) for each in found["backfills"]]
 
     def start_backfill(self, plan: BackfillPlan, *, reason: str) -> int:
@@ -129,10 +129,14 @@ class AirflowApi(AirflowClient):
         return self._begun(plan, reason)
 
     def _begun(self, plan: BackfillPlan, reason: str) -> int:
-        return int(self.call("POST", "/backfills", body_of(plan, reason), refused=BackfillRefused)["id"])
+        return int(
+            self.call("POST", "/backfills", build_backfill_request(plan, reason), refused=BackfillRefused)[
+                "id"
+            ]
+        )
 
     def _cancel_half_made(self, plan: BackfillPlan, reason: str) -> None:
-        asked = body_of(plan, reason)
+        asked = build_backfill_request(plan, reason)
         for each in self.backfills(plan.dag_id):
             if each["completed_at"] is None and all(each[name] == asked[name] for name in asked):
                 self._cancel(int(each["id"]))

@@ -72,7 +72,7 @@ class BackfillPlan:
             yield f"{self.dag_id} is paused: its runs wait until `airflow dags unpause {self.dag_id}`"
 
 
-def body_of(plan: BackfillPlan, reason: str) -> dict[str, object]:
+def build_backfill_request(plan: BackfillPlan, reason: str) -> dict[str, object]:
     """Write the request of a backfill."""
     return {
         "dag_id": plan.dag_id,

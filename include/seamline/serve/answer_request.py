@@ -22,6 +22,7 @@ from seamline.model.types.decimals import rescale_decimal
 from seamline.model.types.exact_json import dump_exact_json
 from seamline.model.types.schema import Field, TypeKind
 from seamline.runtime.deadline import in_time
+from seamline.serve.bi import quote_spark_name, quote_spark_string
 from seamline.serve.query import as_csv, format_scalar
 
 MOST_ROWS = 10_000
@@ -63,10 +64,10 @@ def key_condition_sql(view: CompiledView, question: Question) -> str | None:
                 f"{view.qualified} has no key {name!r}.", hint=f"its keys: {', '.join(known) or 'none'}."
             )
         either = [
-            f"{quote_key_column(name)} = {key_literal_sql(known[name], value)}"
+            f"{quote_spark_name(name)} = {key_literal_sql(known[name], value)}"
             for value in question.keys.get(name, ())
         ]
-        either += [f"{quote_key_column(name)} IS NULL"] if name in question.nulls else []
+        either += [f"{quote_spark_name(name)} IS NULL"] if name in question.nulls else []
         parts.append(f"({' OR '.join(either)})")
     return " AND ".join(parts) or None
 
@@ -82,17 +83,12 @@ def one_key(items: Iterable[tuple[str, str]]) -> dict[str, str | None]:
     return found
 
 
-def quote_key_column(name: str) -> str:
-    """Write a column's name in Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def key_literal_sql(key: Field, text: str) -> str:
     """Write a value of a key's type in Spark SQL; BadRange for text that spells none."""
     try:
         match key.type.kind:
             case TypeKind.STRING:
-                return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+                return quote_spark_string(text)
             case TypeKind.INT | TypeKind.BIGINT if WHOLE.fullmatch(text):
                 return str(int(text))
             case TypeKind.DECIMAL if DIGITS.fullmatch(text):

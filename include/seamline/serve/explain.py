@@ -15,7 +15,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import Span, to_unix_micros
 from seamline.lake.engine.windowing import format_grouping_set as spelled_set
 from seamline.lake.read import merged_read, originals
-from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage import layout as places
@@ -224,7 +224,7 @@ def present_parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[P
     groups = merged.select([*by, "rows"]).to_pylist()
     found = []
     for group, row in zip(groups, states.present_states(view, merged, keep=[]).to_pylist(), strict=True):
-        interval = id_of(group["_at"])
+        interval = format_interval_id(group["_at"])
         way = answer.intervals[interval]
         speed = group["_speed"]
         source = f"slice of {interval}" if speed else f"generation {way.generation} of {interval}"

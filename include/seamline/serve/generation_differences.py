@@ -19,7 +19,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
-from seamline.model.compile.stored_definition import version_of
+from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
@@ -93,7 +93,7 @@ def require_kept_generation(each: PastGeneration) -> PastGeneration:
 
 def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: PastGeneration) -> CompiledView:
     """Find the version of the view that a generation is of."""
-    return version_of(pipeline, manifest, each.generation.view)[1]
+    return resolve_view_version(pipeline, manifest, each.generation.view)[1]
 
 
 def places_of(first: CompiledView, after: CompiledView) -> list[str]:

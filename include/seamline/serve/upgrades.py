@@ -20,7 +20,7 @@ from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.stored_definition import version_of
+from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import Interval
@@ -121,7 +121,7 @@ def read_common_rows(
 
     A window without an end touches all: it is there if ``whole`` is true.
     """
-    owner, version = version_of(pipeline, manifest_of(layout), view.id)
+    owner, version = resolve_view_version(pipeline, manifest_of(layout), view.id)
     ids = common.intervals
     if not ids:
         return read_merged_answer(

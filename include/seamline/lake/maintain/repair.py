@@ -23,7 +23,6 @@ from seamline.lake.log.log_lines import (
     read_table_state,
 )
 from seamline.lake.log.master import FRONTIER, Master
-from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.maintain.ledger_trimming import trim_ledger
 from seamline.lake.maintain.table_states import (
     find_overmerged_panes,
@@ -38,6 +37,7 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.torn_logs import QUARANTINE, find_unmatched_commit, out_of_step
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest

@@ -23,7 +23,7 @@ from seamline.plan.maintain.retention_rules import (
     decide_retention,
     plan_forgetting,
 )
-from seamline.plan.maintain.unneeded import find_killed_build, last_abandoned_second
+from seamline.plan.maintain.unneeded import find_killed_build, find_last_abandoned_second
 
 Named = Collection[tuple[str, str]]
 """Generations of one view version: (interval id, generation)."""
@@ -35,7 +35,7 @@ def list_retention_verdicts(
     """Say of every generation that is there, of all versions, whether it may be deleted."""
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.view, row.interval, row.generation): row.at for row in rows}
-    until = last_abandoned_second(claims_of(layout, now=now), now=now)
+    until = find_last_abandoned_second(claims_of(layout, now=now), now=now)
     held = [
         StoredGeneration(
             view,

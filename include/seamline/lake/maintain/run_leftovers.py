@@ -15,12 +15,16 @@ from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.generations import CLOSED
 from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.maintain.unneeded import last_abandoned_second, list_expired_reports, parse_build_start
+from seamline.plan.maintain.unneeded import (
+    find_last_abandoned_second,
+    list_expired_reports,
+    parse_build_start,
+)
 
 
 def clean_run_leftovers(layout: Layout, manifest: Manifest, *, now: datetime) -> Upkeep:
     """Delete the folders of builds that nobody waits for, of all view versions, and old reports."""
-    until = last_abandoned_second(claims_of(layout, now=now), now=now)
+    until = find_last_abandoned_second(claims_of(layout, now=now), now=now)
     done = Upkeep()
     for view in manifest.births:
         if Table.exists(layout.generations_of(view)):

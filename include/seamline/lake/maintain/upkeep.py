@@ -12,7 +12,6 @@ from seamline.lake.log import ledger_summaries
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import condense_ledger_files, groups_of, iterate_edges
 from seamline.lake.log.master import Master
-from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.maintain.cleaning import remove_dead_epochs, vacuum_table
 from seamline.lake.maintain.ledger_packing import pack_ledger
 from seamline.lake.maintain.packing import AS_READ, BY_TIME, pack_table
@@ -37,6 +36,7 @@ from seamline.lake.tables.torn_logs import list_table_roots
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import Conflict
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.slice_upkeep import Block, CommittedEpochs

@@ -55,7 +55,7 @@ class Ways(Mapping[str, IntervalAnswer]):
         return len(self.starts)
 
     def __iter__(self) -> Iterator[str]:
-        return map(id_of, self.starts.tolist())
+        return map(format_interval_id, self.starts.tolist())
 
     def __getitem__(self, id: str) -> IntervalAnswer:
         try:
@@ -91,7 +91,7 @@ class Ways(Mapping[str, IntervalAnswer]):
 
     def ids(self, places: Numbers) -> list[str]:
         """Name the intervals at some places."""
-        return [*map(id_of, self.starts[places].tolist())]
+        return [*map(format_interval_id, self.starts[places].tolist())]
 
     def tally(self) -> dict[Status, int]:
         """Count the intervals by status, those that occur."""
@@ -111,9 +111,9 @@ class Ways(Mapping[str, IntervalAnswer]):
     def notes(self) -> dict[str, str]:
         """Return the notes by interval."""
         noted = sorted(place for place, each in self.told.items() if each.note)
-        return {id_of(int(self.starts[place])): self.told[place].note for place in noted}
+        return {format_interval_id(int(self.starts[place])): self.told[place].note for place in noted}
 
 
-def id_of(micros: int) -> str:
+def format_interval_id(micros: int) -> str:
     """Name the interval that starts at so many microseconds since 1970."""
     return format_utc_instant(EPOCH + timedelta(microseconds=micros))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine.duckdb_scans import register_tables
 from seamline.lake.engine.states import late_columns_sql, query_tables, quote_identifier, stored_states_sql
-from seamline.lake.log.pinned_log import EpochNumbers
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
@@ -20,6 +19,7 @@ from seamline.lake.storage.file_cache import KEPT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.expressions import compile_expression
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import format_utc_instant
 from seamline.model.time.window_arithmetic import Bounds

@@ -16,10 +16,10 @@ from seamline.lake.read.answers import Answer
 from seamline.lake.storage.arrow_types import decoration_fields
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.tables.lookup_tables import (
+    hash_lookup_rows,
     load_lookup,
     read_lookup_mark,
     table_schema,
-    version_of,
     write_lookup_version,
 )
 from seamline.model.compile.compiled_pipeline import CompiledView
@@ -53,7 +53,7 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
     if known is None or known[0] != now:
         try:
             table = load_lookup(join)
-            found = Shown(version_of(table), table)
+            found = Shown(hash_lookup_rows(table), table)
         except LookupBroken as problem:
             found = known[1] if known else read_served_lookup(join, layout)
             said = f"Version {found.version} is shown." if found.version else "Nothing of it is shown."
@@ -68,7 +68,7 @@ def read_served_lookup(join: Join, layout: Layout) -> Shown:
     if path.exists():
         table = pq.read_table(path)
         if table.schema == schema:
-            return Shown(version_of(table), table)
+            return Shown(hash_lookup_rows(table), table)
     return Shown("", schema.empty_table())
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.windowing import END, START
-from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import ways_of
@@ -65,7 +65,7 @@ def present_windows(
         table=answer.take(order),
         states=pa.table(kept, names=["window_start", "rows", *part_names(view)]).take(order),
         intervals=ways,
-        whole=None if intervals is None else frozenset(map(id_of, intervals)),
+        whole=None if intervals is None else frozenset(map(format_interval_id, intervals)),
         epoch=snapshot.epoch,
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,

@@ -14,7 +14,7 @@ from deltalake.transaction import RemoveAction
 
 from seamline.lake.log.log_lines import SERVED, SHOWN
 from seamline.lake.read import decorations
-from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.serving_lag import read_serving_lag
@@ -180,7 +180,7 @@ def split_by_interval(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Tabl
     numbers = np.floor_divide(rows["window_start"].cast(pa.int64()).to_numpy(), length)
     found, first = np.unique(numbers, return_index=True)
     for number, start, end in zip(found.tolist(), first, [*first, rows.num_rows][1:], strict=True):
-        yield id_of(number * length), rows.slice(start, end - start)
+        yield format_interval_id(number * length), rows.slice(start, end - start)
 
 
 def assemble_serving_rows(view: CompiledView, found: Answer) -> pa.Table:

@@ -8,7 +8,6 @@ from datetime import datetime
 
 from seamline.lake.log.log_edges import Edges
 from seamline.lake.log.pinned_log import (
-    EpochNumbers,
     fill_newest_row,
     frontier_at,
     log_of,
@@ -24,8 +23,9 @@ from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.lake.tables.stored_panes import require_fine
 from seamline.lake.tables.torn_logs import out_of_step
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.stored_definition import version_of
+from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import BadRange, NotFound
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.holes import count_hole_offsets
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
@@ -89,7 +89,7 @@ class Snapshot:
                 hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
             )
         known = manifest_of(layout, served_at)
-        pipeline, view = version_of(pipeline, known, find_version_id(known, view, version))
+        pipeline, view = resolve_view_version(pipeline, known, find_version_id(known, view, version))
         log = read_cached_table(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
             raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
 from seamline.lake.engine.windowing import Numbers, column_to_numpy
-from seamline.lake.read.answer_ways import STATUSES, Flags, IntervalAnswer, Ways, id_of
+from seamline.lake.read.answer_ways import STATUSES, Flags, IntervalAnswer, Ways, format_interval_id
 from seamline.lake.read.snapshot import Snapshot
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING, Side, Status
@@ -69,7 +69,9 @@ def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side
     """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
     found = find_plain_ways(snapshot, starts, since, side)
     for at in in_time(np.flatnonzero(np.isin(starts, list_stated_intervals(snapshot).starts)).tolist()):
-        each = found.told[at] = find_manifest_way(snapshot, id_of(int(starts[at])), int(since[at]), side)
+        each = found.told[at] = find_manifest_way(
+            snapshot, format_interval_id(int(starts[at])), int(since[at]), side
+        )
         found.statuses[at], found.cuts[at] = STATUSES.index(each.status), each.cut
         found.complete_to[at] = each.complete_to
     return found

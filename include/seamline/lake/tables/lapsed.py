@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from seamline.lake.log.log_lines import LINE, TAKEN, read_app_version
-from seamline.lake.log.pinned_log import EpochNumbers, Log
+from seamline.lake.log.pinned_log import Log
 from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.time.intervals import EPOCH as ZERO
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.maintain.repair_steps import has_unaccounted_gap

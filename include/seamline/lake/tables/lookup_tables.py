@@ -140,7 +140,7 @@ def require_unique_keys(join: Join, table: pa.Table) -> pa.Table:
     return table.sort_by([(key, "ascending") for key in keys]).combine_chunks()
 
 
-def version_of(table: pa.Table) -> str:
+def hash_lookup_rows(table: pa.Table) -> str:
     """Hash what a loaded look-up says to 12 hex digits."""
     digest = hashlib.sha256(repr([(field.name, str(field.type)) for field in table.schema]).encode())
     for batch in table.to_batches(max_chunksize=10_000):
@@ -208,7 +208,7 @@ class Lookups:
 def keep_lookup_version(join: Join, layout: Layout) -> str:
     """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load_lookup``."""
     table = load_lookup(join)
-    version = version_of(table)
+    version = hash_lookup_rows(table)
     path = layout.lookup(join.name, version)
     if not path.exists():
         write_lookup_version(table, path)

@@ -7,7 +7,7 @@ from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.lake.tables.stored_panes import read_pane_length, use_stored_panes
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.live_versions import live_views
-from seamline.model.compile.stored_definition import version_of
+from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import NotFound
 
 
@@ -23,7 +23,7 @@ def find_view(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> Com
         return view
     manifest = manifest_of(layout)
     if view_name in manifest.serving:
-        return version_of(pipeline, manifest, manifest.serving[view_name])[1]
+        return resolve_view_version(pipeline, manifest, manifest.serving[view_name])[1]
     names = ", ".join(view.qualified for view in pipeline.views)
     asked = f"{pipeline.name}.{view_name}" if view_name else pipeline.name
     raise NotFound(f"There is no view {asked!r}.", hint=f"there are: {names}.")
@@ -43,4 +43,4 @@ def find_served_version(
             f"{view.qualified} has no version {version!r}.",
             hint="`seamline status` lists those that there are.",
         )
-    return version_of(pipeline, manifest, id)
+    return resolve_view_version(pipeline, manifest, id)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version
-from seamline.model.compile.stored_definition import version_of
+from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
@@ -20,7 +20,7 @@ def live_views(pipeline: CompiledPipeline, manifest: Manifest) -> CompiledPipeli
     """
     own = {view.id for view in pipeline.views}
     others = [id for id in manifest.live if id not in own and not why_still(pipeline, manifest, id)]
-    added = [version_of(pipeline, manifest, id)[1] for id in others]
+    added = [resolve_view_version(pipeline, manifest, id)[1] for id in others]
     return replace(pipeline, views=(*pipeline.views, *added))
 
 
@@ -33,7 +33,7 @@ def stood_still(pipeline: CompiledPipeline, manifest: Manifest) -> Mapping[str, 
 def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
     """Say why a born version cannot be fed with the rows that this definition makes; empty if it can."""
     try:
-        stored, view = version_of(pipeline, manifest, id)
+        stored, view = resolve_view_version(pipeline, manifest, id)
     except ProtocolError as problem:
         return problem.message
     if not is_compatible_version(stored.record_version, pipeline.record_version):
@@ -74,7 +74,7 @@ def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[E
 def find_birth_pipeline(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> CompiledPipeline | None:
     """Return the pipeline that a version was born with; None where it cannot be made any more."""
     try:
-        return version_of(pipeline, manifest, id)[0]
+        return resolve_view_version(pipeline, manifest, id)[0]
     except ProtocolError:
         return None
 

@@ -125,7 +125,7 @@ def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, Compil
     return pipeline, view
 
 
-def version_of(
+def resolve_view_version(
     pipeline: CompiledPipeline, manifest: Manifest, id: str
 ) -> tuple[CompiledPipeline, CompiledView]:
     """Find a view version: in the definition at hand, else as it was stored at its birth.

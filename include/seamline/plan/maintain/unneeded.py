@@ -27,7 +27,7 @@ def parse_build_start(generation: str) -> int | None:
     return (at - EPOCH) // SECOND
 
 
-def last_abandoned_second(claims: Iterable[Claim], *, now: datetime) -> int:
+def find_last_abandoned_second(claims: Iterable[Claim], *, now: datetime) -> int:
     """Return the last second since 1970 of which no build is waited for: before any valid claim, and a day ago."""
     last = min([now - BUILT_WITHIN, *(claim.since for claim in claims)])
     return (last - EPOCH) // SECOND - 1

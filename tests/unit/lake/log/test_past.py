@@ -12,10 +12,11 @@ from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.log import log_edges, pinned_log
 from seamline.lake.log.epoch_log import known_epochs
-from seamline.lake.log.pinned_log import CommittedPast, EpochNumbers, past_of
+from seamline.lake.log.pinned_log import CommittedPast, past_of
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 

@@ -31,7 +31,7 @@ from seamline.plan.maintain.unneeded import (
     REPORTED,
     SECOND,
     STAMP,
-    last_abandoned_second,
+    find_last_abandoned_second,
     parse_build_start,
 )
 
@@ -46,7 +46,7 @@ LEFT = "generations that no commit names: their build may still run"
 def test_a_build_under_a_claim_is_waited_for_however_long_it_takes(ages: list[timedelta]) -> None:
     """It began after it had its claim; without any claim it has a day."""
     claims = [Claim("r", "o", (MONDAY,), NOW - age, NOW) for age in ages]
-    last = EPOCH + last_abandoned_second(claims, now=NOW) * SECOND
+    last = EPOCH + find_last_abandoned_second(claims, now=NOW) * SECOND
     assert all(last < claim.since - timedelta(0) for claim in claims)
     assert NOW - max([BUILT_WITHIN, *ages]) - 2 * SECOND < last <= NOW - BUILT_WITHIN
 

@@ -18,13 +18,13 @@ from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.engine.windowing import window_states_schema
 from seamline.lake.log.log_edges import Edges, Marks
-from seamline.lake.log.pinned_log import EpochNumbers
-from seamline.lake.read.answer_ways import id_of
+from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.presentation import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import find_interval_ways
 from seamline.lake.read.window_verdicts import compute_verdicts, find_run_minimums
+from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
@@ -38,7 +38,7 @@ SURE = (Status.CERTIFIED, Status.DIRTY, Status.HELD)
 
 
 def day(number: int) -> str:
-    return id_of((FIRST + number) * MICROS)
+    return format_interval_id((FIRST + number) * MICROS)
 
 
 EDGES = Marks((2, 5, 9), tuple((FIRST + at) * MICROS for at in (1, 4, 6)), (START,) * 3)
