@@ -87,8 +87,8 @@ def main() -> int:
         began = time.monotonic()
         again = reprocess_epochs(spark, engine.pipeline, engine.layout, until=engine.number)
         spent = time.monotonic() - began
-        print(f"judged again: {again:,} records in {spent:.1f} s, {again / spent:,.0f} a second")
-        shown("the year, mended", *engine.run(None))
+        print(f"reprocessed: {again:,} records in {spent:.1f} s, {again / spent:,.0f} a second")
+        shown("the year, fixed", *engine.run(None))
     Results("builds").write(
         {
             "machine": machine(),

@@ -269,14 +269,14 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
 
     assert "2 epochs were judged by another record version" in told()
     plan = plan_run(engine.pipeline, engine.layout, asked=None, dirty=True)
-    assert "first, 10 records of before are judged again" in "\n".join(format_plan(plan))
+    assert "first, 10 records of before are reprocessed" in "\n".join(format_plan(plan))
     assert "rule no refund" in refused()
     with pytest.raises(PublishRefused, match="not built to its floor"):
         flip_view(engine.pipeline, engine.layout, "by_shop")
     shop.batch("2024-01-01")
     assert plan_run(engine.pipeline, engine.layout, asked=None, dirty=True).again == 0
     version = engine.pipeline.record_version
-    assert f"2 epochs judged again by record version {version}: 7 rows, 3 refused" in told()
+    assert f"2 epochs reprocessed by record version {version}: 7 rows, 3 refused" in told()
     assert "another record version" not in told()
     assert "rule no refund" not in refused()
     assert "rule known" in refused()

@@ -162,7 +162,7 @@ def test_a_corrected_table_moves_a_shop_to_another_city(
     if isinstance(shop.engine, Tables):
         assert kept(shop.engine, "2024-01-01") == after
         assert told(shop.engine)["01"] is Status.CERTIFIED
-        assert f"  judged again: {first}" in taken_apart(shop.engine, "Bern")
+        assert f"  reprocessed: {first}" in taken_apart(shop.engine, "Bern")
     assert prices(shop) == [(False, 3), (True, 2)]
     # The second day was not named.
     assert cities(shop, day=2) == [("Oslo", 1, 50)]
@@ -226,7 +226,7 @@ def test_a_build_fails_for_a_row_that_would_be_refused(made: Callable[..., Scena
     with pytest.raises(ProtocolError) as problem:
         shop.batch()
     if isinstance(shop.engine, Tables):
-        assert problem.value.message.startswith("t/0@1 of epoch 0, judged again with cities ")
+        assert problem.value.message.startswith("t/0@1 of epoch 0, reprocessed with cities ")
         assert problem.value.message.endswith("is refused: rule known shop cities_name IS NOT NULL.")
     assert cities(shop) == before
     correct(tmp_path, RIGHT)

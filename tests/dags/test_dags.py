@@ -285,7 +285,7 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
         return found.action.value, delay and delay.total_seconds()
 
     for final in (CertificateFailed, DefinitionError, BadRange, NotFound, PublishRefused, MeasureFailed):
-        assert verdict(final("it is so\nand so", hint="mend it")) == ("fail", None)
+        assert verdict(final("it is so\nand so", hint="fix it")) == ("fail", None)
     for passing in (Conflict("it is so"), KafkaUnavailable("it is so"), OSError("it is so")):
         assert [verdict(passing, at, 2) for at in (1, 2, 3)] == [("retry", 30), ("retry", 60), ("fail", None)]
     assert [verdict(IntervalRunning("it is so"), at)[1] for at in range(1, 8)] == [

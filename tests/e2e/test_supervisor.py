@@ -276,7 +276,7 @@ def test_a_person_need_not_wait_for_the_pause(layout, tmp_path):
     start_detached("p", {})
     eventually(lambda: (beat := Heartbeat.read(tmp_path, "p")) and beat.state.startswith("waiting 30 s"))
     (tmp_path / "exit").unlink()
-    ControlTable.ensure(layout).restart(actor="test", reason="mended", now=datetime.now(UTC))
+    ControlTable.ensure(layout).restart(actor="test", reason="fixed", now=datetime.now(UTC))
     starts(tmp_path, 2)
 
 

@@ -47,7 +47,7 @@ def line(far: tuple[Broker, Network], tmp_path: Path, seed: int) -> Iterator[Lin
 
 def recovers(line: Line, trial: Trial) -> None:
     """New epochs come by themselves, soon; all there is in Kafka is read once."""
-    trial.measure("mended to next committed epoch", line.await_beyond(line.stack.epoch(), BACK_WITHIN))
+    trial.measure("fixed to next committed epoch", line.await_beyond(line.stack.epoch(), BACK_WITHIN))
     beat = line.heartbeat()
     assert beat is not None
     trial.measure("strikes", beat.strikes)

@@ -1,6 +1,6 @@
-"""A rule is mended, and versions are born beside records that it refused: a small model over the shipped decisions.
+"""A rule is fixed, and versions are born beside records that it refused: a small model over the shipped decisions.
 
-Records of two days are read, each accepted by the rule of before or not; the mended rule takes all. Versions are born
+Records of two days are read, each accepted by the rule of before or not; the fixed rule takes all. Versions are born
 with it and get slices from then on; epochs of before are judged again one by one, and days are built from all that was
 judged. Searched exhaustively: a day that the new version answers has every record that was read of it.
 """
@@ -93,7 +93,7 @@ def log_of(world: World) -> list[Epoch]:
 
 
 def verdicts(world: World) -> dict[int, Verdict]:
-    """Return what the mended rule says of epochs of before."""
+    """Return what the fixed rule says of epochs of before."""
     rows = {number: epoch(number, RIGHT, world.epochs[number][1]) for number in world.judged}
     return {number: Verdict(number, "a", row.accepted, row.refused) for number, row in rows.items()}
 
@@ -109,7 +109,7 @@ def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
         held = len(log) - 1
         known = last_filled_interval(log if rules.waits else trusted(log), RIGHT, GRID, below=held + 1)
         first = plan_births(manifest, {VIEW: ""}, held=held, now=NOW, filled=known)
-        yield "mend", say(world._replace(version=RIGHT), first)
+        yield "fix", say(world._replace(version=RIGHT), first)
         return
     waiting = [each.number for each in list_outdated_epochs(log, RIGHT, world.judged)]
     for number in waiting:
@@ -156,7 +156,7 @@ def test_a_day_that_is_answered_has_every_record_that_was_read() -> None:
     found = search(Rules())
     assert not found.violation, str(found)
     assert found.states > 500
-    assert {"mend", "state what is known"} <= found.done
+    assert {"fix", "state what is known"} <= found.done
     assert any(label.startswith("build") for label in found.done)
 
 
@@ -193,19 +193,19 @@ def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) ->
     """All records were refused by a wrong rule, so that the log had no row below the birth; then it is known."""
     wrong = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("wrong", "id < 0"),)))
     added = View("added", keys=[], window=Tumbling("1 day"), measures={"n": count()})
-    mended = compile_pipeline(replace(PIPELINE.definition, views=(*PIPELINE.definition.views, added)))
+    fixed = compile_pipeline(replace(PIPELINE.definition, views=(*PIPELINE.definition.views, added)))
     stream = Stream(tmp_path / "home", pipeline=wrong)
     stream.topic = [0, 0, 0]
     stream.epoch(stream.start())
-    stream.pipeline = mended
+    stream.pipeline = fixed
     writer = stream.start()
     stream.topic += [0, 1]
     stream.epoch(writer)
-    [view] = [each for each in mended.views if each.name == "added"]
+    [view] = [each for each in fixed.views if each.name == "added"]
 
     def told() -> list[tuple[Status, list[int]]]:
         REMEMBERED.answers.clear()
-        found = read_merged_answer(mended, view, stream.layout)
+        found = read_merged_answer(fixed, view, stream.layout)
         rows = {row["window_start"]: row["n"] for row in found.table.to_pylist()}
         return [
             (each.status, [n for at, n in rows.items() if GRID.of(at).id == id])
@@ -214,7 +214,7 @@ def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) ->
 
     assert told() == [(Status.BUILDING, []), (Status.BUILDING, [])]
     first = PIPELINE.grid.of(START).id
-    Reprocessed(mended, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
-    raise_floors(mended, stream.layout, [each.id for each in mended.views])
+    Reprocessed(fixed, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
+    raise_floors(fixed, stream.layout, [each.id for each in fixed.views])
     assert told() == [(Status.BUILDING, []), (Status.OPEN, [1])]
     assert ManifestTable.ensure(stream.layout).read().filled[view.id] == first

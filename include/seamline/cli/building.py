@@ -130,5 +130,5 @@ def build_and_publish(
         raise CertificateFailed(
             f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
             f"{', '.join(done.held_back)}.",
-            hint="mend what the checks name, then run again.",
+            hint="fix what the checks name, then run again.",
         )

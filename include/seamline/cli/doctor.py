@@ -56,7 +56,7 @@ def doctor(airflow: bool) -> None:
         click.echo(str(each))
     if missing := sum(not each.good for each in findings):
         raise SetupError(
-            f"{missing} of {len(findings)} things are missing.", hint="each line above names a way out."
+            f"{missing} of {len(findings)} things are missing.", hint="each line above names a fix."
         )
 
 
@@ -218,7 +218,7 @@ def check_airflow(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding
         good = wanted.specifier.contains(version, prereleases=True)
         yield Finding("Airflow's version", good, version, f"run {wanted}.")
     for error in api.import_errors():
-        yield Finding("DAG file", False, error.strip().splitlines()[-1], "mend what Airflow cannot import.")
+        yield Finding("DAG file", False, error.strip().splitlines()[-1], "fix what Airflow cannot import.")
     for name, (slots, _) in POOLS.items():
         hint = f"airflow pools set {name} {slots} Seamline"
         yield check_airflow_object(f"pool {name}", partial(api.call, "GET", f"/pools/{name}"), hint)

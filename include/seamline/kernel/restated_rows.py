@@ -194,7 +194,7 @@ def restatement_error(row: Mapping[str, object], versions: Versions, what: str) 
     """Say which row cannot be restated."""
     named = ", ".join(f"{name} {version}" for name, version in versions)
     return ProtocolError(
-        f"{row['_topic']}/{row['_partition']}@{row['_offset']} of epoch {row['_epoch']}, judged again with "
+        f"{row['_topic']}/{row['_partition']}@{row['_offset']} of epoch {row['_epoch']}, reprocessed with "
         f"{named}, {what}.",
         hint=HINT,
     )

@@ -118,7 +118,7 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(
             f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
-            hint=f"mend it, then `seamline stream start {name}` (or the form of this DAG).",
+            hint=f"fix it, then `seamline stream start {name}` (or the form of this DAG).",
         )
     return ""
 

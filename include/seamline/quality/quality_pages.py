@@ -114,6 +114,6 @@ def format_certificate(certificate: Certificate) -> Iterator[str]:
         yield f"  rows read by record version {made.record_version}"
     for name, versions in made.lookups.items():
         yield f"  look-up {name}: version{'s' * (len(versions) > 1)} {', '.join(versions)}"
-    yield from (f"  judged again: {each}" for each in made.restated)
+    yield from (f"  reprocessed: {each}" for each in made.restated)
     if made.seconds:
         yield f"  built in {made.seconds:.1f} s, with all else that the run built"

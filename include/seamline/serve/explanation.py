@@ -53,7 +53,7 @@ def format_explained_intervals(found: Explanation) -> Iterator[str]:
             yield f"  generation {way.generation}, cut {way.cut}; {counted.duplicates} duplicates left out"
         if way.note:
             yield f"  {way.note}"
-        yield from (f"  judged again: {each}" for each in found.restated.get(id, ()))
+        yield from (f"  reprocessed: {each}" for each in found.restated.get(id, ()))
         if certificate := found.certificates.get(id):
             verdict = "passed" if certificate.passed else "not passed"
             yield f"  certificate {verdict}, run {certificate.run}, {format_utc_instant(certificate.at)}"

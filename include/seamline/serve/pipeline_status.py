@@ -126,7 +126,7 @@ def format_reprocessing(
         rows = sum(sum(each.accepted.values()) for each in verdicts.values())
         refused = sum(sum(each.refused.values()) for each in verdicts.values())
         yield (
-            f"  {len(verdicts)} epochs judged again by record version {version}: {rows} rows, {refused} refused"
+            f"  {len(verdicts)} epochs reprocessed by record version {version}: {rows} rows, {refused} refused"
         )
     if waiting:
         yield (

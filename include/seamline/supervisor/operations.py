@@ -259,7 +259,7 @@ def restore_savepoint(
 def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
     """Say what the definition has that the savepoint had not."""
     lines = [
-        f"  the definition's {view.id} is fed beside it; mend the file, or flip to it again"
+        f"  the definition's {view.id} is fed beside it; fix the file, or flip to it again"
         for view in pipeline.views
         if view.id in manifest.births and view.id not in point.served.values()
     ]

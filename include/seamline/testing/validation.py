@@ -87,7 +87,7 @@ def reprocess_interval_rows(
     found = of_interval(found, interval)
     if rows.select(PLACE.names) != found.select(PLACE.names):
         raise ProtocolError(
-            f"Epoch {epoch.number} has other rows of {interval} when it is judged again with {versions}.",
+            f"Epoch {epoch.number} has other rows of {interval} when it is reprocessed with {versions}.",
             hint="a restatement changes what a row says, not whether or where it is.",
         )
     return found

@@ -56,7 +56,7 @@ TABLES: Mapping[str, str] = {
     "certificates": "run",
     "comparisons": "view",
     "audits": "actor",
-    "rows judged again": "_epoch",
+    "rows reprocessed": "_epoch",
     "verdicts": "epoch",
 }
 """Each with a column by which it may be ordered."""
@@ -265,7 +265,7 @@ def place(world: World, table: str) -> Path:
             return layout.generations(view)
         case "serving":
             return layout.serving(view)
-        case "rows judged again":
+        case "rows reprocessed":
             return next(layout.table("records").glob("*/rows"))
         case "verdicts":
             return next(layout.table("records").glob("*/verdicts"))

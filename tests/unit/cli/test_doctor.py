@@ -85,7 +85,7 @@ def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatc
     ]
     assert [each.partition(". Way out: ")[::2] for each in said if each.startswith("LACKS")] == [
         ("LACKS Airflow's version: 3.2.0", "run apache-airflow<4,>=3.3."),
-        ("LACKS DAG file: ImportError: no seamline", "mend what Airflow cannot import."),
+        ("LACKS DAG file: ImportError: no seamline", "fix what Airflow cannot import."),
         (
             "LACKS pool seamline_stream: Airflow has none; a task that needs it would wait or fail",
             "airflow pools set seamline_stream 8 Seamline",

@@ -250,7 +250,7 @@ def test_a_fork_begins_with_the_log_up_to_the_savepoint(shop, tmp_path, packed):
     assert (master.epoch, master.edge, master.position([LANE])) == (1, 0, {LANE: 4})
     assert sorted(master.table.read(["_offset"])["_offset"].to_pylist()) == [0, 1, 2, 3]
     assert [each.number for each in Ledger.ensure(to).read()] == [0, 1]
-    assert [each.number for each in master.missing(0)] == [1], "the ledger can be mended from it"
+    assert [each.number for each in master.missing(0)] == [1], "the ledger can be fixed from it"
     assert sorted(Table.open(to.table("quarantine")).read(["_offset"])["_offset"].to_pylist()) == [0, 1]
     assert len(Master.open(shop.layout).table.read(["_offset"])) == 5, "the source is as it was"
     assert not list(shop.warehouse.glob(".fork-*"))

@@ -13,7 +13,7 @@ from seamline.orchestration.run_intervals import RunRequest, before_the_clock, r
 
 DAY = Interval.parse("2013-03-01/2013-03-02")
 WEEK = Interval.parse("2013-03-01/2013-03-08")
-FORM = {"from": "2013-03-01T00:00Z", "to": "2013-03-08T00:00:00+00:00", "reason": "mend"}
+FORM = {"from": "2013-03-01T00:00Z", "to": "2013-03-08T00:00:00+00:00", "reason": "fix"}
 EMPTY = {"from": None, "to": None, "reason": ""}
 
 
@@ -38,7 +38,7 @@ def test_a_backfill_keeps_its_reason():
 @pytest.mark.parametrize("kind", ["manual", "operator_triggered", "asset_materialization"])
 def test_the_form_wins(kind):
     """One run may cover a range of days, by the form, REST and `airflow dags trigger --conf` alike."""
-    assert RunRequest(WEEK, False, "mend") == resolve_run_request(kind, FORM, DAY.start, DAY.end)
+    assert RunRequest(WEEK, False, "fix") == resolve_run_request(kind, FORM, DAY.start, DAY.end)
 
 
 def test_a_manual_run_does_not_take_the_interval_that_airflow_infers():
@@ -124,7 +124,7 @@ def test_a_backfill_with_a_form_is_refused(params):
 
 def test_the_flag_takes_the_dirty_ones_too_or_leaves_them():
     """A range and the dirty intervals in one run; a scheduled run that is to be quick."""
-    assert RunRequest(WEEK, True, "mend") == resolve_run_request("manual", {**FORM, "dirty": True})
+    assert RunRequest(WEEK, True, "fix") == resolve_run_request("manual", {**FORM, "dirty": True})
     assert RunRequest(DAY, False, "scheduled") == resolve_run_request(
         "scheduled", {"dirty": False}, DAY.start, DAY.end
     )
@@ -159,4 +159,4 @@ def test_a_field_that_is_nearly_one_is_refused(given, kind):
 def test_what_others_put_beside_the_form_is_theirs():
     """A callback of the definition's may want a ticket's number."""
     asked = resolve_run_request("manual", {**FORM, "ticket": "OPS-7"})
-    assert asked == RunRequest(WEEK, False, "mend")
+    assert asked == RunRequest(WEEK, False, "fix")

@@ -18,7 +18,7 @@ from seamline.model.errors import Conflict
 from seamline.plan.maintain.failed_attempts import dead_attempts
 from seamline.plan.maintain.slice_upkeep import CommittedEpochs
 
-REASON = "of an attempt at judging again that another overtook"
+REASON = "of an attempt at reprocessing that another overtook"
 
 
 def swept_attempts(layout: Layout, held: CommittedEpochs) -> Upkeep:
@@ -82,5 +82,5 @@ def delete_attempt_files(table: Table, folders: Collection[Path]) -> Upkeep:
         if not any(folder.glob("*.parquet")):
             (folder / EPOCHS).unlink(missing_ok=True)
             folder.rmdir()
-    why = "files of dead attempts at judging again: a reader may have pinned them"
+    why = "files of dead attempts at reprocessing: a reader may have pinned them"
     return Upkeep(deleted=count, left={why: left} if left else {})

@@ -138,7 +138,7 @@ def publication_refusal(run: str, offer: Offer) -> PublishRefused:
     whys = sorted(set(offer.held_back.values()))
     if whys == [RED]:
         return PublishRefused(
-            f"No interval of run {run!r} is certified.", hint="see its certificates, mend, build again."
+            f"No interval of run {run!r} is certified.", hint="see its certificates, fix, build again."
         )
     return PublishRefused(
         f"No interval of run {run!r} may be published: {'; '.join(whys)}.", hint="see seamline history."

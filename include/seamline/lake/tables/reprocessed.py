@@ -100,7 +100,7 @@ class Reprocessed:
                 )
             if known := read_all_verdicts(table).keys() & {each.epoch for each in verdicts}:
                 raise Conflict(
-                    f"Epoch {min(known)} was judged again by somebody else meanwhile.",
+                    f"Epoch {min(known)} was reprocessed by somebody else meanwhile.",
                     hint="what they wrote counts; read it.",
                 )
             rows = [

@@ -218,7 +218,7 @@ def newest_ledger_epoch(layout: Layout) -> Epoch | None:
 def list_missing_dags(api: AirflowApi) -> list[str]:
     """List the DAGs that Airflow has not parsed yet; SetupError if it cannot."""
     if errors := api.import_errors():
-        raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="mend what the last line says.")
+        raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="fix what the last line says.")
     found = []
     for dag in DAGS:
         try:

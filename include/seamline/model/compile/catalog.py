@@ -173,7 +173,7 @@ def load_definition_file(file: Path) -> list[Pipeline]:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise DefinitionError(
-            f"{error.msg}.", hint="mend the Python of this file.", file=str(file), line=error.lineno or 0
+            f"{error.msg}.", hint="fix the Python of this file.", file=str(file), line=error.lineno or 0
         ) from None
     except (Exception, SystemExit) as error:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]

@@ -145,7 +145,7 @@ def complete_births(
     for view in views:
         if view in manifest.live and view not in manifest.filled and (birth := manifest.births[view]):
             last = last_filled_interval(epochs, version, grid, below=birth)
-            told = Statement(Act.BIRTH, view, birth, last, reason="judged again", at=now)
+            told = Statement(Act.BIRTH, view, birth, last, reason="reprocessed", at=now)
             found += [replace(told, definition=manifest.definitions[view])] if last else []
     return found
 
@@ -165,7 +165,7 @@ def plan_raised_floors(
     for view in views:
         before = manifest.births.get(view, NOTHING + 1) - 1
         found += [
-            Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="judged again", at=now)
+            Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="reprocessed", at=now)
             for interval, first in sorted(intervals.items())
             if first <= before and manifest.floor(view, interval) < before
         ]

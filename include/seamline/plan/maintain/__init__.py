@@ -1,1 +1,1 @@
-"""Decisions of upkeep and repair: what is merged, packed, deleted, or mended."""
+"""Decisions of upkeep and repair: what is merged, packed, deleted or repaired."""

@@ -114,7 +114,7 @@ def accept_candidate(
     if new.view in manifest.retired:
         raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
     if not candidate.good and not despite:
-        raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, mend, rebuild.")
+        raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, fix, rebuild.")
     if new.cut < manifest.floor(*place):
         raise PublishRefused(
             f"{name}: its cut {new.cut} is below the floor {manifest.floor(*place)}.", hint="build it again."

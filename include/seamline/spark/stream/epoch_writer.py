@@ -106,7 +106,7 @@ class Writer:
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
         if gone := delete_verdicts_above(layout, self.master.epoch):
             log.warning(
-                "%s attempts at judging again are of epochs that the log has lost: they count no more", gone
+                "%s attempts at reprocessing are of epochs that the log has lost: they count no more", gone
             )
         self.refine_panes()
         self.stuck: dict[str, str] = {}

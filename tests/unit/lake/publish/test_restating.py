@@ -411,7 +411,7 @@ def test_a_row_that_would_be_refused_or_moved_fails_the_build(
     scenario.epoch()
     write(folder, table)
     scenario.restate("cities", "2024-01-01")
-    with pytest.raises(ProtocolError, match=r"t/0@7 of epoch 0, judged again") as problem:
+    with pytest.raises(ProtocolError, match=r"t/0@7 of epoch 0, reprocessed") as problem:
         rows_of(scenario)
     assert fact in problem.value.message
     with pytest.raises(ProtocolError):
