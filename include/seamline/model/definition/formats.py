@@ -45,13 +45,16 @@ class Json(Format):
 
 @dataclass(frozen=True)
 class Csv(Format):
-    """One line of cells in the order of the columns, without a header; a cell equal to ``null`` is NULL."""
+    """One line of cells in the order of the columns, without a header."""
 
     kind: ClassVar[str] = "csv"
     textual: ClassVar[bool] = True
     delimiter: str = ","
+    """The one character between two cells."""
     quote: str = '"'
+    """The one character around a cell that contains a delimiter; twice in a row it is itself."""
     null: str = ""
+    """The text of a cell that is NULL; by default the empty one."""
 
     def check(self, schema: Schema) -> None:
         for name, letter in (("delimiter", self.delimiter), ("quote", self.quote)):
@@ -66,14 +69,15 @@ class Csv(Format):
 
 @dataclass(frozen=True)
 class Text(Format):
-    """Text that matches ``pattern`` as a whole; its named groups are the columns, an empty one is NULL.
+    """Text that matches a pattern as a whole; its named groups are the columns.
 
-    The pattern is read by RE2, whose time grows with the text and never beyond.
+    RE2 reads the pattern: its time grows with the length of the text and never faster.
     """
 
     kind: ClassVar[str] = "text"
     textual: ClassVar[bool] = True
     pattern: str = ""
+    """A regular expression with a group ``(?P<name>...)`` for each column; an empty group is NULL."""
 
     def check(self, schema: Schema) -> None:
         try:
@@ -103,14 +107,13 @@ class Text(Format):
 
 @dataclass(frozen=True)
 class Avro(Format):
-    """One record in Avro's plain binary encoding, written with ``schema`` (JSON text).
-
-    ``confluent`` strips the five bytes (0 and a schema number) that Confluent's clients put first.
-    """
+    """One record in Avro's plain binary encoding."""
 
     kind: ClassVar[str] = "avro"
     schema: str = ""
+    """The schema of the writer, as JSON text."""
     confluent: bool = False
+    """Whether five bytes (0 and a schema number) stand before each record, as Confluent's clients put them."""
 
     def check(self, schema: Schema) -> None:
         from fastavro import parse_schema
@@ -132,14 +135,16 @@ class Avro(Format):
 
 @dataclass(frozen=True)
 class Protobuf(Format):
-    """One message of the type ``message``; ``descriptor`` is a FileDescriptorSet in base64.
+    """One message of protobuf.
 
     Made by ``protobuf(file, message)``: the definition carries the descriptor and outlives the file.
     """
 
     kind: ClassVar[str] = "protobuf"
     descriptor: str = ""
+    """A FileDescriptorSet, in base64."""
     message: str = ""
+    """The full name of the message's type."""
 
     @property
     def type(self) -> Any:

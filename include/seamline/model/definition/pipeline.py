@@ -22,7 +22,9 @@ class Origin:
     """Where the author wrote it."""
 
     file: str
+    """The path of the Python file."""
     line: int
+    """The line, from 1."""
 
 
 def find_caller_origin() -> Origin:
@@ -46,37 +48,46 @@ DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 class KafkaSource:
     """A topic, or several that are read as one, how records are read, and what their event time is.
 
-    ``schema`` is Spark DDL; a column that must be there is ``NOT NULL``, as are the event time and the
-    columns of ``event_id`` without saying so. ``max_future`` and ``max_past`` ("" for no bound; unsaid, the
-    pipeline's ``defaults`` decide) bound event time against the Kafka timestamp. ``event_time`` is a column,
-    ``_kafka_timestamp``, or ``processing_time()``. An event more than ``very_late`` behind the watermark is counted
-    as very late. ``added`` lists columns that the topic got later, one each, in the order they came; none is NOT NULL.
-    With ``dedup_within`` the stream too takes out a record whose ``event_id`` the same interval has: as long as
-    the first one's event time is not further than that behind the watermark.
-
-    A record of more than ``max_record_bytes`` (value and key, as they are once decompressed), or a JSON object of more
-    than ``max_record_parts`` members and items, is refused before anything is made of it. A task's part of an epoch
-    opens at most ``max_stray_intervals`` further than ``very_late`` from Kafka's timestamps.
-    ``decimals`` is ``digits``; ``exact`` and ``rounded`` are in what earlier releases stored, which read others, or
-    all, through a double.
+    ``max_record_bytes``, ``max_record_parts`` and ``max_stray_intervals`` bound what one record, and one epoch of
+    records with wrong event times, may cost.
     """
 
     topic: str | Sequence[str]
+    """The topic's name, or the names of several."""
     schema: str
+    """The columns as Spark DDL; ``NOT NULL`` refuses a record without one. Event time and event id are NOT
+    NULL."""
     event_time: str
+    """The TIMESTAMP column of event time, ``_kafka_timestamp``, or ``processing_time()``."""
     event_id: Sequence[str] = ()
+    """The columns that identify an event; records with the ids of an earlier one are duplicates. None if
+    empty."""
     connection: str = "kafka_default"
+    """The id of the Airflow connection to Kafka."""
     format: str | Format = "json"
+    """How the bytes of a record are read: "json", "csv", or a format with options."""
     watermark: Watermark = Watermark()
+    """How far behind the newest event the watermark stays, and when a silent partition counts as idle."""
     max_future: str = "1 day"
+    """How far event time may be ahead of the Kafka timestamp, as a duration; "" for no bound."""
     max_past: str | None = None
+    """How far it may be behind; "" for no bound, None for that of the pipeline's ``defaults``."""
     very_late: str = "1 day"
+    """An accepted event further behind the watermark than this duration is counted as very late."""
     added: Sequence[str] = ()
+    """Columns that the topic got later, as ``name TYPE`` each, in the order they came; none is NOT NULL."""
     dedup_within: str = ""
+    """For how long, in event time, the stream removes duplicates of one interval by itself; "": builds alone
+    do."""
     max_record_bytes: int = 64_000_000
+    """Bytes of key and value, decompressed, beyond which a record is refused unread."""
     max_record_parts: int = 500_000
+    """Members and items of a JSON record beyond which it is refused unread."""
     max_stray_intervals: int = 1_000
+    """Intervals further than ``very_late`` from Kafka's time that one task may open in an epoch."""
     decimals: str = DIGITS
+    """How numbers become DECIMALs; only definitions that were stored by earlier releases have another word
+    here."""
     origin: Origin = declare_origin_field()
 
     @property
@@ -90,25 +101,27 @@ class Rule:
     """A named condition that every record must meet; one that does not is quarantined with the name."""
 
     name: str
+    """What the quarantine calls a record that does not meet it."""
     condition: str
+    """A Spark SQL condition on the columns; NULL does not meet it."""
     origin: Origin = declare_origin_field()
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table that is joined to records, or to answers, by key: ``on`` is {column of the table: expression}.
-
-    ``table`` is a csv or Parquet file or the folder of a Delta table (a path in the folder of definitions, or an
-    absolute one), or ``module:function`` of a function that gives an Arrow or pandas table. ``columns`` are
-    ``name`` for text, else ``name TYPE``; a row has them by ``prefix`` (the look-up's name and an underscore) and
-    name.
-    """
+    """A table that is joined to records, or to answers, by key."""
 
     name: str
+    """The look-up's name."""
     table: str
+    """A csv or Parquet file or the folder of a Delta table, absolute or below the folder of definitions; or
+    ``module:function`` of a function that returns an Arrow or pandas table."""
     on: Mapping[str, str]
+    """The expression that each key column of the table must equal, by the column's name."""
     columns: Sequence[str]
+    """The columns to join: ``name`` for text, else ``name TYPE``."""
     prefix: str = ""
+    """What stands before their names in a row; by default the look-up's name and an underscore."""
     origin: Origin = declare_origin_field()
 
 
@@ -117,30 +130,38 @@ class Expect:
     """What a certified generation's presented column must look like, checked with Great Expectations."""
 
     column: str
+    """A presented column of the view: a key or a measure."""
     at_least: float | None = None
+    """The least value that is allowed; None for no bound."""
     at_most: float | None = None
+    """The greatest value that is allowed; None for no bound."""
     not_null: bool = False
+    """Whether NULL is refused."""
     origin: Origin = declare_origin_field()
 
 
 @dataclass(frozen=True)
 class View:
-    """Keyed, windowed measures over the master; ``where`` keeps the rows that count.
-
-    ``explode`` (``{"item": "array"}``) makes a row of each item; keys, measures and ``where`` may use ``item``.
-
-    ``grouping_sets`` lists sets of the keys: the view has a row per window for each of them, as SQL's GROUPING
-    SETS; all come from the same slices. Without any there is one set, of all keys.
-    """
+    """Keyed, windowed measures over the master."""
 
     name: str
+    """The view's name, unique in its pipeline."""
     keys: Sequence[str]
+    """The columns to group by; none for one row a window."""
     window: Window
+    """How time is cut."""
     measures: Mapping[str, Measure]
+    """The measures by the names of their columns."""
     where: str = ""
+    """A condition on the rows that count; all of them if empty."""
     explode: Mapping[str, str] = field(default_factory=dict)
+    """``{"item": "array"}`` makes a row of each item of an array; keys, measures and ``where`` may use
+    ``item``."""
     expect: Sequence[Expect] = ()
+    """What a certified generation must meet."""
     grouping_sets: Sequence[Sequence[str]] = ()
+    """Sets of the keys, as in SQL's GROUPING SETS: a row per window for each of them, from the same slices.
+    If empty, the one set of all keys."""
     origin: Origin = declare_origin_field()
 
 
@@ -150,89 +171,105 @@ DURABILITY = ("replay", "fsync")
 
 @dataclass(frozen=True)
 class Stream:
-    """How the speed layer runs: trigger, epoch size, how often cuts may fall, how fresh serving is kept.
-
-    An epoch begins ``trigger`` after the one before; with "0 seconds" as soon as there is something to read.
-    An epoch reads at most ``max_offsets_per_epoch``, and fewer where it would take much longer than
-    ``epoch_target``. A stream that has something to read and holds no epoch for ``stuck_after`` is started anew.
-    ``master`` is Spark's, ``memory`` its driver's heap; a Python worker that wants more than ``worker_memory`` fails,
-    and the record that made it is found; a build's fails its build. ``durability`` says what a power cut may do to the
-    newest epochs: with ``replay`` those of the last seconds may be lost, and are read from Kafka again; with ``fsync``
-    each is on disk before it counts.
-    """
+    """How the speed layer runs. Durations are texts such as "10 seconds", sizes such as "2g"."""
 
     trigger: str = "1 second"
+    """The time from the start of one epoch to the next; with "0 seconds" an epoch begins when there is
+    something to read."""
     max_offsets_per_epoch: int = 1_000_000
+    """The most offsets that an epoch reads."""
     epoch_target: str = "10 seconds"
+    """How long an epoch may take before the next ones read less."""
     stuck_after: str = "2 minutes"
+    """A driver with records to read that commits no epoch for so long is restarted."""
     master: str = "local[2]"
+    """Spark's master."""
     memory: str = "2g"
+    """The heap of Spark's driver."""
     worker_memory: str = "4g"
+    """The memory of a Python worker. The record that needs more is refused; a build that does fails."""
     edge_epochs: int = 30
+    """The most epochs between two edges; a cut falls on an edge."""
     edge_every: str = "1 minute"
+    """The longest time between two edges."""
     serve_every: str = "10 seconds"
+    """How often the serving tables are refreshed."""
     durability: str = DURABILITY[0]
+    """"replay": a power cut may take the epochs of the last seconds, which are read from Kafka again.
+    "fsync": each epoch is on disk before it counts."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """How the batch layer runs: the interval of work and the first instant the pipeline knows.
-
-    A run takes at most ``max_dirty`` intervals that nobody asked for by name: by turns the
-    oldest debt, the one of most rows and the newest interval. A run that is
-    asked for more than ``approve_above`` intervals waits until a person approves its plan; 0 is never. With
-    ``fresh_within`` an interval is overdue when it is not published so long after its end, by the clock. With
-    ``provisional`` intervals are built and published before they close, and once more when they have. Upkeep
-    deletes generations but the published ones and the last ``keep_generations`` that were published before; 0
-    keeps all.
-    """
+    """How the batch layer runs."""
 
     interval: str
+    """The unit of a build, as a duration: "1 day"."""
     start: str
+    """The first instant that the pipeline knows, ISO 8601, UTC unless it has an offset."""
     max_dirty: int = 30
+    """The most dirty intervals that a run takes unasked: by turns the oldest, the one of most rows, the
+    newest."""
     approve_above: int = 0
+    """A run that is asked for more intervals waits for a person's approval; 0 for never."""
     fresh_within: str = ""
+    """How long after its end, by the clock, an interval may be unpublished before it is overdue; "" for ever."""
     provisional: bool = False
+    """Whether open intervals are built and published too, and again once they have closed."""
     keep_generations: int = 0
+    """How many replaced generations upkeep leaves of each interval, beside the published one; 0 for all."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """One source, its rules and its views: declared once, run by both layers.
 
-    ``select`` derives columns (name: expression, which may use those before it). A record for which ``where``
-    is not true is accepted and in no view. ``side`` routes records to a named side (name: condition).
-    ``transform`` is a function of Arrow tables, or its name ``module:function``, which is what is kept; it adds
-    the columns of ``transform_schema``. Another ``transform_version`` says that it means something else by now.
-
-    ``on_failure`` and ``on_late`` are ``module.function``: called with the context of a task that has failed, and with
-    ``pipeline=`` and ``interval=`` once for each interval that is overdue. So is ``on_alert``, with ``pipeline=``,
-    ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for each alert about the stream.
-
-    ``defaults`` is the month whose defaults hold for what is not said; without it those of before 2026-11 do.
+    The functions ``on_failure``, ``on_late`` and ``on_alert`` are named as ``module.function``; "" for none.
     """
 
     name: str
+    """The pipeline's name, unique among the definitions."""
     source: KafkaSource
+    """Where records come from."""
     views: Sequence[View]
+    """The views, one or more."""
     batch: Batch
+    """How the batch layer runs."""
     rules: Sequence[Rule] = ()
+    """Conditions that a record must meet to be accepted."""
     select: Mapping[str, str] = field(default_factory=dict)
+    """Derived columns: the expression by name, which may use those before it."""
     where: str = ""
+    """A record for which this condition is not true is accepted, and in no view."""
     side: Mapping[str, str] = field(default_factory=dict)
+    """Named sides: the condition by name, which routes records to a side output."""
     transform: str | Callable[..., Any] = ""
+    """A function of Arrow tables, or its name ``module:function``, which is what is stored."""
     transform_schema: str = ""
+    """The columns that ``transform`` adds, as Spark DDL."""
     transform_version: str = ""
+    """Any text; another one says that ``transform`` means something else from now on."""
     lookups: Sequence[Lookup] = ()
+    """Tables that are joined to records or answers."""
     stream: Stream = Stream()
+    """How the speed layer runs."""
     owner: str = "airflow"
+    """The owner of the DAGs."""
     tags: Sequence[str] = ()
+    """Tags of the DAGs."""
     retries: int = 1
+    """How often Airflow retries a failed task."""
     on_failure: str = ""
+    """Called with the context of a task that has failed."""
     on_late: str = ""
+    """Called with ``pipeline=`` and ``interval=``, once for each interval that is overdue."""
     on_alert: str = ""
+    """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
+    each change."""
     description: str = ""
+    """A sentence for the DAGs and pages."""
     defaults: str = ""
+    """The month, as "2026-11", whose defaults hold for what is not said; "" for those of before 2026-11."""
     origin: Origin = declare_origin_field()
 
     def __post_init__(self) -> None:

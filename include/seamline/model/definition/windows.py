@@ -45,14 +45,16 @@ class Window:
 class Tumbling(Window):
     """Windows of one size that follow each other without a gap.
 
-    They begin at 1970-01-01T00:00 plus ``offset`` by the clocks of ``zone``. A size that divides every change
-    of the clock ("1 hour") is counted in elapsed time; a longer one ("1 day") follows the clock, so that a day
-    is of 23, 24 or 25 hours.
+    A size that divides every change of the zone's clock ("1 hour") is counted in elapsed time; a longer one
+    ("1 day") follows the clock, so that a day has 23, 24 or 25 hours.
     """
 
     size: str
+    """The length of a window, as a duration: "1 hour"."""
     offset: str = ""
+    """By how much windows begin after 1970-01-01T00:00, as a duration; "" is not at all."""
     zone: str = "UTC"
+    """The IANA time zone whose clocks cut days and longer windows."""
     kind: ClassVar[str] = "tumbling"
 
     @property
@@ -72,9 +74,13 @@ class Sliding(Window):
     """
 
     size: str
+    """The length of a window, as a duration: "1 hour"."""
     slide: str
+    """The time from the start of one window to the next; it divides ``size``."""
     offset: str = ""
+    """By how much windows begin after 1970-01-01T00:00, as a duration; "" is not at all."""
     zone: str = "UTC"
+    """The IANA time zone whose clocks cut days and longer windows."""
     kind: ClassVar[str] = "sliding"
 
     @property
@@ -93,9 +99,13 @@ class Cumulating(Window):
     """Windows that begin every ``size`` and grow by ``step``: the day so far, at each hour."""
 
     size: str
+    """The length of the longest window, as a duration: "1 day"."""
     step: str
+    """By how much a window is longer than the one before; it divides ``size``."""
     offset: str = ""
+    """By how much windows begin after 1970-01-01T00:00, as a duration; "" is not at all."""
     zone: str = "UTC"
+    """The IANA time zone whose clocks cut days and longer windows."""
     kind: ClassVar[str] = "cumulating"
 
     @property
@@ -127,6 +137,7 @@ class Session(Window):
     """
 
     gap: str
+    """The least time without an event of the key that ends a session, as a duration: "30 minutes"."""
     kind: ClassVar[str] = "session"
 
     def lay_out(self, grid: Grid) -> Gaps:
@@ -142,6 +153,7 @@ class CountWindow(Window):
     """
 
     events: int
+    """The number of events in a window, 1 or more."""
     kind: ClassVar[str] = "count"
 
     def lay_out(self, grid: Grid) -> Ruling:

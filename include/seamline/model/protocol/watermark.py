@@ -15,7 +15,9 @@ class Watermark:
     """The policy: how far out of order events may come, and when a silent lane stops holding others back."""
 
     out_of_orderness: str = "10 minutes"
+    """How far the watermark stays behind a lane's newest event time, as a duration."""
     idle_after: str = "2 minutes"
+    """A lane without a new record for so long, and read to its end, does not hold the watermark back."""
 
     @property
     def bound(self) -> timedelta:
