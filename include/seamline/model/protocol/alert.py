@@ -24,14 +24,20 @@ class AlertKind(StrEnum):
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of one alert; ``since`` is when things began to be other than it says, None while they are not."""
+    """What is known of one alert."""
 
     kind: AlertKind
+    """What it is about."""
     subject: str
+    """The view or partition, empty for the stream."""
     message: str
+    """What was seen, in a sentence."""
     raised: bool = False
+    """Whether it is raised now."""
     at: datetime | None = None
+    """When it was raised or cleared, None before the first time."""
     since: datetime | None = None
+    """When things began to be other than it says, None while they are not."""
 
     def __str__(self) -> str:
         about = f" {self.subject}" if self.subject else ""
@@ -41,13 +47,18 @@ class Standing:
 
 @dataclass(frozen=True)
 class AlertStatement:
-    """Something to tell: an alert is raised, or cleared."""
+    """A notification to send: an alert is raised, or cleared."""
 
     kind: AlertKind
+    """What it is about."""
     subject: str
+    """The view or partition, empty for the stream."""
     raised: bool
+    """True where it is raised, False where it is cleared."""
     message: str
+    """What was seen, in a sentence."""
     at: datetime
+    """When, UTC."""
 
     @property
     def state(self) -> str:

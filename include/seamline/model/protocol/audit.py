@@ -45,12 +45,16 @@ class Wrong(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, where, with how many records, in words."""
+    """Something that is wrong."""
 
     wrong: Wrong
+    """The kind of contradiction."""
     place: str
+    """The lane, epoch, interval or view."""
     count: int
+    """How many records or rows it is about."""
     said: str
+    """The finding in a sentence."""
 
     def __str__(self) -> str:
         return f"{self.wrong}: {self.place}: {self.said}"
@@ -58,22 +62,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class LaneEvidence:
-    """What is known of one lane, as runs of offsets.
-
-    ``kept`` is what Kafka has, None where the lane is gone. ``read`` are offsets that epochs have read, ``passed``
-    those of holes, ``held`` those of records in the log, ``twice`` how often of those that are there more than once.
-    ``there`` are those of ``absent`` of which Kafka, asked again, gave a record. ``read_to`` is where the lane was read
-    to, where not all that was read is looked at.
-    """
+    """What is known of one lane, as runs of offsets ``[start, end)``."""
 
     lane: Lane
+    """The lane."""
     kept: Run | None
+    """What Kafka has, None where the lane is gone."""
     read: Runs
+    """Offsets that epochs have read."""
     passed: Runs
+    """Offsets of holes."""
     held: Runs
+    """Offsets of records in master or quarantine."""
     twice: Mapping[int, int] = field(default_factory=dict)
+    """How often each offset is in the log that is there more than once."""
     there: Runs = ()
+    """Offsets in neither table of which Kafka, asked again, gave a record."""
     read_to: int | None = None
+    """Where the lane was read to, where not all that was read is looked at."""
 
     @property
     def absent(self) -> list[Run]:
@@ -92,21 +98,26 @@ class LaneEvidence:
 
 @dataclass(frozen=True)
 class LaneAudit:
-    """One lane in numbers of offsets.
-
-    ``records`` are in the log; ``blank`` never was a record (a transaction's marker, an aborted record, one compacted
-    away) as far as Kafka still tells; of ``untold`` it does not; ``holes`` were passed over; ``waiting`` are not read.
-    """
+    """One lane in numbers of offsets."""
 
     lane: Lane
+    """The lane."""
     first: int | None
+    """The first offset that Kafka has, None where the lane is gone."""
     end: int | None
+    """The exclusive end that Kafka has, None where the lane is gone."""
     read_to: int
+    """The exclusive end of what was read."""
     records: int
+    """Offsets with a record in the log."""
     blank: int
+    """Offsets that never were a record (markers, aborted, compacted), as far as Kafka still tells."""
     untold: int
+    """Offsets of which Kafka tells no more."""
     holes: int
+    """Offsets that were passed over."""
     waiting: int
+    """Offsets that are not read yet."""
 
 
 def audit_lane(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
@@ -176,20 +187,26 @@ def by_lane(parts: Iterable[OffsetRange]) -> dict[Lane, list[Run]]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the log by epoch: the master's by interval id, the quarantine's by reason."""
+    """Rows of the log by epoch."""
 
     accepted: Mapping[int, Mapping[str, int]]
+    """The master's rows, by epoch and interval id."""
     refused: Mapping[int, Mapping[str, int]]
+    """The quarantine's rows, by epoch and reason."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What the ledger says of one interval, all epochs together, and how many rows the master has of it."""
+    """What the ledger says of one interval, all epochs together, beside the master."""
 
     accepted: int
+    """Accepted rows by the ledger."""
     late: int
+    """Those behind the watermark."""
     very_late: int
+    """Those further behind than ``very_late``."""
     rows: int
+    """Rows of the interval in the master."""
 
 
 def list_miscounted_epochs(ledger: Iterable[Epoch], rows: Rows) -> list[Finding]:
@@ -226,32 +243,44 @@ def by_interval(ledger: Iterable[Epoch], rows: Rows) -> dict[str, Stated]:
 
 @dataclass(frozen=True)
 class ViewAudit:
-    """A view version: up to where its slices count, how many states were made again, how many generations seen."""
+    """What was looked at of a view version."""
 
     view: str
+    """The view version, ``name/fingerprint``."""
     until: int
+    """The last epoch of which its slices count."""
     states: int
+    """How many states were made again."""
     generations: int
+    """How many generations were compared."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What the log holds as of an epoch, beside Kafka and the ledger, and what the views make of it.
-
-    ``reasons`` counts refused records. ``span`` is what it was of, empty for all that was ever read.
-    """
+    """What the log holds as of an epoch, beside Kafka and the ledger, and what the views make of it."""
 
     pipeline: str
+    """The pipeline's name."""
     at: datetime
+    """When it began, UTC."""
     seconds: float
+    """How long it took."""
     actor: str
+    """Who asked for it."""
     epoch: int
+    """E at its begin."""
     lanes: tuple[LaneAudit, ...]
+    """Each lane in numbers."""
     intervals: Mapping[str, Stated]
+    """Each interval's rows, by its id."""
     reasons: Mapping[str, int]
+    """Refused records, by reason."""
     views: tuple[ViewAudit, ...]
+    """What was looked at of each view version."""
     findings: tuple[Finding, ...]
+    """What is wrong; empty where nothing is."""
     span: str = ""
+    """The span it was of, ``start/end``; empty for all that was ever read."""
 
     @property
     def passed(self) -> bool:

@@ -15,29 +15,36 @@ CLOSED = "watermark has passed the end"
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one view's interval at its cut.
-
-    ``ledger_rows``: accepted rows of the interval in epochs up to the cut, by the ledger. ``rows_read``: rows
-    the build read. ``duplicates`` and ``not_selected``: rows it left out, and why. ``state_rows``: rows in
-    the states it wrote. ``exploded``: how many more rows than records an exploding view made. ``holes``:
-    registered holes up to the cut in which rows of the interval may have been.
-    ``expectations``: one sentence per failed expectation.
-    """
+    """What is known of one view's interval at its cut."""
 
     interval: Interval
+    """The interval."""
     cut: int
+    """The last epoch that the build has seen."""
     cut_is_edge: bool
+    """Whether the cut is an edge."""
     watermark: datetime | None
+    """The watermark that was recorded at the cut, None before the first."""
     contiguous: bool
+    """Whether the offsets of all epochs up to the cut join without a gap."""
     holes: int
+    """Registered holes up to the cut that rows of the interval may have been in."""
     ledger_rows: int
+    """Accepted rows of the interval in epochs up to the cut, by the ledger."""
     rows_read: int
+    """Rows that the build read."""
     duplicates: int
+    """Rows that it left out as duplicates."""
     not_selected: int
+    """Rows that it left out by the view's condition."""
     state_rows: int
+    """Rows in the states that it wrote."""
     exploded: int = 0
+    """How many more rows than records an exploding view made."""
     expectations: Sequence[str] = ()
+    """A sentence for each expectation that failed."""
     expectations_checked: int = 0
+    """How many expectations were checked."""
 
 
 @dataclass(frozen=True)
@@ -45,26 +52,31 @@ class Check:
     """One line of a certificate."""
 
     name: str
+    """What was checked."""
     passed: bool
+    """Whether it passed."""
     found: str
+    """What was found, in words."""
 
 
 @dataclass(frozen=True)
 class Making:
-    """How a generation was made, beside its reason: what its rows mean, by whose wish, and how long it took.
-
-    ``lookups`` are the versions by which its rows were read, by the name of the look-up; ``restated`` are the
-    decisions by which they were judged again, in words. ``seconds`` are those of the build's whole attempt, of which
-    the interval is a part. ``report`` is the page of its run, below the pipeline's folder.
-    """
+    """How a generation was made."""
 
     record_version: str = ""
+    """What its rows mean."""
     lookups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The versions by which its rows were read, by the look-up's name."""
     restated: tuple[str, ...] = ()
+    """The decisions by which they were reprocessed, in words."""
     rows: int = 0
+    """Rows in its states."""
     seconds: float = 0.0
+    """The seconds of the build's whole attempt, of which the interval is a part."""
     actor: str = ""
+    """Who asked for the run."""
     report: str = ""
+    """The page of its run, as a path below the pipeline's folder."""
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Making:
@@ -75,22 +87,30 @@ class Making:
 
 @dataclass(frozen=True)
 class Certificate:
-    """The verdict on one generation of one view.
-
-    It is ``provisional`` if all is green but that the interval has not closed, and the definition wants it published.
-    """
+    """The verdict on one generation of one view."""
 
     view: str
+    """The view's name."""
     fingerprint: str
+    """The version's fingerprint."""
     generation: str
+    """The generation's id."""
     interval: Interval
+    """The interval."""
     cut: int
+    """The last epoch that the generation has seen."""
     run: str
+    """The run's id."""
     reason: str
+    """Why the run built it."""
     at: datetime
+    """When it was certified, UTC."""
     checks: tuple[Check, ...]
+    """Each check with its outcome."""
     made: Making = Making()
+    """How the generation was made."""
     provisional: bool = False
+    """Whether all is green but that the interval is open, and the definition wants it published."""
 
     @property
     def good(self) -> bool:

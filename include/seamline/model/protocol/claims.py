@@ -12,20 +12,24 @@ from seamline.model.time.intervals import Interval, format_utc_instant, parse_mo
 
 @dataclass(frozen=True)
 class Claim:
-    """The intervals in ``spans`` are ``run``'s; ``owner`` asked for it.
-
-    ``process`` is who renews it, as ``own_process_name`` says: ``beat`` rises each time, and no two claims have the
-    same ``slot`` at once. Between two tasks of a run nobody does, and it holds until ``until`` by the clocks of all.
-    """
+    """A run's claim on intervals: no other run builds them meanwhile."""
 
     run: str
+    """The run's id."""
     owner: str
+    """Who asked for the run."""
     spans: tuple[Interval, ...]
+    """The intervals."""
     since: datetime
+    """When it was taken, UTC."""
     until: datetime
+    """Where no process renews it, as between two tasks, it holds until then by everybody's clock."""
     process: str = ""
+    """Who renews it, as ``own_process_name`` says; empty between two tasks."""
     slot: int = 0
+    """A number that no two claims have at once."""
     beat: int = 0
+    """Rises with each renewal."""
 
     @property
     def mark(self) -> tuple[str, str, datetime, int]:

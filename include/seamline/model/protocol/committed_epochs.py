@@ -14,7 +14,9 @@ class EpochNumbers:
     """The epochs that are committed, as runs ``first..last`` (both in): what no master has is dead (rule 2)."""
 
     firsts: tuple[int, ...]
+    """The first number of each run, ascending."""
     lasts: tuple[int, ...]
+    """The last number of each run, in the same order."""
 
     @classmethod
     def of(cls, runs: Iterable[tuple[int, int]]) -> EpochNumbers:

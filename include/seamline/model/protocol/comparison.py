@@ -12,38 +12,50 @@ from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 @dataclass(frozen=True)
 class Change:
-    """A measure: at how many places it differs, and the largest relative change (after less before, by before).
-
-    ``most`` is None where it is no number, or was 0 or nothing before.
-    """
+    """What has changed of a measure."""
 
     count: int
+    """At how many places it differs."""
     most: float | None
+    """The largest relative change, (after - before) / before; None where it is no number, or was 0 or
+    nothing before."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One interval of a view version: its new generation beside the answer to the same cut.
 
-    Before it ``former`` answered (nothing: the slices alone), and slices up to ``until``. Places are a key and a pane:
-    ``missing`` are gone, ``extra`` are new. ``causes`` counts those that differ by cause, ``alarm`` names one that
-    nothing explains.
+    A place is a key and a pane.
     """
 
     view: str
+    """The view version, ``name/fingerprint``."""
     interval: str
+    """The interval's id."""
     generation: str
+    """The id of the new generation."""
     cut: int
+    """Its cut."""
     former: str
+    """The id of the generation that answered before; empty where slices alone did."""
     until: int
+    """The last epoch of the slices that answered before."""
     at: datetime
+    """When they were compared, UTC."""
     equal: int
+    """Places that are equal."""
     changed: int
+    """Places that differ."""
     missing: int
+    """Places that are gone."""
     extra: int
+    """Places that are new."""
     measures: Mapping[str, Change]
+    """What has changed of each measure, by its name."""
     causes: Mapping[str, int]
+    """Places that differ, by cause."""
     alarm: str = ""
+    """What nothing explains, in a sentence; empty where all is explained."""
 
     @property
     def differing(self) -> int:

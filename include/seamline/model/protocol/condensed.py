@@ -22,17 +22,19 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Summed(Epoch):
-    """Several epochs as one: counts are sums, event times the largest, everything else is that of the last.
+    """Several epochs as one.
 
-    ``ranges`` are what all of them read, ``count`` is how many they are, ``runs`` are their numbers as runs
-    ``first..last`` (both in). ``arrived`` is the first and the last of them that brought rows, per interval id,
-    ``refusing`` the last that refused a record and when it was committed, per reason.
+    Counts are sums, event times the largest, ``ranges`` what all of them read; everything else is that of the last.
     """
 
     count: int = 0
+    """How many epochs they are."""
     runs: Runs = ()
+    """Their numbers as runs ``first..last`` (both in)."""
     arrived: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The first and the last of them that brought rows, by interval id."""
     refusing: Mapping[str, tuple[int, datetime]] = field(default_factory=dict)
+    """The last that refused a record and when it was committed, by reason."""
 
 
 def count_of(epochs: Iterable[Epoch]) -> int:

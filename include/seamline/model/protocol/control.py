@@ -25,17 +25,18 @@ class Desired(StrEnum):
 
 @dataclass(frozen=True)
 class Lease:
-    """Who may run the driver: ``token`` fences everyone before, ``beat`` rises with every renewal.
-
-    ``process`` is the holder's, as ``own_process_name`` says; empty where that is not told. ``renewed`` is the
-    last time by the holder's own clock: it is shown to people, and decides nothing.
-    """
+    """Who may run the driver."""
 
     holder: str
+    """Who it is, for people."""
     token: int
+    """The fencing token: it fences everyone before."""
     process: str = ""
+    """The holder's process, as ``own_process_name`` says; empty where it is not known."""
     beat: int = 0
+    """Rises with each renewal."""
     renewed: datetime | None = None
+    """The last renewal by the holder's own clock: shown to people, it decides nothing."""
 
     @property
     def mark(self) -> tuple[int, int]:
@@ -45,33 +46,42 @@ class Lease:
 
 @dataclass(frozen=True)
 class Drained:
-    """A declaration that a topic is finite: no record comes after these end offsets (rule 12)."""
+    """A declaration that a topic is finite (rule 12)."""
 
     ends: Mapping[Lane, int]
+    """The end offset of each lane, after which no record comes."""
     actor: str
+    """Who decided it."""
     reason: str
+    """Why, in that person's words."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """The state of a stream's control table.
-
-    ``restarts`` counts how often people have asked for a restart. ``fills`` are offsets that were passed over and
-    shall be read from Kafka after all. ``token`` is the newest that was given out; an earlier release gave out versions
-    of the table.
-    """
+    """The state of a stream's control table."""
 
     desired: Desired = Desired.UNSET
+    """What the stream should be doing."""
     actor: str = ""
+    """Who asked for that."""
     reason: str = ""
+    """Why."""
     lease: Lease | None = None
+    """Who runs the driver, None for nobody."""
     drained: Drained | None = None
+    """The declaration that the topic is finite, None where there is none."""
     accepted: tuple[AcceptedGap, ...] = ()
+    """Decisions to go on without gaps."""
     restated: tuple[Restatement, ...] = ()
+    """Decisions about versions of look-ups."""
     restarts: int = 0
+    """How often people have asked for a restart."""
     fills: tuple[OffsetRange, ...] = ()
+    """Offsets that were passed over and are to be read after all."""
     savepoints: tuple[Savepoint, ...] = ()
+    """Named positions, oldest first."""
     token: int = 0
+    """The newest fencing token that was given out."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""

@@ -23,44 +23,52 @@ class EpochKind(StrEnum):
 
 @dataclass(frozen=True)
 class Epoch:
-    """One ledger row.
-
-    ``ranges`` are what it read, the offsets that a hole passes over, or what of holes an amend has read.
-    ``accepted`` counts rows per interval id, ``refused`` rows per reason; ``frontiers`` is W(v) per
-    ``view/fingerprint``, equal to ``number`` for every view that is not behind. ``reason`` says who decided on
-    a hole or declared a topic finite, and why; ``bounds`` are the event times that a hole can have touched,
-    None for any. ``late`` and ``very_late`` count those of the accepted rows, per interval id, that were behind
-    the watermark when the epoch began; the others were on time. ``lookups`` are the versions of the pinned
-    look-ups that its rows were made with, by name. ``took`` are the seconds of its phases, as far as they were known
-    when the master's commit was made, and ``trigger`` is what Spark said of the one before (seconds by its names, and
-    rows per second); rows of before they were kept have neither. ``before`` is the epoch that the master held before
-    this one, NOTHING for the first; None in rows of before it was kept. ``astray`` counts, by lane, records that were
-    refused for their event times. ``clock`` says by what column, made how, event times and ``watermark`` are told;
-    rows of before it was kept are silent.
-    """
+    """One ledger row."""
 
     number: int
+    """The number of the one attempt that was committed."""
     token: int
+    """The writer's fencing token."""
     committed_at: datetime
+    """When, by the writer's clock, UTC."""
     record_version: str
+    """What its records mean."""
     kind: EpochKind = EpochKind.READ
+    """Whether it read, passed over a hole, or filled one."""
     edge: bool = False
+    """Whether a cut may fall on it."""
     ranges: tuple[OffsetRange, ...] = ()
+    """What it read, the offsets that a hole passes over, or what of holes was filled."""
     accepted: Mapping[str, int] = field(default_factory=dict)
+    """Accepted rows, by interval id."""
     refused: Mapping[str, int] = field(default_factory=dict)
+    """Refused records, by reason."""
     max_event_time: Mapping[Lane, datetime] = field(default_factory=dict)
+    """The largest event time of each lane, of accepted rows."""
     watermark: datetime | None = None
+    """The watermark from here on, None before the first."""
     frontiers: Mapping[str, int] = field(default_factory=dict)
+    """W(v) by ``view/fingerprint``: ``number`` for every view that is not behind."""
     lookups: Mapping[str, str] = field(default_factory=dict)
+    """The versions of pinned look-ups that its rows were made with, by name."""
     reason: str = ""
+    """Who decided on a hole or declared the topic finite, and why."""
     bounds: Interval | None = None
+    """The event times that a hole can have touched, None for any."""
     late: Mapping[str, int] = field(default_factory=dict)
+    """Accepted rows behind the watermark as the epoch began, by interval id."""
     very_late: Mapping[str, int] = field(default_factory=dict)
+    """Those further behind than ``very_late``, which ``late`` does not count."""
     took: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of its phases, as far as known when the master's commit was made."""
     trigger: Mapping[str, float] = field(default_factory=dict)
+    """What Spark said of the trigger before: seconds by its names, and rows per second."""
     before: int | None = None
+    """The epoch before, NOTHING for the first; None in rows of releases that did not keep it."""
     astray: Mapping[Lane, int] = field(default_factory=dict)
+    """Records that were refused for their event times, by lane."""
     clock: str = ""
+    """By what column, made how, event times and ``watermark`` are told; empty in rows of earlier releases."""
 
     @property
     def rows(self) -> int:

@@ -20,14 +20,14 @@ from seamline.model.time.intervals import Interval, format_utc_instant, parse_mo
 
 @dataclass(frozen=True, order=True)
 class Gap:
-    """Offsets ``[start, end)`` of a lane that were never read and are gone.
-
-    With ``end`` None the lane itself is gone with its topic: nobody knows how much came after ``start``.
-    """
+    """Offsets of a lane that were never read and are gone."""
 
     lane: Lane
+    """The lane."""
     start: int
+    """The first offset."""
     end: int | None
+    """The exclusive end; None where the lane is gone with its topic, and nobody knows how much came."""
 
     @property
     def range(self) -> OffsetRange:
@@ -42,13 +42,18 @@ class Gap:
 
 @dataclass(frozen=True)
 class AcceptedGap:
-    """A person's decision to go on without a gap; ``bounds`` are the event times it can have touched."""
+    """A person's decision to go on without a gap."""
 
     gap: Gap
+    """The gap."""
     actor: str
+    """Who decided it."""
     reason: str
+    """Why, in that person's words."""
     at: datetime
+    """When, UTC."""
     bounds: Interval | None = None
+    """The event times that it can have touched, None for any."""
 
     def epoch(
         self, number: int, token: int, now: datetime, *, record_version: str, last: Epoch | None = None

@@ -17,7 +17,9 @@ class StreamJob:
     """Run the stream of a pipeline under a fencing token."""
 
     pipeline: str
+    """The pipeline's name."""
     token: int
+    """The fencing token."""
 
     def to_argv(self) -> list[str]:
         """Write the job as arguments, the inverse of ``parse``."""
@@ -34,18 +36,22 @@ class StreamJob:
 
 @dataclass(frozen=True)
 class BuildJob:
-    """Build the intervals in ``spans`` up to ``cut``, an edge that the master holds.
-
-    ``planned`` is the manifest's version that this was decided on, ``actor`` who asked for the run.
-    """
+    """A build of some intervals up to a cut."""
 
     pipeline: str
+    """The pipeline's name."""
     run: str
+    """The run's id."""
     cut: int
+    """An edge that the master holds: the last epoch to read."""
     spans: tuple[Interval, ...]
+    """The intervals."""
     reason: str = ""
+    """Why they are built."""
     planned: int = -1
+    """The version of the manifest that this was decided on."""
     actor: str = ""
+    """Who asked for the run."""
 
     def to_argv(self) -> list[str]:
         """Write the job as arguments, the inverse of ``parse``."""

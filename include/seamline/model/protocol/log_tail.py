@@ -11,11 +11,14 @@ from seamline.model.protocol.offsets import Lane
 
 @dataclass(frozen=True)
 class Tail:
-    """A record's offset, its Kafka timestamp in milliseconds, and a hash of its value; empty where none was made."""
+    """A record by which it is recognized."""
 
     offset: int
+    """Its offset."""
     at: int
+    """Its Kafka timestamp, in milliseconds since 1970."""
     value: str = ""
+    """The hash of its value; empty where none was made."""
 
 
 def hash_record_value(value: bytes | None) -> str:

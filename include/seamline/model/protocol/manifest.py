@@ -40,30 +40,38 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """One manifest row. ``view`` is ``name/fingerprint``; ``epoch`` is a birth, a cut or a floor.
-
-    The ``interval`` of a birth is the last one that had rows by then; one that did not know it, for records waited to
-    be judged again, is stated again once it does. ``definition`` is that of its pipeline.
-    ``seq`` is the manifest version that wrote it; rows of one commit share it and commute. ``restated`` is how
-    many restatements the build of a generation knew. Of a publication by a person ``actor`` and ``reason`` are
-    that person's, else the reason is the build's.
-    """
+    """One row of the manifest; rows of one commit share ``seq`` and commute."""
 
     act: Act
+    """What it states."""
     view: str
+    """The view version, ``name/fingerprint``."""
     epoch: int = NOTHING
+    """A birth, a cut or a floor."""
     interval: str = ""
+    """The interval's id; of a birth the last one that had rows by then, empty while that is not known."""
     generation: str = ""
+    """The generation's id, empty where it is about none."""
     rows: int = 0
+    """Rows of the generation."""
     certified: bool = False
+    """Whether its certificate is green."""
     definition: str = ""
+    """The pipeline's definition as JSON, of a birth."""
     run: str = ""
+    """The id of the run that built it."""
     reason: str = ""
+    """Why: a person's words, else the build's reason."""
     at: datetime | None = None
+    """When, UTC."""
     seq: int = NOTHING
+    """The version of the manifest that wrote it."""
     restated: int = 0
+    """How many restatements the build of the generation knew."""
     actor: str = ""
+    """Who published it, where a person did."""
     how: How = How.CERTIFIED
+    """By which right it was published."""
 
     @property
     def note(self) -> str:
@@ -81,45 +89,55 @@ class Statement:
 
 @dataclass(frozen=True)
 class Generation:
-    """One batch computation of one view's interval: immutable, correct to its cut.
-
-    ``rows`` are the rows its table holds, by which a reader sees that it is all there; ``restated`` is how many
-    restatements its build knew.
-    """
+    """One batch computation of one view's interval: immutable, correct to its cut."""
 
     id: str
+    """Unique for each attempt."""
     view: str
+    """The view version, ``name/fingerprint``."""
     interval: Interval
+    """The interval."""
     cut: int
+    """The last epoch that it has seen."""
     rows: int
+    """Rows that its table holds, by which a reader sees that all are there."""
     run: str = ""
+    """The id of the run that built it."""
     reason: str = ""
+    """Why it was built."""
     restated: int = 0
+    """How many restatements its build knew."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The state that all statements up to ``version`` add up to.
-
-    ``filled`` gives the last interval that had rows when a view version was born, where that is known.
-    ``retired`` are the versions that run no more; a new birth takes one back. ``held`` are the rollbacks that
-    stand: only a run that was planned after one, and asked for its interval, may publish there.
-    ``forgotten`` are generations (view, interval, id) that are deleted, or will be. ``withdrawn`` are the intervals
-    whose generation is served no more, without another in its place.
-    """
+    """The state that all statements up to ``version`` add up to. A view is ``name/fingerprint``, an interval its id."""
 
     version: int = NOTHING
+    """The newest version of the table that is in it."""
     births: Mapping[str, int] = field(default_factory=dict)
+    """The first epoch of each view version."""
     filled: Mapping[str, str] = field(default_factory=dict)
+    """The last interval that had rows when a view version was born, where that is known."""
     definitions: Mapping[str, str] = field(default_factory=dict)
+    """The definition, as JSON, of each view version's pipeline."""
     serving: Mapping[str, str] = field(default_factory=dict)
+    """The version that serves, by the view's name."""
     published: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
+    """The statement that published what is served, by (view, interval)."""
     history: Mapping[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
+    """All publications, oldest first, by (view, interval)."""
     floors: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """The epoch up to which slices may be gone, by (view, interval)."""
     retired: frozenset[str] = frozenset()
+    """Versions that run no more; a new birth takes one back."""
     held: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
+    """Rollbacks that stand, by (view, interval): only a run planned afterwards, and asked for it, may
+    publish there."""
     forgotten: frozenset[tuple[str, str, str]] = frozenset()
+    """Generations (view, interval, id) that are deleted, or will be."""
     withdrawn: Mapping[tuple[str, str], Statement] = field(default_factory=dict)
+    """Intervals whose generation is served no more, without another in its place."""
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -166,12 +184,16 @@ class Manifest:
 
 @dataclass
 class Answering:
-    """Which generation answers for each place, while statements are added up; the fields are those of ``Manifest``."""
+    """Which generation answers for each place, while statements are added up."""
 
     published: dict[tuple[str, str], Statement] = field(default_factory=dict)
+    """As in ``Manifest``."""
     history: dict[tuple[str, str], tuple[Statement, ...]] = field(default_factory=dict)
+    """As in ``Manifest``."""
     held: dict[tuple[str, str], Statement] = field(default_factory=dict)
+    """As in ``Manifest``."""
     withdrawn: dict[tuple[str, str], Statement] = field(default_factory=dict)
+    """As in ``Manifest``."""
 
     def publish(self, place: tuple[str, str], statement: Statement) -> None:
         """Let a generation answer; a rollback holds its interval."""

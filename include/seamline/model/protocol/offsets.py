@@ -13,7 +13,9 @@ class Lane:
     """One partition of one incarnation of a topic; a recreated topic has other lanes."""
 
     topic_id: str
+    """Kafka's id of the topic, a UUID."""
     partition: int
+    """The partition's number, from 0."""
 
     def __str__(self) -> str:
         return f"{self.topic_id}/{self.partition}"
@@ -27,11 +29,14 @@ class Lane:
 
 @dataclass(frozen=True, order=True)
 class OffsetRange:
-    """A half-open run of one lane's offsets: ``start`` is in, ``end`` is out."""
+    """A half-open run of one lane's offsets."""
 
     lane: Lane
+    """The lane."""
     start: int
+    """The first offset that is in."""
     end: int
+    """The first that is not."""
 
     def __len__(self) -> int:
         return self.end - self.start

@@ -15,15 +15,22 @@ from seamline.model.time.intervals import Interval, format_utc_instant, parse_mo
 
 @dataclass(frozen=True)
 class Restatement:
-    """A decision: rows of ``span`` in epochs up to ``epoch`` are as ``version`` of the look-up has it."""
+    """A decision that rows of some intervals are as another version of a look-up has them."""
 
     lookup: str
+    """The look-up's name."""
     version: str
+    """The version that counts."""
     span: Interval
+    """The intervals."""
     epoch: int
+    """The last epoch whose rows are meant."""
     actor: str
+    """Who decided it."""
     reason: str
+    """Why, in that person's words."""
     at: datetime
+    """When, UTC."""
 
     def __str__(self) -> str:
         return (

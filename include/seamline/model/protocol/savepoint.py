@@ -14,21 +14,24 @@ from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 @dataclass(frozen=True)
 class Savepoint:
-    """An epoch that the master holds, by name.
-
-    ``ends`` are the offsets to which each lane was read, ``served`` the version ``view/fingerprint`` by the name of
-    its view, ``record_version`` the one by which records were judged. The log is never cut back to it: what came
-    after stays.
-    """
+    """An epoch by name. The log is never cut back to it: what came after stays."""
 
     name: str
+    """Its name, unique in the pipeline."""
     epoch: int
+    """An epoch that the master holds."""
     ends: Mapping[Lane, int]
+    """The offset to which each lane was read."""
     served: Mapping[str, str]
+    """The version ``view/fingerprint`` that served, by the view's name."""
     record_version: str
+    """What records meant."""
     actor: str
+    """Who decided it."""
     reason: str
+    """Why, in that person's words."""
     at: datetime
+    """When, UTC."""
 
     def __str__(self) -> str:
         versions = ", ".join(self.served.values()) or "no view yet"

@@ -58,14 +58,20 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Slice:
-    """Partial states of one key and pane from the epochs ``from_epoch..to_epoch`` (both in)."""
+    """Partial states of one key and pane."""
 
     key: tuple[Any, ...]
+    """The values of the view's keys."""
     pane: datetime
+    """The start of the pane."""
     from_epoch: int
+    """The first epoch that is in."""
     to_epoch: int
+    """The last epoch that is in."""
     rows: int
+    """How many rows it counts."""
     states: tuple[Any, ...]
+    """The state of each measure, in the view's order."""
 
 
 def list_seam_slices(slices: Iterable[Slice], *, cut: int, until: int) -> list[Slice]:
