@@ -23,20 +23,29 @@ ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
 @dataclass(frozen=True)
 class KafkaConnection:
-    """How to reach one cluster; ``brokers`` is a comma-separated list of ``host:port``.
+    """How to reach one cluster; files are PEM.
 
-    The files are PEM. Raises ConnectionMissing when the parts do not fit together.
+    Raises ConnectionMissing when the parts do not fit together.
     """
 
     brokers: str
+    """``host:port``, several with commas between."""
     security_protocol: str = "PLAINTEXT"
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
     sasl_mechanism: str = ""
+    """The mechanism of SASL; empty without SASL."""
     username: str = ""
+    """The user of SASL."""
     password: str = field(default="", repr=False)
+    """The password of SASL."""
     ca_file: str = ""
+    """The certificates that the brokers' are checked with; empty for the system's."""
     cert_file: str = ""
+    """The client's certificate; empty for none."""
     key_file: str = ""
+    """The client's key; empty for none."""
     isolation_level: str = "read_committed"
+    """Whether records of open transactions are read: read_committed or read_uncommitted."""
 
     def __post_init__(self) -> None:
         for problem in self._problems():

@@ -21,12 +21,16 @@ SHORT = 2.0
 
 @dataclass(frozen=True)
 class TopicEnds:
-    """The first and the end offset of every lane ``at`` an instant, and each topic's name by its id."""
+    """Where every lane began and ended at an instant."""
 
     at: datetime
+    """When the broker was asked, UTC."""
     names: Mapping[str, str]
+    """Each topic's name, by its id."""
     beginnings: Mapping[Lane, int]
+    """The first offset of each lane."""
     ends: Mapping[Lane, int]
+    """The exclusive end offset of each lane."""
 
 
 def ends_of(connection: KafkaConnection, topics: Collection[str], *, timeout: float = SHORT) -> TopicEnds:

@@ -48,30 +48,38 @@ LANE = ("_topic_id", "_partition")
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What a task needs: the pipeline, the attempt's number, and where the tables are.
-
-    ``held`` are the master's end offsets per lane: records below are dropped. ``views`` are the ids of
-    the views to compute. ``condemned`` refuses every record as a kernel error (rule 17); ``dry`` writes no file, to
-    find out whether it is a record that makes the kernel fail. ``watermark`` is the
-    pipeline's when the epoch begins, ``at`` the time of processing. ``lookups`` are files of pinned versions,
-    ``marks`` what the survey found. With ``bounded`` off no record is refused for what it may cost: it was accepted.
-    """
+    """What a task needs."""
 
     pipeline: CompiledPipeline
+    """The compiled definition."""
     topic_ids: Mapping[str, str]
+    """Kafka's id of each topic, by its name."""
     token: int
+    """The writer's fencing token, for the names of files."""
     epoch: int
+    """The attempt's number."""
     committed: Mapping[Lane, int]
+    """The end offset that the master has of each lane: records below are dropped."""
     views: frozenset[str]
+    """The ids of the views to compute."""
     master: Path
+    """The folder of the master's table."""
     quarantine: Path
+    """The folder of the quarantine's table."""
     condemned: str = ""
+    """Why every record is refused as a kernel error (rule 17); empty where none is."""
     dry: bool = False
+    """Whether no file is written, to find out if it is a record that makes the kernel fail."""
     watermark: datetime | None = None
+    """The pipeline's watermark as the epoch begins, None before the first."""
     at: datetime = EPOCH
+    """The time of processing, UTC."""
     lookups: Mapping[str, Path] = field(default_factory=dict)
+    """The files of pinned versions, by the look-up's name."""
     marks: pa.Table | None = None
+    """What the survey found, a row for each record; None without one."""
     bounded: bool = True
+    """Whether records that would cost too much are refused; False for those that were accepted before."""
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:

@@ -16,23 +16,30 @@ from seamline.model.time.intervals import format_utc_instant
 
 @dataclass
 class KernelResult:
-    """What one task, or all of an epoch, did. ``states`` and ``failed`` are by view id.
-
-    ``astray`` counts records that were refused for their event times. ``record_bytes`` are those of a record with all
-    that Kafka knows of it, on average where they are largest.
-    """
+    """What one task, or all tasks of an epoch, did."""
 
     master: list[DataFile] = field(default_factory=list)
+    """Files written for the master."""
     quarantine: list[DataFile] = field(default_factory=list)
+    """Files written for the quarantine."""
     accepted: Counter[str] = field(default_factory=Counter)
+    """Accepted rows, by interval id."""
     refused: Counter[str] = field(default_factory=Counter)
+    """Refused records, by reason."""
     late: Counter[str] = field(default_factory=Counter)
+    """Accepted rows behind the watermark, by interval id."""
     very_late: Counter[str] = field(default_factory=Counter)
+    """Those further behind than ``very_late``."""
     max_event_time: dict[Lane, datetime] = field(default_factory=dict)
+    """The largest event time, by lane."""
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
+    """Partial states, by view id; a table from each task."""
     failed: dict[str, str] = field(default_factory=dict)
+    """Why a view has none, by view id."""
     record_bytes: int = 0
+    """Bytes of a record with all that Kafka knows of it, on average where they are largest."""
     astray: Counter[Lane] = field(default_factory=Counter)
+    """Records that were refused for their event times, by lane."""
 
     def add(self, other: KernelResult) -> None:
         """Take in the result of another task."""

@@ -96,7 +96,7 @@ def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) 
 
 
 def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
-    """Return the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
+    """Return the furthest that clocks have shown up to each instant (see ``Clock.furthest_reading``)."""
     panes, place = np.unique(instants, return_inverse=True)
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
     shown = panes + np.array(clock.ahead, np.int64)[at]
@@ -105,7 +105,7 @@ def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
 
 
 def find_reached_instants(clock: Clock, shown: Numbers) -> Numbers:
-    """Return the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
+    """Return the first instants at which clocks have come as far as readings (see ``Clock.first_reaching``)."""
     at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
     found: Numbers = np.maximum(
         np.array(clock.since, np.int64)[at], shown - np.array(clock.ahead, np.int64)[at]

@@ -29,7 +29,7 @@ class Clock:
     """From the instant ``since[n]`` on clocks are ``ahead[n]`` of UTC; all in microseconds, counted from 1970.
 
     Clocks that are put back show some readings twice. A *reading* is therefore the furthest that a clock has
-    shown so far: it never falls, ``reached(reading) <= instant`` iff ``reading <= self.reading(instant)``.
+    shown so far: it never falls, ``first_reaching(reading) <= instant`` iff ``reading <= furthest_reading(instant)``.
     """
 
     since: tuple[int, ...] = (ALWAYS,)

@@ -24,17 +24,18 @@ NAMED = 1_000
 
 @dataclass(frozen=True)
 class Build:
-    """Build one interval: all views of the pipeline, rows up to the run's cut.
-
-    ``rows`` were accepted up to the cut, ``late`` of them after the oldest cut published of any view. ``bytes`` are
-    those of the master's files that may hold them; a file may hold rows of other intervals too.
-    """
+    """Build one interval: all views of the pipeline, rows up to the run's cut."""
 
     interval: Interval
+    """The interval."""
     causes: tuple[Cause, ...]
+    """Why it is built, one or more."""
     rows: int
+    """Rows accepted up to the cut."""
     late: int
+    """Those after the oldest cut that is published of any view."""
     bytes: int = 0
+    """Bytes of the master's files that may hold its rows, and perhaps rows of other intervals."""
 
     @property
     def reason(self) -> str:
@@ -60,31 +61,36 @@ class Build:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """An interval that was asked for or is dirty and is not built, and why."""
+    """An interval that was asked for or is dirty and is not built."""
 
     interval: Interval
+    """The interval."""
     reason: str
+    """Why it is not built, in a sentence."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What one run does. ``cut`` is an edge; NOTHING when the log has none yet.
-
-    ``bytes`` are those of all files to read, each once; ``seconds`` an estimate, None where no past run tells.
-    ``planned`` is the manifest's version that this was decided on. ``again`` counts the records up to the cut that
-    another record version judged: the build judges them first, and what they are of each interval shows then.
-    ``unnamed`` counts the dirty intervals that wait and are not named: nobody reads more than the first of them.
-    """
+    """What one run does."""
 
     cut: int
+    """The edge up to which it reads; NOTHING when the log has none yet."""
     watermark: datetime | None
+    """The watermark at the cut, None before the first."""
     builds: tuple[Build, ...]
+    """What is built, in order."""
     left_out: tuple[LeftOut, ...]
+    """What is not built, with the reason."""
     bytes: int = 0
+    """Bytes of all files to read, each once."""
     seconds: float | None = None
+    """An estimate of the run, None where no past run tells."""
     planned: int = NOTHING
+    """The version of the manifest that this was decided on."""
     again: int = 0
+    """Records up to the cut that another record version read: they are reprocessed first."""
     unnamed: int = 0
+    """Dirty intervals that wait and are not listed in ``left_out``."""
 
     @property
     def rows(self) -> int:

@@ -27,19 +27,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Cause:
-    """One kind of reason, of one view version ``name/fingerprint``; of the whole interval where it was asked for.
-
-    What is published of the view knows the log up to ``cut``, NOTHING where nothing is. ``since`` is the epoch that
-    made the interval dirty, ``rows`` the late rows from then on; ``names`` are the look-ups that were restated, or
-    the view that changed.
-    """
+    """One reason to build an interval."""
 
     kind: Kind
+    """The kind of reason."""
     view: str = ""
+    """The view version, ``name/fingerprint``. Empty for the whole interval, where it was asked for."""
     cut: int = NOTHING
+    """The cut of what is published of the view, NOTHING where nothing is."""
     since: int = NOTHING
+    """The epoch that made the interval dirty."""
     rows: int = 0
+    """Late rows from then on."""
     names: tuple[str, ...] = ()
+    """The look-ups that were restated, or the view that changed."""
 
 
 def list_rowless_intervals(

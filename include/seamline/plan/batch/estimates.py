@@ -20,30 +20,37 @@ class MasterFile:
     """A file of the master: its bytes, its first and last event time (both in), and its first epoch."""
 
     size: int
+    """Bytes."""
     first: datetime
+    """The first event time in it."""
     last: datetime
+    """The last event time in it."""
     epoch: int
+    """The first epoch in it."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A past build: the rows it read and the seconds it took."""
+    """A past build."""
 
     rows: int
+    """The rows that it read."""
     seconds: float
+    """The seconds that it took."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How long builds take: ``fixed`` seconds each, and ``per_row`` seconds for each row, over ``runs`` past ones.
-
-    Below ``least`` rows the past says nothing but ``fixed``.
-    """
+    """How long builds take."""
 
     fixed: float
+    """Seconds of each build."""
     per_row: float
+    """Seconds for each row."""
     least: int
+    """Rows below which the past says nothing but ``fixed``."""
     runs: int
+    """How many past builds this is from."""
 
     @classmethod
     def of(cls, attempts: Sequence[Attempt]) -> Pace | None:

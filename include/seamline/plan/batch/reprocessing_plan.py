@@ -16,19 +16,20 @@ from seamline.model.time.intervals import Grid
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the records of one epoch are judged by a record version that did not read them.
-
-    ``accepted`` counts rows per interval id, ``refused`` records per reason, together every record of the epoch;
-    ``lookups`` are the versions of the pinned look-ups by name, ``restated`` is how many restatements had been
-    decided by then: the tables were as these had them.
-    """
+    """How the records of one epoch are validated by a record version that did not read them."""
 
     epoch: int
+    """The epoch."""
     attempt: str
+    """The attempt whose rows count."""
     accepted: Mapping[str, int] = field(default_factory=dict)
+    """Accepted rows, by interval id."""
     refused: Mapping[str, int] = field(default_factory=dict)
+    """Refused records, by reason; with the accepted ones every record of the epoch."""
     lookups: Mapping[str, str] = field(default_factory=dict)
+    """The versions of pinned look-ups, by name."""
     restated: int = 0
+    """How many restatements had been decided by then."""
 
 
 def list_foreign_epochs(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:

@@ -17,16 +17,16 @@ AT_ONCE = 1_000_000_000
 
 @dataclass(frozen=True)
 class Counts:
-    """What was read of one interval: rows, duplicates among them, and rows that a view does not select.
-
-    ``exploded``: by how many a view's rows are more (or fewer) than the records they were made of; what it does
-    not select is then counted in rows.
-    """
+    """What was read of one interval."""
 
     read: int
+    """Rows."""
     duplicates: int
+    """Duplicates among them."""
     not_selected: Mapping[str, int]
+    """Rows that a view does not select, by view id."""
     exploded: Mapping[str, int]
+    """By how many a view's rows are more, or fewer, than the records they are of, by view id."""
 
     def __add__(self, other: Counts) -> Counts:
         """Add what another task counted."""

@@ -19,11 +19,14 @@ WINDOW = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Sample:
-    """How far a stream had read at an instant, and where its topics ended: offsets of all lanes together."""
+    """How far a stream had read, all lanes together."""
 
     at: datetime
+    """When, UTC."""
     read: int
+    """Offsets that were read."""
     end: int
+    """Offsets at which the topics ended."""
 
     @property
     def lag(self) -> int:
@@ -33,20 +36,22 @@ class Sample:
 
 @dataclass(frozen=True)
 class Lag:
-    """What is not read yet, as it was ``at`` an instant; None is not known.
-
-    ``records`` are offsets, of which transactions and compaction leave some empty, and ``lanes`` has them by
-    topic and partition. ``seconds`` is the age of the oldest record that is not read. ``asked`` tells whether the
-    broker said so now, or the driver at its last epoch. ``arriving`` and ``drained`` are records a second.
-    """
+    """What is not read yet; None is not known."""
 
     records: int | None = None
+    """Offsets that are not read; transactions and compaction leave some of them empty."""
     seconds: float | None = None
+    """The age of the oldest record that is not read."""
     at: datetime | None = None
+    """When it was so, UTC."""
     asked: bool = False
+    """Whether the broker said so now; else the driver did at its last epoch."""
     lanes: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Offsets that are not read, by topic and partition."""
     arriving: float | None = None
+    """Records that arrive in a second."""
     drained: float | None = None
+    """Records that are read in a second."""
 
     @property
     def catch_up(self) -> float | None:
@@ -100,10 +105,12 @@ def count_astray_records(
 
 @dataclass(frozen=True)
 class ViewBehind:
-    """A view whose slices are complete to ``frontier`` only, below E, and why."""
+    """A view whose slices are not complete to E."""
 
     frontier: int
+    """The epoch to which they are complete."""
     error: str = ""
+    """Why, as far as is known."""
 
 
 @dataclass(frozen=True)

@@ -33,56 +33,72 @@ class Actual(StrEnum):
 
 @dataclass(frozen=True)
 class Leased:
-    """A lease that has not run out; ``host`` is its holder's, empty where that is not told."""
+    """A lease that has not run out."""
 
     host: str
+    """Its holder's host, empty where that is not known."""
     token: int
+    """Its fencing token."""
 
 
 @dataclass(frozen=True)
 class Supervised:
-    """What a supervisor last said; ``running`` tells whether it lives, on this host."""
+    """What a supervisor last said."""
 
     host: str
+    """Its host."""
     running: bool
+    """Whether it lives, on this host."""
     state: str
+    """Its state in words."""
     token: int
+    """Its fencing token."""
     at: datetime
+    """When, UTC."""
 
 
 @dataclass(frozen=True)
 class Driven:
-    """What a driver last said; ``alive`` tells whether its process lives, on this host.
-
-    ``caught_up`` tells whether it had read everything then, ``up`` since when it reads.
-    """
+    """What a driver last said."""
 
     token: int
+    """Its fencing token."""
     state: str
+    """Its state in words."""
     at: datetime
+    """When, UTC."""
     alive: bool
+    """Whether its process lives, on this host."""
     caught_up: bool = False
+    """Whether it had read everything then."""
     up: datetime | None = None
+    """Since when it reads, None before the query runs."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that decides what a stream is doing.
-
-    ``unread`` says why something that was there could not be read. Of ``lag`` records the oldest was appended at
-    ``waiting``, where that is known.
-    """
+    """All that decides what a stream is doing."""
 
     host: str
+    """This host."""
     wanted: bool
+    """Whether it is wanted to run."""
     lease: Leased | None = None
+    """The lease, None where there is none."""
     supervisor: Supervised | None = None
+    """What its supervisor last said, None where there is none."""
     driver: Driven | None = None
+    """What its driver last said, None where there is none."""
     unread: str = ""
+    """Why something that was there could not be read; empty where all was."""
     committed_at: datetime | None = None
+    """When the last epoch was committed, None for none."""
     lag: int | None = None
+    """Records that are not read, None where that is not known."""
     waiting: datetime | None = None
+    """When the oldest of them was appended, None where that is not known."""
     stuck_after: timedelta = timedelta(minutes=2)
+    """How long a driver with records to read may commit no epoch."""
 
 
 def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:

@@ -224,7 +224,7 @@ class Writer:
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
         """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
 
-        After one that failed the tables must be looked at first (``repaired``): ProtocolError.
+        After one that failed the tables must be looked at first (``repair_ledger``): ProtocolError.
         """
         if not self.sure:
             raise ProtocolError(

@@ -45,9 +45,10 @@ CLEANED_EVERY = 64
 class Register:
     """Kept in DuckDB, in the driver; an interval is read from the master when its first record comes.
 
-    ``marks`` decides on an epoch, ``hold`` keeps what it decided once the master holds the epoch, ``forget`` drops all
-    after a failure. Its tables: ``ids`` (interval, event time, event id), and per view that counts the events of each
-    interval and key, in as many rows as they came in. ``surveyed`` has the records that are to be decided on.
+    ``decide_marks`` decides on an epoch, ``commit_survey`` keeps what it decided once the master holds the epoch,
+    ``forget`` drops all after a failure. Its tables: ``ids`` (interval, event time, event id), and per view that
+    counts the events of each interval and key, in as many rows as they came in. ``surveyed`` has the records that
+    are to be decided on.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
