@@ -23,39 +23,44 @@ LEAP = 1_000_000
 
 @dataclass(frozen=True)
 class TableState:
-    """What a table says: the newest number in it, and the line it is of; None where it never was of any.
-
-    ``crosses`` tells of slices that some of them were merged from epochs that the master holds, and others beyond E.
-    """
+    """What a table states."""
 
     epoch: int = NOTHING
+    """The newest number in it."""
     line: int | None = None
+    """The line it is of, None where it never was of any."""
     crosses: bool = False
+    """Of slices: whether some were merged from epochs that the master has and others beyond E."""
 
 
 @dataclass(frozen=True)
 class MasterState:
-    """What the master says: E and its line, the machine's run at the last statement, and the numbers taken by then.
-
-    ``marks`` are the newest numbers of each view's slices, ``frontiers`` W of each view. ``aside`` is the newest
-    number among what was set aside.
-    """
+    """What the master states."""
 
     epoch: int = NOTHING
+    """E."""
     line: int | None = None
+    """Its line, None where it never was of any."""
     boot: int | None = None
+    """The machine's run at the last statement, None where there was none."""
     taken: int = NOTHING
+    """The numbers that were taken by then."""
     aside: int = NOTHING
+    """The newest number among what was set aside."""
     marks: Mapping[str, int] = field(default_factory=dict)
+    """The newest number of each view's slices."""
     frontiers: Mapping[str, int] = field(default_factory=dict)
+    """W of each view."""
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """A person's decision that what the master holds is what there is, whatever others say of more; and why."""
+    """A person's decision that the master stands for what there is."""
 
     actor: str
+    """Who decided."""
     reason: str
+    """Why."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +68,33 @@ class Stop:
     """What no power cut can have done: a person decides."""
 
     why: str
+    """What contradicts what, in a sentence."""
 
 
 @dataclass(frozen=True)
 class SyncedState:
-    """One synced commit of the master: a line begins after these numbers, with W of each view."""
+    """One synced commit of the master, with which a line begins."""
 
     line: int
+    """The line."""
     boot: int
+    """The machine's run."""
     taken: int
+    """The numbers that are taken."""
     frontiers: Mapping[str, int]
+    """W of each view."""
 
 
 @dataclass(frozen=True)
 class Trim:
-    """One synced commit of the ledger: rows above an epoch go, ``named`` also those that the next does not name."""
+    """One synced commit of the ledger that removes rows."""
 
     above: int
+    """Rows above this epoch go."""
     line: int
+    """The line it is of from then on."""
     named: bool
+    """Whether rows go too that the next one does not name."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +102,19 @@ class Bring:
     """Bring a table, or a view's slices, to the line."""
 
     table: str
+    """The table, or the view's id."""
     line: int
+    """The line."""
 
 
 @dataclass(frozen=True)
 class Go:
-    """Hold epochs: the last number that was given out, and W of each view."""
+    """Commit epochs."""
 
     number: int
+    """The last number that was given out."""
     frontiers: Mapping[str, int]
+    """W of each view."""
 
 
 Step = Stop | SyncedState | Trim | Bring | Go

@@ -14,13 +14,18 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class StoredGeneration:
-    """A generation that is there, of how many rows; ``built`` is None where no build is known of it."""
+    """A generation that is there."""
 
     view: str
+    """The view version, ``name/fingerprint``."""
     interval: str
+    """The interval's id."""
     generation: str
+    """Its id."""
     rows: int
+    """Its rows."""
     built: datetime | None
+    """When it was built, None where no build is known of it."""
 
     @property
     def place(self) -> Place:
@@ -30,10 +35,12 @@ class StoredGeneration:
 
 @dataclass(frozen=True)
 class RetentionVerdict:
-    """A generation, and why it must stay; nothing where it may go."""
+    """Whether a generation may be deleted."""
 
     kept: StoredGeneration
+    """The generation."""
     why: str
+    """Why it must stay; empty where it may go."""
 
     @property
     def free(self) -> bool:

@@ -24,11 +24,14 @@ class KnownNumbers(Protocol):
 
 @dataclass(frozen=True)
 class CommittedEpochs:
-    """The epochs that the master holds; ``last`` is E."""
+    """The epochs that the master has."""
 
     numbers: KnownNumbers
+    """Their numbers."""
     edges: tuple[int, ...] = ()
+    """The edges among them, ascending."""
     last: int = NOTHING
+    """E."""
 
     def dead(self, number: int) -> bool:
         """Return whether an epoch can never be held any more: it is not, and a higher one is (rule 2)."""
@@ -37,38 +40,50 @@ class CommittedEpochs:
 
 @dataclass(frozen=True)
 class Block:
-    """The epochs ``first..last``, both in: what lies between two neighbouring edges."""
+    """The epochs between two neighbouring edges."""
 
     first: int
+    """The first, in."""
     last: int
+    """The last, in."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A live file and the epochs ``first..last`` of its rows, both in; ``unpacked`` bytes in memory, where asked."""
+    """A live file of slices."""
 
     path: str
+    """Its path."""
     size: int
+    """Its bytes."""
     first: int
+    """The first epoch of its rows."""
     last: int
+    """The last epoch of its rows."""
     unpacked: int = 0
+    """Its bytes in memory, where asked."""
 
 
 @dataclass(frozen=True)
 class Merge:
-    """Replace ``pieces`` by one file for each of ``blocks``; no row may cross from one to the next."""
+    """Replace some files; no row may cross from one block to the next."""
 
     blocks: tuple[Block, ...]
+    """One file is written for each."""
     pieces: tuple[Piece, ...]
+    """The files that are replaced."""
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What to do with one view's slices; ``open`` pieces wait for their block's edge, or for the view."""
+    """What to do with one view's slices."""
 
     merges: tuple[Merge, ...]
+    """What is merged."""
     dead: tuple[Piece, ...]
+    """Files of dead epochs alone."""
     open: int
+    """How many files wait for their block's edge, or for the view."""
 
 
 def blocks_between(bounds: Iterable[int], *, until: int) -> list[Block]:

@@ -34,18 +34,22 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True)
 class PastGeneration:
-    """A generation, all that was said of it, and the ``held`` rows that its table has of it now.
-
-    ``built`` is None for one that no build is known of; ``seconds`` are those of the whole attempt.
-    """
+    """A generation and all that was stated of it."""
 
     generation: Generation
+    """The generation."""
     fate: Fate
+    """What became of it."""
     built: datetime | None
+    """When it was built, None where no build is known of it."""
     seconds: float
+    """Seconds of the whole attempt."""
     certificate: Certificate | None
+    """Its certificate, None for none."""
     published: tuple[Statement, ...]
+    """The statements that published it, oldest first."""
     held: int
+    """Rows that its table has of it now."""
 
     @property
     def kept(self) -> bool:

@@ -15,16 +15,18 @@ RED = "not certified"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A generation offered for publication and the generation that the run saw published before it.
-
-    The run was planned on the manifest's version ``planned``. One that is not certified may be ``provisional``.
-    """
+    """A generation offered for publication."""
 
     generation: Generation
+    """The generation."""
     certified: bool
+    """Whether its certificate is green."""
     expected: str
+    """The generation that the run saw published before, empty for none."""
     planned: int = NOTHING
+    """The version of the manifest that the run was planned on."""
     provisional: bool = False
+    """Whether it may be published though its interval is open."""
 
     @property
     def good(self) -> bool:
@@ -41,12 +43,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person decides against the rule: to serve a lower cut, or what is not certified; and why."""
+    """What a person decides against the rule."""
 
     actor: str
+    """Who decided."""
     reason: str
+    """Why."""
     rollback: bool = False
+    """Whether a lower cut may be served."""
     despite: bool = False
+    """Whether what is not certified may be served."""
 
 
 def plan_publication(
@@ -62,10 +68,12 @@ def plan_publication(
 
 @dataclass(frozen=True)
 class Offer:
-    """What of a run may be published, and the intervals that are held back, each with the reason."""
+    """What of a run may be published."""
 
     green: tuple[Candidate, ...]
+    """What may be published."""
     held_back: Mapping[str, str] = field(default_factory=dict)
+    """Why not, by interval id."""
 
 
 def select_publishable(
