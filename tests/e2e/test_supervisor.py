@@ -288,7 +288,7 @@ class Stuck:
     def __init__(self, *, held):
         self.held = held
 
-    def stuck(self, now):
+    def is_stuck(self, now):
         self.why = "the driver is stuck"
         return True
 
