@@ -24,6 +24,7 @@ class Group:
     """Files whose epochs overlap, as where a row was written twice; nearly always one."""
 
     files: tuple[LedgerFile, ...]
+    """By first epoch, ascending; never empty."""
 
     @property
     def first(self) -> int:

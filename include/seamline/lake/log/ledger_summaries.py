@@ -95,18 +95,19 @@ def split_into_blocks(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """A live file: its epochs ``first..last``, both in, and its rows.
-
-    ``mark`` is its largest watermark in microseconds since 1970, rounded up, ``since`` when its earliest epoch was
-    committed, rounded down; None where nobody tells.
-    """
+    """A live file of the ledger."""
 
     path: str
+    """Absolute."""
     first: int
+    """The lowest epoch."""
     last: int
+    """The highest epoch, inclusive."""
     rows: int
     mark: int | None = None
+    """The largest watermark, in microseconds since 1970, rounded up; None if unknown."""
     since: int | None = None
+    """When the earliest epoch was committed, in microseconds since 1970, rounded down; None if unknown."""
 
     def condense(self) -> list[Epoch]:
         """Return its epochs condensed."""

@@ -34,20 +34,24 @@ NEVER = 2**62
 
 @dataclass(frozen=True)
 class Log:
-    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row.
-
-    ``identity`` and ``version`` are those of the master's table, ``line`` its history; ``mark`` is the newest number
-    of the view's slices that it relies on.
-    """
+    """What one version of the master says of the log and of one view."""
 
     identity: str
+    """The id of the master's table."""
     version: int
+    """The version of the master's table."""
     epoch: int
+    """E, the newest committed epoch; -1 for none."""
     edge: int
+    """The newest edge; -1 for none."""
     frontier: int
+    """W(v), the last epoch in the view's slices."""
     newest: Epoch | None
+    """The row of ``epoch``; None if its commit entry is gone, or before the first epoch."""
     line: int | None = None
+    """The line that the log is on; None if the table names none."""
     mark: int = NOTHING
+    """The newest number in the view's slices that the master relies on; -1 for none."""
 
 
 def fill_newest_row(layout: Layout, log: Log) -> Log:
@@ -80,19 +84,21 @@ def log_of(table: Table, view: CompiledView) -> Log:
 
 @dataclass(frozen=True)
 class CommittedPast:
-    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
-
-    ``register`` are the epochs that are holes, and those that filled some; ``clocks`` the first epoch of each run of
-    them that tell event times in one way, which are few.
-    """
+    """What one version of the master settles for ever."""
 
     version: int
+    """The version of the master's table."""
     epoch: int
+    """E, the newest committed epoch; -1 for none."""
     held: EpochNumbers
+    """Numbers of the committed epochs, up to E."""
     edges: Edges
     register: tuple[Epoch, ...] = ()
+    """Epochs that are holes, and those that filled some, ascending."""
     line: int | None = None
+    """The line that the log is on; None if the table names none."""
     clocks: tuple[Epoch, ...] = ()
+    """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
     def row_of(self, timed: Timed) -> int:
         """Return the number from which on epochs told event times so, up to the last that did; NEVER if none did."""
@@ -165,12 +171,15 @@ def read_past(layout: Layout, log: Log) -> CommittedPast:
 
 @dataclass(frozen=True)
 class LedgerPast:
-    """What a ledger says: the epochs that are held, the edges, and the epochs that are holes or have filled some."""
+    """What a ledger says of the log."""
 
     held: EpochNumbers = EpochNumbers((), ())
+    """Numbers of the committed epochs."""
     edges: Edges = Edges()
     register: tuple[Epoch, ...] = ()
+    """Epochs that are holes, and those that filled some, ascending."""
     clocks: tuple[Epoch, ...] = ()
+    """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
     @classmethod
     def of(cls, table: Table) -> LedgerPast:

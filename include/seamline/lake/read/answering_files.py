@@ -32,11 +32,14 @@ class Unsettled(Exception):
 
 @dataclass(frozen=True)
 class GenerationFiles:
-    """The files of generations in the order of their intervals."""
+    """The files of generations, indexed by their intervals."""
 
     files: Files
+    """In the order of the table's log."""
     order: np.ndarray
+    """Places in ``files``, sorted by interval id."""
     intervals: np.ndarray
+    """The interval id of each place in ``order``: ascending, repeated where an interval has several files."""
 
     @classmethod
     def of(cls, files: Files) -> GenerationFiles:

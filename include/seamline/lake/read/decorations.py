@@ -34,10 +34,12 @@ ROW = "_row"
 
 @dataclass(frozen=True)
 class Shown:
-    """The version of a look-up that is shown; the empty version, of no rows, where there never was one."""
+    """The version of a look-up that is shown."""
 
     version: str
+    """A hash of the rows; empty if no version was ever read."""
     table: pa.Table
+    """The look-up's rows; none if the version is empty."""
 
 
 _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}

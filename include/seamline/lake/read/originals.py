@@ -33,14 +33,14 @@ Again = Callable[[pa.Table], pa.Table]
 
 @dataclass(frozen=True)
 class CountedRecords:
-    """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
-
-    ``duplicates`` are rows up to the cut whose event id an earlier row of the interval bears.
-    """
+    """How many rows of one interval belong in the number."""
 
     batch: int
+    """Rows up to the cut, duplicates left out."""
     speed: int
+    """Rows above the cut."""
     duplicates: int
+    """Rows up to the cut whose event id an earlier row of the interval has."""
 
 
 def read_original_rows(

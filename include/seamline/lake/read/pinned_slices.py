@@ -16,11 +16,13 @@ from seamline.model.protocol.seam import NOTHING
 
 @dataclass(frozen=True)
 class Sliced:
-    """The files of a view's slices, the newest number in them, and the line they are of."""
+    """What one version of a view's slices table has."""
 
     files: Files
     epoch: int
+    """The newest epoch that was committed to it; -1 for none."""
     line: int | None
+    """The line of the log that the slices belong to; None if the table names none."""
 
     @classmethod
     def of(cls, table: Table) -> Sliced:

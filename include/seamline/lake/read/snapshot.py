@@ -35,30 +35,37 @@ from seamline.model.time.intervals import Grid, Interval
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one read goes by. ``until`` is the last epoch whose slices count; ``epoch`` is E, or as of when.
-
-    With ``as_of`` today's publications answer, as far as they fit; with ``served_at`` those of then, and ``gone`` are
-    the floors that have risen since. ``lacking``
-    counts offsets in holes by the event times that they may have had, None for any.
-    """
+    """What one read depends on, pinned at one version of each table."""
 
     view: CompiledView
     grid: Grid
     has_event_id: bool
     dedup_within: str
+    """The span within which duplicates are recognised, as the definition spells it; empty for no bound."""
     epoch: int
+    """The last epoch that was committed, or the one as of which to answer."""
     until: int
+    """The last epoch whose slices count, at most ``epoch``."""
     as_of: bool
+    """Whether today's publications answer for an epoch of the past, as far as they fit."""
     watermark: datetime | None
+    """The watermark at ``epoch``; None before the first event."""
     edges: Edges
     held: EpochNumbers
+    """Numbers of the committed epochs."""
     slices: Files | None
+    """None if the batch side alone is asked for, or there is no table."""
     manifest: Manifest
     generations: Files | None
+    """None if the speed side alone is asked for, or there is no table."""
     restated: tuple[Restatement, ...]
+    """Oldest first; those decided by ``served_at``, none with ``as_of``."""
     served_at: datetime | None = None
+    """The instant whose publications answer; None for those of now."""
     gone: Mapping[str, int] = field(default_factory=dict)
+    """With ``served_at``: the floors of today by interval id, up to which slices may be gone."""
     lacking: Mapping[Interval | None, int] = field(default_factory=dict)
+    """Offsets in open holes by the event times that they may have had; None is any."""
 
     @property
     def past(self) -> bool:

@@ -22,14 +22,13 @@ from seamline.runtime.deadline import in_time
 
 @dataclass(frozen=True)
 class StatedIntervals:
-    """The intervals of a view of which a manifest tells: their starts in order, and which may have no row.
-
-    Those answer by a publication, or wait for a build.
-    """
+    """The intervals of a view that a manifest mentions."""
 
     manifest: Manifest
     starts: Numbers
+    """Microseconds since 1970, ascending."""
     named: Flags
+    """In the same order: whether it is in an answer even without rows: published, or waiting for a build."""
 
 
 _known: dict[str, StatedIntervals] = {}

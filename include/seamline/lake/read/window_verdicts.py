@@ -25,16 +25,18 @@ UNANSWERED, MOST = -(2**62), 2**62
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Of each window whether it has an answer, which it has not while an interval of it builds, and up to what epoch;
-
-    if all its intervals are certified, if the watermark is past its end, and if events came after that.
-    """
+    """How far each window is right, one column for each fact, in the order of the windows."""
 
     answered: Flags
+    """Whether it has an answer: none while one of its intervals is being built."""
     epochs: Numbers
+    """The last epoch up to which it is right; UNANSWERED if it has no answer."""
     certified: Flags
+    """Whether all its intervals are certified."""
     complete: Flags
+    """Whether the watermark is past its end."""
     corrected: Flags
+    """Whether it is complete and events came after the watermark had passed its end."""
 
     def only(self, kept: Flags) -> Verdicts:
         """Keep some."""

@@ -40,11 +40,14 @@ SCHEMA = pa.schema([("run", pa.string()), ("state", pa.string()), *WHOLE])
 
 @dataclass
 class Waiting:
-    """How one who wants to know waits until it is sure of what other processes hold."""
+    """How to wait until it is certain which claims other processes have."""
 
     clock: Callable[[], float] = boot_clock_seconds
+    """Seconds, monotonic."""
     wait: Callable[[float], object] = time.sleep
+    """Sleeps for a number of seconds."""
     sightings: dict[str, Sighting] = field(default_factory=dict)
+    """What was seen of each claim so far, by run."""
 
     def assess(self, claim: Claim, now: datetime) -> Standing:
         """Judge a claim, a little surer each time."""

@@ -34,20 +34,20 @@ SPELLED = 32
 
 @dataclass(frozen=True)
 class CommittedLog:
-    """The files of master and quarantine as of one epoch, and what is held up to it.
-
-    ``log`` is all of it condensed. ``epochs`` are those that are looked at: each, or with a ``span`` those that brought
-    rows of its intervals, of which alone their counts are. ``frontiers`` are W(v) of the versions that run, by their
-    ids.
-    """
+    """The files of master and quarantine as of one epoch, and what is committed up to it."""
 
     pipeline: CompiledPipeline
     log: Sequence[Epoch]
+    """The whole log, condensed, ascending."""
     epochs: Sequence[Epoch]
+    """Ascending: all epochs, or with ``span`` those that accepted rows of its intervals, counts of these alone."""
     master: Files
     quarantine: Files | None
+    """None if there is no table."""
     frontiers: Mapping[str, int]
+    """W(v), the last epoch in each view's slices, by the id of the version."""
     span: Interval | None = None
+    """The event times to look at; None for all."""
 
     @classmethod
     def pin(cls, pipeline: CompiledPipeline, layout: Layout, span: Interval | None = None) -> CommittedLog:

@@ -30,10 +30,12 @@ INTERVAL, FILE = "interval", "__filename"
 
 @dataclass(frozen=True)
 class Volume:
-    """The rows a generation holds, and the rows that are counted in them."""
+    """The size of a generation, or of one interval of it."""
 
     rows: int
+    """Rows in the table."""
     state_rows: int
+    """Records counted in those rows."""
 
 
 class Generations:

@@ -29,11 +29,13 @@ ALWAYS = Interval(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=U
 
 @dataclass(frozen=True)
 class Step:
-    """What makes tables of version ``to`` of those of the one before; ``do`` may be cut short and done again."""
+    """A migration of a pipeline's tables by one format version."""
 
     to: int
+    """The version after the step."""
     name: str
     do: Callable[[Layout], None]
+    """May be interrupted and run again."""
 
 
 STEPS: tuple[Step, ...] = ()
