@@ -38,20 +38,32 @@ DIGITS = re.compile(r"[+-]?(\d{1,80}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?
 
 @dataclass(frozen=True)
 class Question:
-    """A page of a view's answer: ``keys`` are the values that each key may have, ``nulls`` keys that may be NULL."""
+    """A page of a view's answer, as a request asks for it."""
 
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By key column: the values that it may have, as text."""
     nulls: Sequence[str] = ()
+    """Key columns that may also be NULL."""
     start: str | None = None
+    """First instant of the windows' starts, inclusive, as text; None for no bound."""
     end: str | None = None
+    """Instant before which windows start, exclusive, as text; None for no bound."""
     as_of: str | None = None
+    """An epoch or an instant, as text; None for now."""
     served_at: str | None = None
+    """An instant, as text; None for now."""
     side: str = "merged"
+    """The value of a ``Side``."""
     version: str = ""
+    """A fingerprint; empty for the version that is served."""
     phases: Sequence[str] = ()
+    """Values of ``seam.Phase`` to keep; empty for all."""
     limit: int = 1000
+    """Rows."""
     offset: int = 0
+    """Rows before the page."""
     format: str = "json"
+    """A key of MEDIA."""
 
 
 def key_condition_sql(view: CompiledView, question: Question) -> str | None:

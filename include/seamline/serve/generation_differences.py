@@ -30,9 +30,10 @@ from seamline.serve.query import format_cell
 
 @dataclass(frozen=True)
 class Compared:
-    """Two generations and their difference."""
+    """Two generations of an interval and their difference."""
 
     before: PastGeneration
+    """The one that was published earlier, or was named first."""
     after: PastGeneration
     difference: Difference
 

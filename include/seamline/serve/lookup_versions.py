@@ -18,13 +18,18 @@ from seamline.model.time.intervals import merge_intervals
 
 @dataclass
 class Use:
-    """What was read with one version of a look-up; ``accepted`` are rows per interval id."""
+    """What was read with one version of a look-up."""
 
     version: str
+    """A hash of the look-up's rows."""
     first: int
+    """The first epoch."""
     last: int = -1
+    """The last epoch, inclusive; -1 before one is counted."""
     epochs: int = 0
+    """How many epochs read with it."""
     accepted: dict[str, int] = field(default_factory=dict)
+    """Accepted rows by interval id."""
 
 
 def list_lookup_uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:

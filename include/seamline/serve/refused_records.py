@@ -33,11 +33,14 @@ def count_refused_records(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[s
 
 @dataclass(frozen=True)
 class Sample:
-    """A refused record: ``topic/partition@offset``, the first bytes of its value, what was wrong with it."""
+    """A refused record."""
 
     place: str
+    """``topic/partition@offset``."""
     value: str
+    """The first 120 bytes, as text."""
     detail: str
+    """What was wrong with it; empty if the reason says all."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class Refusal:
 
     reason: str
     count: int
+    """Records of the whole log."""
     samples: tuple[Sample, ...]
+    """Newest first."""
 
 
 def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:

@@ -36,18 +36,19 @@ from seamline.serve.query import shorten_interval_id
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Two versions of a view over the intervals that compare.
-
-    ``difference`` is None, and ``why`` says it, where they cannot be compared by key. ``failed`` lists by fingerprint
-    the intervals whose expectations are not met, with what was found.
-    """
+    """Two versions of a view over the intervals that can be compared."""
 
     old: CompiledView
+    """The version that is served."""
     new: CompiledView
+    """The definition's own version."""
     common: Common
     difference: Difference | None
+    """None if rows of the two cannot be compared by key."""
     why: str
+    """Why ``difference`` is None; else empty."""
     failed: Mapping[str, Mapping[str, str]]
+    """By fingerprint and interval id: unmet expectations, and what was found."""
 
 
 def find_upgrade_versions(

@@ -20,19 +20,23 @@ FILE = "alerts.json"
 
 @dataclass(frozen=True)
 class Notification:
-    """A statement on its way by one channel; ``until`` is how long somebody is at it."""
+    """A statement on its way by one channel."""
 
     statement: AlertStatement
     channel: str
+    """The channel's name."""
     until: datetime | None = None
+    """While it is being sent: when another process may send it; None if nobody is sending it."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """What is known of a pipeline's alerts, and what is still to be told, oldest first."""
+    """What is known of a pipeline's alerts, and which notifications wait."""
 
     standing: Mapping[Key, Standing]
+    """By kind and subject."""
     telling: tuple[Notification, ...] = ()
+    """Oldest first."""
 
     @property
     def raised(self) -> tuple[Standing, ...]:

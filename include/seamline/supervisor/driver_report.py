@@ -25,25 +25,31 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class DriverReport:
-    """The driver's last heartbeat.
-
-    ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind,
-    ``seconds`` are those of the last epoch's phases, ``up`` is since when it reads;
-    ``earlier`` and ``reached`` are how far it had read a minute before, and at the heartbeat.
-    """
+    """The driver's last heartbeat, read from its file."""
 
     pid: int
     token: int
+    """The fencing token of its lease."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     state: str
+    """A word for people."""
     at: datetime
+    """When it was written."""
     lag: Mapping[str, int]
+    """Records not read, by ``topic id/partition``."""
     topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by topic id."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """By view that is behind: why, as far as is known."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """Duration of each phase of the last epoch, by phase."""
     earlier: Sample | None = None
+    """How far it had read a minute before; None from a driver that does not say."""
     reached: Sample | None = None
+    """How far it had read at the heartbeat; None from a driver that does not say."""
     up: datetime | None = None
+    """Since when it reads; None if it does not say."""
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> DriverReport | None:

@@ -49,13 +49,15 @@ T = TypeVar("T")
 
 @dataclass
 class Observer:
-    """One look at one pipeline's stream; what cannot be read is noted and taken for not known."""
+    """One look at one pipeline's stream; what cannot be read counts as unknown."""
 
     name: str
     layout: Layout
     home: Path
+    """The folder SEAMLINE_HOME."""
     now: datetime
     unread: list[str] = field(default_factory=list)
+    """What could not be read, and why, one line each."""
 
     @property
     def folder(self) -> Path:

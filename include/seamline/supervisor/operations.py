@@ -60,19 +60,19 @@ class Upgrade(StrEnum):
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody wants done, and why.
-
-    ``place`` is where a start or restart reads from; with ``fill`` what is passed over by it is read beside the
-    live stream; ``lost`` are the event times that it can have touched. ``name`` is a savepoint's.
-    """
+    """What somebody wants done, and why."""
 
     action: Action
     actor: str
     reason: str = ""
     place: StartPlace = StartPlace()
+    """Where a start or restart reads from."""
     fill: bool = False
+    """Whether skipped offsets are read beside the live stream."""
     lost: Interval | None = None
+    """The event times that skipped offsets can have; None for any."""
     name: str = ""
+    """The savepoint's name; empty for none, or for one made up from the time."""
     upgrade: Upgrade = Upgrade.LAST_STATE
 
 
@@ -144,10 +144,12 @@ def start_stream(
 
 @dataclass(frozen=True)
 class PositionMove:
-    """A position further on: the decisions on what is passed over by it, and those that it makes ``void``."""
+    """A move of read positions, and the decisions that it makes."""
 
     accepted: tuple[AcceptedGap, ...]
+    """One for each run of skipped offsets."""
     void: tuple[AcceptedGap, ...]
+    """Earlier decisions that it replaces."""
     reason: str
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:

@@ -26,15 +26,20 @@ from seamline.supervisor.supervisor_heartbeat import Heartbeat, ensure_stream_fo
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a stream from outside; ``epoch`` is E, -1 before the first."""
+    """What is known of a stream from outside."""
 
     desired: Desired
     actor: str
+    """Who last wanted it so."""
     reason: str
     lease: Lease | None
+    """The lease in the control table; None if nobody has one."""
     live: bool
+    """Whether the lease's process may still run."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     heartbeat: Heartbeat | None
+    """The supervisor's last; None if there never was one."""
 
 
 def start_detached(pipeline: str, env: Mapping[str, str]) -> int:

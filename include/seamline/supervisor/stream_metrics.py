@@ -22,15 +22,14 @@ Samples = Iterator[tuple[Sequence[str], float | None]]
 
 @dataclass(frozen=True)
 class Family:
-    """One metric: what it means, its labels beside the pipeline, and its samples of an observation.
-
-    A sample of None is not known, and left out. Counters have ``_total`` at their name's end.
-    """
+    """One metric. A counter's name ends in ``_total``."""
 
     name: str
     help: str
     of: Callable[[Observation], Samples]
+    """Label values and number of each sample; a number of None is unknown, and left out."""
     labels: Sequence[str] = ()
+    """Names of the labels after ``pipeline``."""
 
 
 def make_unlabelled_sample(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
@@ -186,10 +185,12 @@ def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
 
 @dataclass(eq=False)
 class Streams(Collector):
-    """Looks at all streams whenever it is scraped, once at a time."""
+    """Observes all streams whenever it is scraped."""
 
     look: Callable[[], Sequence[Observation]]
+    """Observes them."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    """Taken while one scrape observes: others wait."""
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics of a fresh look."""

@@ -17,16 +17,14 @@ from seamline.runtime.processes import Life, is_local_process, name_process, sta
 
 @dataclass(frozen=True)
 class Identity:
-    """A process, not to be mistaken for another of the same id.
-
-    ``name`` is that of ``processes.name_process``. Earlier releases told its start in seconds, ``born``, which changes
-    when a clock is set.
-    """
+    """A process, not to be mistaken for another of the same id."""
 
     host: str
     pid: int
     born: float = 0.0
+    """In heartbeats of earlier releases: its start in seconds since 1970, which changes when a clock is set."""
     name: str = ""
+    """As ``processes.name_process`` returns it; empty in heartbeats of earlier releases."""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
@@ -52,22 +50,25 @@ STOPPED, LOST, GAVE_UP = "stopped", "lease lost", "gave up"
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
-
-    The last one of a supervisor says STOPPED, LOST or GAVE_UP. ``starts`` counts the drivers that it has started,
-    ``restarts`` is how often people had asked for one.
-    """
+    """The last that a supervisor said of itself."""
 
     pipeline: str
     supervisor: Identity
     token: int
+    """The fencing token of its lease."""
     state: str
+    """A word for people; the last of a supervisor is STOPPED, LOST or GAVE_UP."""
     at: datetime
     driver: Identity | None = None
+    """None while no driver runs."""
     strikes: int = 0
+    """The driver's failures in a row."""
     last_error: str = ""
+    """Why the driver failed last, with the end of its log; empty once a driver works."""
     starts: int = 0
+    """Drivers that this supervisor has started."""
     restarts: int = 0
+    """Restarts that people had asked for, as the control table counts them."""
 
     @property
     def running(self) -> bool:

@@ -22,11 +22,14 @@ from seamline.plan.stream.start_positions import From, StartPlace, resolve_offse
 
 @dataclass(frozen=True)
 class Offsets:
-    """What Kafka has of each lane: its first offset, its end, and the one that was chosen to start from."""
+    """What Kafka has of each lane, in offsets."""
 
     beginnings: Vector
+    """The first offset that is there."""
     ends: Vector
+    """The offset after the last."""
     chosen: Vector
+    """The first offset to read."""
 
 
 def by_lane(

@@ -44,7 +44,7 @@ class Answer:
     manifest_version: int
     has_event_id: bool
     dedup_within: str = ""
-    """The span within which duplicates are recognised, as the definition spells it; empty for no bound."""
+    """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     lookups: Mapping[str, str] = field(default_factory=dict)
     """Versions of the look-ups whose columns are in ``table``, by look-up name."""
     served_at: datetime | None = None

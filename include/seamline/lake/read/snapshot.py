@@ -41,7 +41,7 @@ class Snapshot:
     grid: Grid
     has_event_id: bool
     dedup_within: str
-    """The span within which duplicates are recognised, as the definition spells it; empty for no bound."""
+    """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     epoch: int
     """The last epoch that was committed, or the one as of which to answer."""
     until: int
