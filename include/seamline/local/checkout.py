@@ -18,6 +18,7 @@ class Checkout:
     """The places of one checkout."""
 
     root: Path
+    """The folder of the repository."""
 
     @property
     def state(self) -> Path:
@@ -69,10 +70,15 @@ class Todo:
     """What a checkout still needs."""
 
     python: bool
+    """The virtual environment."""
     own_java: bool
+    """Whether Java comes from PyPI, as the machine has none."""
     java: bool
+    """The setting of Java."""
     parts: tuple[str, ...]
+    """Groups of jars to fetch."""
     classes: bool = False
+    """The archive of Spark's classes."""
 
     def __bool__(self) -> bool:
         return self.python or self.java or bool(self.parts) or self.classes

@@ -34,14 +34,19 @@ EVERY = 0.1
 
 @dataclass
 class StreamStack:
-    """One pipeline's stream under ``home``, driven without a supervisor so that a test can kill it."""
+    """One pipeline's stream, driven without a supervisor so that a test can kill it."""
 
     home: Path
+    """The folder of everything, which serves as SEAMLINE_HOME."""
     definition: str
+    """The source of the definition file."""
     connection: KafkaConnection
     name: str
+    """The pipeline's name."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """More settings for its processes."""
     driver: subprocess.Popen[bytes] | None = None
+    """None while none was started."""
 
     def __post_init__(self) -> None:
         folder = self.home / "pipelines"

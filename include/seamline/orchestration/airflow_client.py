@@ -18,12 +18,13 @@ TIMEOUT = 30.0
 
 @dataclass
 class AirflowClient:
-    """One Airflow and a login; a token is fetched when first needed and again when it has run out."""
+    """One Airflow and a login."""
 
     url: str
     user: str
     password: str = field(repr=False)
     token: str = field(default="", repr=False)
+    """Fetched when first needed, and again once it has expired; empty before."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:

@@ -13,11 +13,14 @@ ENDED = ("success", "failed")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a backfill is: runs by state."""
+    """How far a backfill is."""
 
     backfill: int
+    """Airflow's id of it."""
     states: Mapping[str, int]
+    """How many runs are in each state, by Airflow's name of the state."""
     done: bool
+    """Whether Airflow has completed it."""
 
     @property
     def total(self) -> int:
@@ -38,12 +41,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """What a backfill will do; ``until`` is Airflow's inclusive end, the start of the last interval."""
+    """What a backfill will do."""
 
     dag_id: str
     intervals: tuple[Interval, ...]
+    """Ascending; one run each."""
     existing: int
+    """How many of the runs exist already."""
     paused: bool
+    """Whether the DAG is paused."""
 
     @property
     def until(self) -> datetime:

@@ -23,9 +23,10 @@ JUDGED_FOR = 60.0
 
 @dataclass(frozen=True)
 class Verdict:
-    """The names of the pipelines that may run, and what keeps the others from it."""
+    """Which pipelines may run, and why others may not."""
 
     good: tuple[str, ...]
+    """Names of pipelines."""
     problems: tuple[DefinitionError, ...]
 
     def to_json(self) -> str:

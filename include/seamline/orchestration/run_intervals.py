@@ -22,10 +22,12 @@ MEANT = {
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What one run is asked for: a span of event time, the ``dirty`` intervals, or both."""
+    """What one run is asked for: a span, the dirty intervals, or both."""
 
     asked: Interval | None
+    """A span of event time; None for none."""
     dirty: bool
+    """Whether the dirty intervals are built too."""
     reason: str
 
 

@@ -25,12 +25,18 @@ class Row:
 
     epoch: int
     place: Place
+    """The event time, partition, offset, and the item's position."""
     topic: str
     interval: str
+    """The interval's id."""
     id: tuple[Any, ...]
+    """The values of the event id; empty if none is declared."""
     keys: Mapping[str, Any]
+    """Values by key column."""
     values: tuple[Any, ...]
+    """The inputs of the measures, in their order."""
     counts: bool
+    """Whether the view selects it."""
 
 
 def filter_counted_rows(

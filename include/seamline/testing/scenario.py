@@ -36,7 +36,9 @@ class Refused:
     partition: int
     offset: int
     reason: str
+    """As quarantine states it."""
     detail: str
+    """What was wrong with the record."""
 
 
 class Scenario:

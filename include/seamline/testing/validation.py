@@ -27,18 +27,21 @@ from seamline.model.time.intervals import Interval
 
 @dataclass(frozen=True)
 class Read:
-    """An epoch with its raw records, by what they were judged, and the rows that were accepted.
-
-    ``known`` is how many restatements its rows were made with.
-    """
+    """An epoch with its raw records, and what they were validated to."""
 
     epoch: Epoch
     pipeline: CompiledPipeline
+    """What they were validated by."""
     raw: pa.Table
+    """All records."""
     marks: pa.Table | None
+    """Which of them the stream recognised as duplicates; None without ``dedup_within``."""
     accepted: pa.Table
+    """Rows of the master."""
     refused: pa.Table
+    """Rows of the quarantine."""
     known: int = 0
+    """How many restatements the rows were made with."""
 
 
 def validate_raw_records(

@@ -55,10 +55,11 @@ class Square:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of a calendar: a month of days, a day of hours; None where no rows are."""
+    """A row of a calendar: a month of days, a day of hours, or a year of longer intervals."""
 
     label: str
     squares: tuple[Square | None, ...]
+    """One for each column; None where an interval has no rows."""
 
 
 def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:

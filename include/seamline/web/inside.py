@@ -33,6 +33,7 @@ class InsideAirflow(AirflowApi):
     """Airflow's application; only from a route that is no coroutine: calls wait for the server's own loop."""
 
     app: Any = field(default=None, repr=False)
+    """Airflow's FastAPI application."""
 
     @classmethod
     def of(cls, request: Request) -> Self:

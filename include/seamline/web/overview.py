@@ -19,22 +19,28 @@ from seamline.web.calendar import Shade, find_certified_end, shade_cells
 
 @dataclass(frozen=True)
 class Card:
-    """A pipeline at a glance; None is not known. ``through`` is what every view is certified to.
-
-    ``lag`` is what the driver said at its last heartbeat, in records.
-    """
+    """A pipeline at a glance; None means unknown."""
 
     name: str
     actual: str
+    """What the stream does: a word for people."""
     desired: str
+    """What the stream should do: a word for people."""
     fine: bool
+    """Whether the stream is in order."""
     lag: int | None
+    """Records not read at the driver's last heartbeat."""
     epoch: int | None
+    """The newest committed epoch."""
     committed: datetime | None
+    """When it was committed."""
     watermark: datetime | None
     through: datetime | None
+    """The instant up to which every served view is certified."""
     debts: int
+    """How many intervals are dirty or were never built."""
     alarms: tuple[str, ...]
+    """Sentences."""
 
 
 def load_pipeline_cards(names: Sequence[str]) -> list[Card]:

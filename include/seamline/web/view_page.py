@@ -41,12 +41,18 @@ class ViewRequest:
     """What a reader asks of a view's page."""
 
     start: str = ""
+    """An instant, inclusive, as text; with ``end`` empty too, the last intervals that have rows."""
     end: str = ""
+    """An instant, exclusive, as text; empty for no bound."""
     side: str = "merged"
     measure: str = ""
+    """Empty for the first measure that is a number."""
     version: str = ""
+    """A fingerprint; empty for the version that is served."""
     offset: int = 0
+    """Rows before the page."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Values by key column, as text."""
 
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> ViewRequest:

@@ -48,12 +48,16 @@ from seamline.plan.batch.attribution import (
 
 @dataclass(frozen=True)
 class Mark:
-    """An interval of a run: a generation answered up to ``before`` (or none), slices above it up to ``until``."""
+    """An interval of a run, and what answered it before."""
 
     row: BuildRow
+    """What the run built."""
     before: int
+    """The last epoch that the former generation counts; -1 for none."""
     until: int
+    """The last epoch whose slices answered above it."""
     known: KnownChanges
+    """Changes that explain a difference."""
 
 
 def compare_generations(

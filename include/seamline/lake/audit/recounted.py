@@ -38,12 +38,16 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Recount:
-    """A view's slices up to an epoch: how many states were compared, and what is wrong with them."""
+    """A view's slices, counted again up to an epoch."""
 
     view: str
+    """The id of the version, ``name/fingerprint``."""
     until: int
+    """The last epoch, inclusive."""
     states: int
+    """How many states were compared."""
     findings: tuple[Finding, ...]
+    """What is wrong with them; empty if nothing is."""
 
 
 def recount_states(

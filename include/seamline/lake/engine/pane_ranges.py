@@ -18,14 +18,14 @@ from seamline.model.time.zone_clock import MICROSECOND
 
 @dataclass(frozen=True)
 class Span:
-    """The windows that are asked for: by the half-open bounds of their start, and by intervals they start in.
-
-    All in microseconds since 1970; ``intervals`` are the starts of intervals, None for all.
-    """
+    """The windows that are asked for."""
 
     start: int = FIRST
+    """The first start, inclusive, in microseconds since 1970."""
     end: int = LAST
+    """The bound of the starts, exclusive, in microseconds since 1970."""
     intervals: frozenset[int] | None = None
+    """Starts, in microseconds since 1970, of the intervals that windows start in; None for all."""
 
     @classmethod
     def between(cls, start: datetime | None, end: datetime | None) -> Span:

@@ -62,12 +62,13 @@ log = logging.getLogger("seamline.stream")
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables that a start has taken over; ``slices`` by the id of their view, those that stand still included."""
+    """The tables that a start has taken over."""
 
     master: Master
     quarantine: Table
     ledger: Ledger
     slices: Mapping[str, Table]
+    """By version id, ``name/fingerprint``; versions that are no longer fed are among them."""
 
     @property
     def others(self) -> dict[str, Table]:

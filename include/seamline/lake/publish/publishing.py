@@ -32,10 +32,12 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run has published (nothing if that was done before), and what was held back of it, and why."""
+    """What a run has published, and what was held back."""
 
     statements: tuple[Statement, ...]
+    """Empty if all was published before."""
     held_back: Mapping[str, str]
+    """By interval id: why it was not published."""
 
 
 def publish_run(

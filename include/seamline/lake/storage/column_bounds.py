@@ -35,12 +35,16 @@ def is_double(type: pa.DataType) -> bool:
 
 @dataclass
 class Bounds:
-    """The least and greatest value per column, and how many are NULL; ``known`` is false where one has no bounds."""
+    """The bounds of a file's columns."""
 
     low: dict[str, Any] = field(default_factory=dict)
+    """The least value by column; a column of NULLs alone is left out."""
     high: dict[str, Any] = field(default_factory=dict)
+    """The greatest value by column."""
     nulls: dict[str, int] = field(default_factory=dict)
+    """How many values are NULL, by column."""
     known: bool = True
+    """False as soon as one column has values and no bounds."""
 
     @classmethod
     def of_file(cls, path: Path, metadata: pq.FileMetaData) -> Bounds:

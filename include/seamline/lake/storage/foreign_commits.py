@@ -28,16 +28,18 @@ MAPPED = 2
 
 @dataclass(frozen=True)
 class Change:
-    """The first commit that changed rows; which files have ``come`` since, and which of those before it have ``gone``.
-
-    A file is named with the rows of it that count: a deletion vector makes it another.
-    """
+    """What another writer changed in a table; a file with another deletion vector counts as another file."""
 
     version: int
+    """The first commit that changed rows."""
     operation: str
+    """What that commit calls itself."""
     engine: str
+    """Who wrote that commit."""
     came: frozenset[str] = frozenset()
+    """Files that were added since and are there."""
     gone: frozenset[str] = frozenset()
+    """Files that were there before and are not now."""
 
     def refusal(self, root: Path) -> ChangedByOthers:
         """Say who has changed a table, and how that is undone."""

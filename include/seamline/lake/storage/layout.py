@@ -12,10 +12,12 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one pipeline under a warehouse folder."""
+    """The folders of one pipeline's tables."""
 
     warehouse: Path
+    """The folder of all pipelines."""
     pipeline: str
+    """Its name, which is the name of its folder."""
 
     def table(self, name: str) -> Path:
         """Return the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""

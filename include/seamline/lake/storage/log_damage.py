@@ -26,12 +26,15 @@ AHEAD = 200
 
 @dataclass(frozen=True)
 class Damage:
-    """The first ``version`` that is not whole, why, and the newest that is there; ``whole`` later ones are whole."""
+    """Where a table's log has to end, and why."""
 
     version: int
+    """The first version that is not whole."""
     why: str
     newest: int
+    """The newest version that is there."""
     whole: int
+    """How many versions from ``version`` on are whole nevertheless."""
 
 
 def find_log_damage(root: Path) -> Damage | None:

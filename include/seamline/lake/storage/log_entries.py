@@ -35,19 +35,22 @@ Action = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Commit:
-    """One version: what it says of itself, its ``txn`` actions by app id, and its files, by their path in the log.
-
-    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write;
-    ``removals`` are the files of ``removes``, with all that is said of them.
-    """
+    """One version of a table, as its log entry has it."""
 
     version: int
+    """-1 for a draft."""
     info: Mapping[str, Any] = field(default_factory=dict)
+    """The ``commitInfo``."""
     txns: Mapping[str, int] = field(default_factory=dict)
+    """Versions of ``txn`` actions by app id."""
     adds: tuple[Mapping[str, Any], ...] = ()
+    """The ``add`` actions."""
     removes: frozenset[str] = frozenset()
+    """Paths of removed files, as the log spells them."""
     shape: bool = False
+    """Whether it changes the schema or the settings, or asks for more of those who read or write."""
     removals: tuple[Mapping[str, Any], ...] = ()
+    """The ``remove`` actions."""
 
     @property
     def ours(self) -> bool:
@@ -76,10 +79,11 @@ class Commit:
 
 @dataclass(frozen=True)
 class Draft:
-    """A commit of ours before it has a version: ``body`` are the lines after its first."""
+    """A commit of ours before it has a version."""
 
     commit: Commit
     body: bytes
+    """The entry's lines after the first."""
 
     @classmethod
     def of(

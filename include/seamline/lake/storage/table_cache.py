@@ -23,14 +23,16 @@ T = TypeVar("T")
 
 @dataclass
 class CachedTable:
-    """A handle, the table it was opened on, and what was seen in it at its version."""
+    """A table's handle, and what was seen in the table at the handle's version."""
 
     table: Table
     identity: tuple[int, int] | None
+    """Of the log's first entry: a table made anew at the same place has another. None if the entry is gone."""
     seen: dict[Hashable, Any] = field(default_factory=dict)
+    """By the reader's key; emptied when the version changes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     given: bool = False
-    """Whether the handle is somebody else's now."""
+    """Whether the handle was passed on to a writer."""
 
     def refresh(self) -> None:
         """Move on to the newest version."""
@@ -103,11 +105,13 @@ def _holding(root: Path) -> CachedTable | None:
 
 @dataclass(frozen=True)
 class Files:
-    """The live files of one version of a table, with their statistics, one row a file."""
+    """The live files of one version of a table."""
 
     root: Path
+    """The table's folder."""
     version: int
     actions: pa.Table
+    """One row for each file, with its statistics."""
 
     @classmethod
     def of(cls, table: Table) -> Files:

@@ -23,9 +23,13 @@ class Options:
 
     home: Path
     exit: bool
+    """Whether to end by itself."""
     seconds: float
+    """Length of the replay."""
     until: str
+    """A day in UTC before which flights are replayed, exclusive; empty for all."""
     backfill_days: int
+    """Closed days to rebuild at the end."""
     kafka_port: int
     airflow_port: int
 

@@ -46,21 +46,27 @@ REPORTED_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class Touched:
-    """A file that may hold rows of what is built; with an ``interval`` all its rows are of that, and count."""
+    """A file that may hold rows of what is built."""
 
     path: str
+    """Absolute."""
     size: int
+    """Bytes."""
     rows: int
     interval: str = ""
+    """The id of the interval to which all its rows belong, if each of them counts; else empty."""
 
 
 @dataclass
 class GatheredReports:
-    """What all tasks reported: counts by interval id, states and spilled files by view id."""
+    """What all tasks reported."""
 
     counts: dict[str, Counts] = field(default_factory=dict)
+    """By interval id."""
     states: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+    """Partial states by version id."""
     parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Paths of spilled states by version id."""
 
     def take(self, kind: str, payload: bytes) -> None:
         """Take in one row of a report."""
@@ -234,8 +240,11 @@ class Merging:
 
     view: CompiledView
     parts: tuple[str, ...]
+    """Paths of spilled states."""
     shares: tuple[tuple[int, ...], ...]
+    """Interval starts, in microseconds since 1970, by task number."""
     root: Path
+    """The folder of the generations table."""
     attempt: str
 
     def __call__(self, number: int) -> Iterator[Row]:

@@ -38,29 +38,35 @@ APART = 8
 
 @dataclass(frozen=True)
 class Share:
-    """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes.
-
-    Of ``known`` files of the master, by the start of their interval in microseconds, every row counts, and how many
-    there are is known.
-    """
+    """A task's part of the work. Paths are absolute."""
 
     own: tuple[str, ...]
+    """Files of the master."""
     again: tuple[str, ...]
+    """Files of rows that were validated again."""
     known: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """More files of the master, of which every row counts, by interval start in microseconds since 1970."""
     turn: int = 0
+    """Which part of the event ids the task takes: their hash modulo ``turns``."""
     turns: int = 1
+    """1 if the task takes all ids."""
 
 
 @dataclass(frozen=True)
 class Partials:
-    """Makes partial states of shares in a Spark task; a view's that are more than ``most`` bytes go to its folder."""
+    """Computes the partial states of shares in a Spark task."""
 
     pipeline: CompiledPipeline
     shares: tuple[Share, ...]
+    """By task number."""
     spans: tuple[Interval, ...]
+    """The event times that are built."""
     cut: int
+    """The last epoch, inclusive."""
     folders: Mapping[str, Path]
+    """The folder of each generation, where states are spilled, by version id."""
     most: int
+    """Bytes of states of one view that are reported directly; more are spilled."""
 
     def __call__(self, number: int) -> Iterator[Row]:
         """Report what one share holds."""

@@ -92,18 +92,20 @@ def count_equal_rows(places: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Judges raw records in a Spark task and writes what comes out below ``root``; ``processed`` is by epoch.
-
-    What is ``condemned`` is refused without being judged; a ``dry`` task writes nothing.
-    """
+    """Validates raw records again in a Spark task and writes the result."""
 
     pipeline: CompiledPipeline
     root: Path
+    """The folder of the table of rows."""
     attempt: str
     processed: Mapping[int, datetime]
+    """When each epoch was committed, by its number: the processing time of its rows."""
     lookups: Mapping[str, Path]
+    """The file of each look-up's version, by look-up name."""
     condemned: tuple[OffsetRange, ...] = ()
+    """Records to refuse without validating them, one offset each."""
     dry: bool = False
+    """Whether to write nothing."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""

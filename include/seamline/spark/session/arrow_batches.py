@@ -20,7 +20,7 @@ UNMEASURED = 2**31 - 1
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The most records, and bytes, of a batch."""
+    """The upper bounds of a batch."""
 
     records: int
     bytes: int

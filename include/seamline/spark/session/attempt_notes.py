@@ -24,15 +24,16 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Note:
-    """An epoch over ``ranges``, and what is done with it; or only what was learned, once the log was read to ``start``.
-
-    ``size`` is what halving has learned (``EpochSize.kept``).
-    """
+    """An epoch that is being made; without ranges, only what was learned for the next one."""
 
     ranges: tuple[OffsetRange, ...] = ()
+    """The offsets of the epoch."""
     stage: str = ""
+    """JUDGED, DRY or KEPT; empty without an epoch."""
     size: Mapping[str, Any] = field(default_factory=dict)
+    """What halving epochs has learned (``EpochSize.kept``)."""
     start: Vector = field(default_factory=dict)
+    """Without an epoch: where the log ended, as the next offset of each lane."""
 
     @property
     def ends(self) -> dict[Lane, int]:

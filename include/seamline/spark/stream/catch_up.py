@@ -31,10 +31,12 @@ STEP, EPOCHS = 1_000_000, 10_000
 
 @dataclass(frozen=True)
 class Step:
-    """Epochs ``above`` one, up to the ``last``, that a view's slices lack."""
+    """Epochs that a view's slices lack."""
 
     above: int
+    """The epoch before the first, exclusive."""
     last: int
+    """The last epoch, inclusive."""
 
 
 def catch_up(

@@ -17,29 +17,38 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The state after an epoch.
-
-    ``at`` and ``watermark`` are ISO, ``lag`` is records per partition, ``behind`` is W(v) per view behind, ``errors``
-    says why, as far as is known. ``topics`` are names by id. ``reached`` is how far all lanes together were read and
-    where they ended, ``earlier`` the same of a minute before. ``up`` is since when it reads.
-    """
+    """The driver's state after an epoch. Instants are ISO text."""
 
     pid: int
     token: int
+    """The fencing token of its lease."""
     epoch: int
     watermark: str
+    """Empty before the first event."""
     rows: int
+    """Accepted rows of the epoch."""
     refused: int
+    """Refused records of the epoch."""
     lag: Mapping[str, int]
+    """Records not read, by ``topic id/partition``."""
     seconds: Mapping[str, float]
+    """Duration of each phase of the epoch, by phase."""
     behind: Mapping[str, int] = field(default_factory=dict)
+    """W(v), the last epoch in the slices, of each view that is behind, by version id."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """Why a view is behind, as far as is known, by version id."""
     topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)
+    """``at``, ``read`` and ``end``: how far all lanes together were read, and where they ended, in offsets."""
     earlier: Mapping[str, int | str] = field(default_factory=dict)
+    """The same of a minute before."""
     up: str = ""
+    """Since when it reads."""
     state: str = "running"
+    """A word for people."""
     at: str = ""
+    """When it was written."""
 
 
 class Trail:

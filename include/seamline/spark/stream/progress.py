@@ -16,20 +16,24 @@ from seamline.plan.stream.epoch_numbers import EdgePolicy, idle_lanes
 
 @dataclass(frozen=True)
 class Progress:
-    """The state after an epoch. ``last_seen`` is the wall clock of each lane's last record, or of the start.
-
-    ``timed`` says by what event times are told, any if None: ``largest`` and ``mark``, the newest watermark, are of
-    epochs that tell them so.
-    """
+    """The stream's state after an epoch."""
 
     vector: Mapping[Lane, int]
+    """The next offset to read of each lane."""
     largest: Mapping[Lane, datetime] = field(default_factory=dict)
+    """The largest event time of each lane, of epochs that derive event times as ``timed`` says."""
     last_seen: Mapping[Lane, datetime] = field(default_factory=dict)
+    """The wall clock at each lane's last record, or at the start."""
     epoch: Epoch | None = None
+    """The last that was committed; None before the first."""
     last_edge: int = -1
+    """The newest edge; -1 for none."""
     last_edge_at: datetime = EPOCH
+    """When it was committed, or when the stream started."""
     timed: Timed | None = None
+    """How event times are derived; None for any way."""
     mark: datetime | None = None
+    """The newest watermark of epochs that derive event times so; None before the first."""
 
     @classmethod
     def resume(

@@ -19,11 +19,14 @@ from seamline.spark.session.session import is_spark_connect
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one run of the kernel made, under which number, for which views, with which look-ups."""
+    """What one run of the kernel made."""
 
     number: int
+    """The epoch."""
     views: frozenset[str]
+    """Ids of the versions for which states were made."""
     versions: Mapping[str, str]
+    """Versions of the look-ups, by look-up name."""
     result: KernelResult
 
     def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:

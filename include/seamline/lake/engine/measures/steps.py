@@ -16,14 +16,14 @@ Finish = Callable[[pa.ChunkedArray], pa.Array]
 
 @dataclass(frozen=True)
 class Steps:
-    """Columns by name, in three steps: SQL aggregates per group, rounds of SQL over those, Python over one column.
-
-    A column of a round may name those of the rounds before it; columns that are no parts are left out in the end.
-    """
+    """How columns are computed: SQL aggregates per group, rounds of SQL over those, Python over one column."""
 
     gathered: Mapping[str, str]
+    """SQL aggregates by column name."""
     rounds: Sequence[Mapping[str, str]] = ()
+    """SQL by column name; a round may use columns of earlier ones. A column that is no part is dropped at the end."""
     finished: Mapping[str, tuple[str, Finish]] = field(default_factory=dict)
+    """By column name: the column that the function reads, and the function."""
 
     def beside(self, other: Steps) -> Steps:
         """Take the steps of both."""
