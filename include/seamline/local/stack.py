@@ -83,7 +83,7 @@ class StreamStack:
         return self.home / f"{self.name}.log"
 
     def start(self, **env: str) -> int:
-        """Take the lease as a supervisor would, start the driver, and give its token."""
+        """Take the lease as a supervisor would, start the driver, and return its token."""
         control = ControlTable.ensure(self.layout)
         held = control.read().lease
         if held:
@@ -102,7 +102,7 @@ class StreamStack:
         return token
 
     def stop(self, timeout: float = 90) -> int:
-        """Ask the driver to finish its epoch, and give its exit code."""
+        """Ask the driver to finish its epoch, and return its exit code."""
         assert self.driver
         self.driver.send_signal(signal.SIGTERM)
         return self.driver.wait(timeout)

@@ -47,7 +47,7 @@ class AirflowClient:
         login: bool = True,
         refused: type[AirflowUnavailable | BackfillRefused] = AirflowUnavailable,
     ) -> dict[str, Any]:
-        """Call ``/api/v2`` and give the answer's JSON.
+        """Call ``/api/v2`` and return the answer's JSON.
 
         Raises NotFound for 404, AirflowFailed for what begins with 5, and ``refused`` for any other refusal.
         """

@@ -2,7 +2,7 @@
 
 Compiling a definition imports a SQL parser, which takes longer than a DAG file may. So the verdict (which
 pipelines may run, and every problem) is kept beside the state, under a hash of the definitions and of the
-code that judges them.
+code that validates them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 
 JUDGED_FOR = 60.0
-"""Seconds after which definitions are judged again of which any was wrong: what they import may have been mended."""
+"""Seconds after which definitions with errors are validated again: what they import may have been repaired."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[Def
 
 
 def hash_definitions(folder: Path) -> str:
-    """Hash the definitions' bytes and the state of the code that judges them."""
+    """Hash the definitions' bytes and the state of the code that validates them."""
     digest = hashlib.sha256()
     for file in catalog.python_files(folder):
         digest.update(f"{file}\0".encode() + read_bytes_or_errno(file))

@@ -90,7 +90,7 @@ def reconcile_driver() -> None:
 
 
 def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
-    """Start a supervisor and wait for its lease; give its token and its process id."""
+    """Start a supervisor and wait for its lease; return its token and its process id."""
     from seamline.lake.storage.layout import home_folder
     from seamline.supervisor.outside import start_detached
 

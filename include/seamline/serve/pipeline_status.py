@@ -119,7 +119,7 @@ def format_decisions(manifest: Manifest, view: str) -> Iterator[str]:
 def format_reprocessing(
     pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
 ) -> Iterator[str]:
-    """Return what another record version judged: how much was judged again, and what waits for a build."""
+    """Return what another record version validated: how much was validated again, and what waits for a build."""
     version = pipeline.record_version
     waiting = list_outdated_epochs(epochs, version, verdicts)
     if verdicts:

@@ -23,7 +23,7 @@ FILES = 4
 
 
 def count_refused_records(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[str, tuple[int, datetime]]]:
-    """Count the refused records of a log by reason, and give the last epoch that refused one, and when it was."""
+    """Count the refused records of a log by reason, and return the last epoch that refused one, and when it was."""
     counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
     for each in epochs:
         counts.update(each.refused)
@@ -57,7 +57,7 @@ class Refusal:
 def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
     """Count the refused records by reason, most frequent first, with the newest as samples; dead epochs left out.
 
-    Of epochs judged again those that are refused now.
+    Of epochs validated again those that are refused now.
     """
     again = Reprocessed(pipeline, layout)
     verdicts, log = again.verdicts(), read_reprocessed_log(pipeline, layout)

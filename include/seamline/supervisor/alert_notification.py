@@ -40,7 +40,7 @@ def notify_alerts(
     say: Callable[[str], object] = print,
     last: bool = False,
 ) -> tuple[Standing, ...]:
-    """Look at a stream, tell what is new, and what could not be told before; give what is raised.
+    """Look at a stream, tell what is new, and what could not be told before; return what is raised.
 
     Several may look at once. What is told is told by one of them; what fails is tried again at the next look.
     """
@@ -68,7 +68,7 @@ def notify_alerts(
 def deliver_alerts(
     ours: tuple[Notification, ...], channels: Channels, say: Callable[[str], object]
 ) -> dict[Notification, bool]:
-    """Tell in order, by each channel until it fails; give what was told and what was not."""
+    """Tell in order, by each channel until it fails; return what was told and what was not."""
     done: dict[Notification, bool] = {}
     failed: set[str] = set()
     for each in ours:

@@ -57,7 +57,7 @@ class Driver:
         return self.kill()
 
     def kill(self) -> int:
-        """End whatever is left of its session, and give the exit code."""
+        """End whatever is left of its session, and return the exit code."""
         end_session(self.child.pid)
         return self.child.wait()
 

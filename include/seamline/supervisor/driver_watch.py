@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def held(self) -> bool:
-        """Return whether the driver has held an epoch."""
+        """Return whether the driver has committed an epoch."""
         return self.seen.add_look(self.mark(), self.looked).signs > 1
 
     def close(self) -> None:

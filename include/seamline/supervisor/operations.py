@@ -203,7 +203,7 @@ def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dic
 def build_savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
 ) -> Savepoint:
-    """Name the newest epoch that is held; BadRange before the first, and where the name is taken."""
+    """Name the newest epoch that is committed; BadRange before the first, and where the name is taken."""
     ledger = read_condensed_log(layout)
     if not ledger:
         raise BadRange(
@@ -276,7 +276,7 @@ def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifes
 def request_hole_fills(
     pipeline: CompiledPipeline, layout: Layout, number: int | None, actor: str, reason: str
 ) -> list[OffsetRange]:
-    """Ask for holes to be filled, the one of that number or all; give the offsets."""
+    """Ask for holes to be filled, the one of that number or all; return the offsets."""
     missing = list_missing_ranges(read_condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(

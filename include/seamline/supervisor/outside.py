@@ -43,7 +43,7 @@ class Status:
 
 
 def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
-    """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
+    """Start a supervisor that outlives us, with ``env`` over our own environment; return its process id."""
     output = ensure_stream_folder(home_folder(), pipeline) / "supervisor.log"
     rotate_log(output)
     with output.open("ab") as log:
@@ -84,7 +84,7 @@ def is_supervisor_ending(beat: Heartbeat) -> bool:
 
 
 def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
-    """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
+    """Want the stream stopped and wait until it is; kill what has not ended in time and return False."""
     if not Table.exists(layout.table("control")):
         return True
     control = ControlTable.ensure(layout)

@@ -43,7 +43,7 @@ from seamline.supervisor.supervisor_heartbeat import (
 from seamline.supervisor.watcher import Watcher
 
 Commanding = Callable[[int], Sequence[str]]
-"""Gives a driver's command under a fencing token."""
+"""Returns a driver's command under a fencing token."""
 Watching = Callable[[int], Watch | None]
 """Begins the watch over the driver that has just been started under a token."""
 
@@ -135,7 +135,7 @@ class Supervisor:
             self.write_if_space(lambda: self.control.release(self.lease))
 
     def run_driver(self) -> int | None:
-        """Start a driver and see it through; give our exit code when there shall be no other."""
+        """Start a driver and see it through; return our exit code when there shall be no other."""
         if self.should_stop():
             return 0
         self.lapsed = False

@@ -76,7 +76,7 @@ class Heartbeat:
         return self.state not in (STOPPED, LOST, GAVE_UP) and self.supervisor.alive()
 
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
-        """Replace the file whole, and give the heartbeat that was written."""
+        """Replace the file whole, and return the heartbeat that was written."""
         beat = replace(self, at=now)
         file = locate_heartbeat_file(home, self.pipeline)
         fresh = file.with_suffix(".new")

@@ -149,7 +149,7 @@ class PlainStream:
         return self.pipeline.grid.of(moment).id
 
     def restart(self) -> None:
-        """Nothing is lost: lists are what is held; only the look-ups are read again."""
+        """Nothing is lost: lists are what is committed; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
@@ -171,7 +171,7 @@ class PlainStream:
 
     @property
     def current(self) -> list[Read]:
-        """What the record version has judged: epochs of its own, and those judged again."""
+        """What the record version has validated: epochs of its own, and those validated again."""
         found = [self.judged.get(each.epoch.number, each) for each in self.read]
         return [
             each

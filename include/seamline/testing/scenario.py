@@ -156,7 +156,7 @@ class Scenario:
     def batch(self, start: str = "", end: str = "") -> list[str]:
         """Build, certify and publish the interval at ``start``, those until ``end``, or the dirty ones.
 
-        Gives the ids of those published. CertificateFailed where one is red.
+        Returns the ids of those published. CertificateFailed where one is red.
         """
         asked = self._span(start, end) if start else None
         self.runs += 1
@@ -202,7 +202,7 @@ class Scenario:
 
     @property
     def ledger(self) -> Sequence[Epoch]:
-        """The epochs that are held."""
+        """The epochs that are committed."""
         return self.engine.ledger()
 
     @property

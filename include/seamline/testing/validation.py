@@ -1,4 +1,4 @@
-"""How the dull engine judges records: epoch by epoch, and again from its raw records where that was decided."""
+"""How the dull engine validates records: epoch by epoch, and again from its raw records where that was decided."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class InsideAirflow(AirflowApi):
     async def asked(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
-        """Send a request and give its status and body."""
+        """Send a request and return its status and body."""
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
             with fail_after(PATIENCE):

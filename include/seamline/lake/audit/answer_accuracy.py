@@ -36,7 +36,7 @@ def measure_answer_accuracy(
 ) -> list[Accuracy]:
     """Tell of each measure how far answers of an age were from the final ones, over the panes of a span.
 
-    What was answered at an age is what the epochs held by then make, as the speed layer counts; the epochs' instants
+    What was answered at an age is what the epochs committed by then make, as the speed layer counts; their instants
     are the ledger's. Records of another record version are left out. Sessions and count windows have no
     age: an empty list. Raises NotFound where the stream never ran.
     """
@@ -76,7 +76,7 @@ def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -
 
 
 def ages_of(pieces: pa.Table, log: CommittedLog, view: CompiledView) -> pa.Array:
-    """Return how old, in microseconds, each piece's pane was when its epoch was held."""
+    """Return how old, in microseconds, each piece's pane was when its epoch was committed."""
     held = {epoch.number: to_unix_micros(epoch.committed_at) for epoch in log.epochs}
     instants = pa.array([held[number] for number in pieces[EPOCH].to_pylist()], pa.int64())
     ends = pc.add(pieces["pane"].cast(INSTANT).cast(pa.int64()), view.pane // MICROSECOND)

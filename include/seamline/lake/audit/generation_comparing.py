@@ -117,7 +117,7 @@ def compare_generations(
 
 
 def list_record_files(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
-    """List the files of the master, and of what was judged again."""
+    """List the files of the master, and of what was validated again."""
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),

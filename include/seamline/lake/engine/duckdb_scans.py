@@ -25,7 +25,7 @@ def open_parquet_duckdb() -> duckdb.DuckDBPyConnection:
 
 
 connection = PerThread(open_parquet_duckdb)
-"""Gives this thread's."""
+"""Returns this thread's connection."""
 
 
 @contextmanager

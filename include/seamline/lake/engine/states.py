@@ -160,7 +160,7 @@ def merge_sessions(
 ) -> pa.Table:
     """Join partial sessions of the same ``keys`` that are closer than the gap; in the same ``interval`` if given.
 
-    Gives the keys, ``pane``, ``_last``, and what ``aggregate_states`` gives.
+    Returns the keys, ``pane``, ``_last``, and what ``aggregate_states`` gives.
     """
     assert isinstance(view.windows, Gaps)
     query = sessions.of_partials("partials", [*map(quote_identifier, keys)], view.windows.gap, interval)

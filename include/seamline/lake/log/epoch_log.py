@@ -109,7 +109,7 @@ def ledger_rows(layout: Layout, cuts: Collection[int]) -> list[Epoch]:
 
 
 def list_epochs_above_ledger(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | None:
-    """List the epochs that the master holds above those of the ledger, and give E; None without a master.
+    """List the committed epochs above those of the ledger, and E; None without a master.
 
     The master is looked at after the ledger: an epoch in between is found in one of the two.
     """

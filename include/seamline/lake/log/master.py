@@ -1,4 +1,4 @@
-"""The master and its commit: the point at which an epoch is held."""
+"""The master and its commit: the point at which an epoch is committed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRUNES = ("_epoch", "_event_time", "_offset", "_partition")
 
 
 class Master:
-    """Every accepted record; its commits say which epochs are held, to which offsets, for which views."""
+    """Every accepted record; its commits say which epochs are committed, to which offsets, for which views."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -97,7 +97,7 @@ class Master:
     def rows(self) -> Iterator[Epoch]:
         """Return the rows that the commits carry, the newest first, as far back as their entries in the log are there.
 
-        Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
+        Starts that committed nothing may leave any number of commits without one: no search for an epoch counts them.
         """
         for version in range(self.table.version, -1, -1):
             if (commit := log_store.read_commit(self.table.root, version)) is None:

@@ -1,4 +1,4 @@
-"""The log as readers pin it: which epochs are held, how far a view is, and how both were at an instant."""
+"""The log as readers pin it: which epochs are committed, how far a view is, and how both were at an instant."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ _known: dict[str, CommittedPast] = {}
 
 
 def past_of(layout: Layout, log: Log) -> CommittedPast:
-    """Return the epochs held and the edges; the ledger is not opened for a single commit of the master."""
+    """Return the committed epochs and the edges; the ledger is not opened for a single commit of the master."""
     known = _known.get(log.identity)
     found = known.extend(log) if known else None
     if found is None:

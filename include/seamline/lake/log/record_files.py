@@ -1,4 +1,4 @@
-"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was judged again."""
+"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was validated again."""
 
 from __future__ import annotations
 

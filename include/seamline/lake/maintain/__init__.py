@@ -1,1 +1,1 @@
-"""Upkeep and repair: compaction, packing, retention, clean-up, and what a start mends."""
+"""Upkeep and repair: compaction, packing, retention, clean-up, and what a start repairs."""

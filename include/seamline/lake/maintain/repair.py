@@ -153,7 +153,7 @@ def repair_tables(
     token: int,
     acceptance: Acceptance | None = None,
 ) -> Go:
-    """Do what a start has to before it holds an epoch; give the last number taken, and W of each of ``frontiers``.
+    """Repair what a start must before it commits an epoch; return the last number taken, and W of each frontier.
 
     OutOfStep where a person has to decide, and has not by ``acceptance``.
     """

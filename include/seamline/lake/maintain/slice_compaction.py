@@ -142,7 +142,7 @@ def write_merged_blocks(
 
 
 def filter_committed_rows(rows: pa.Table, held: CommittedEpochs) -> pa.Table:
-    """Keep the rows of epochs that are held."""
+    """Keep the rows of epochs that are committed."""
     numbers = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
     return rows.filter(pc.is_in(rows["to_epoch"], pa.array(numbers, pa.int64())))
 

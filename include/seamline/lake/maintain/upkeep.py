@@ -149,7 +149,7 @@ def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
 def whole_ledger(layout: Layout) -> tuple[Master, CommittedEpochs, int, Upkeep]:
     """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
 
-    Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
+    Returns also how many records the committed epochs accepted. A row that the stream adds at the same moment is
     there twice and read once. Of all rows only which are edges is read, the rest is read condensed.
     """
     ledger = Ledger.ensure(layout).table

@@ -43,7 +43,7 @@ RENEWED_EVERY = 5.0
 def fork_pipeline(
     source: CompiledPipeline, layout: Layout, point: Savepoint, other: CompiledPipeline, to: Layout
 ) -> int:
-    """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
+    """Begin ``other`` with the log of ``source`` up to a savepoint; return the rows of its master.
 
     BadRange where it has a log already, reads other topics than the source or counts by other intervals, or the source
     has lost the savepoint's epoch; OutOfStep where a start has to repair the source's tables first.
@@ -119,7 +119,7 @@ def require_position(layout: Layout, point: Savepoint) -> None:
 
 
 def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
-    """Make the tables of the log; give the master's rows."""
+    """Make the tables of the log; return the master's rows."""
     numbers = {epoch.number for epoch in held}
     taken = {name: copy_table_files(layout, draft, name, numbers) for name in (LAST, "quarantine")}
     edges = [epoch.number for epoch in held if epoch.edge]

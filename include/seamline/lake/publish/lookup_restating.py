@@ -29,7 +29,7 @@ def restate_lookup(
 ) -> Restatement:
     """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it.
 
-    Of epochs that were judged again it holds what they are now, in the intervals in which they are.
+    Of epochs that were validated again it holds what they are now, in the intervals in which they are.
     """
     epochs = read_reprocessed_log(pipeline, layout)
     made = decide_restatement(

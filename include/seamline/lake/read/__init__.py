@@ -1,1 +1,1 @@
-"""Reading: versions pinned, what counts merged, windows presented and judged."""
+"""Reading: versions pinned, what counts merged, windows presented, and how far each is right."""

@@ -128,7 +128,7 @@ def read_snapshot_answer(*, snapshot: Snapshot, span: Span, side: Side, where: s
 def read_snapshot(
     snapshot: Snapshot, span: Span, side: Side, where: str | None = None
 ) -> tuple[Answer, pa.Table]:
-    """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
+    """Answer from what is pinned, and return the states that count; Unsettled where it does not fit together."""
     found, taken, panes = read_windows(
         snapshot, span.panes(snapshot.view), side, where, extend_bounds_forward
     )
@@ -147,7 +147,7 @@ def read_windows(
 ) -> tuple[pa.Table, pa.Table, list[Bounds]]:
     """Read panes and merge them into windows, again with wider bounds while a session may go on ``beyond``.
 
-    Gives the windows, the states they were made of, and the bounds.
+    Returns the windows, the states they were made of, and the bounds.
     """
     for attempt in in_time(count()):
         taken = read_counted_states(snapshot, panes, side, where)

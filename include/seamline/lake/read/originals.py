@@ -28,7 +28,7 @@ SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
 
 Again = Callable[[pa.Table], pa.Table]
-"""Gives rows of the master as restatements have them."""
+"""Returns rows of the master as restatements have them."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def read_original_rows(
     page: int = 0,
     size: int = 20,
 ) -> tuple[dict[str, CountedRecords], list[dict[str, Any]]]:
-    """Count the rows of a key and window per interval, and give one page of them in the order they came.
+    """Count the rows of a key and window per interval, and return one page of them in the order they came.
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """

@@ -85,7 +85,7 @@ def relative_change_sql(measure: CompiledMeasure) -> str:
 def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
-    ``paths`` are files of the master, and of what was judged again.
+    ``paths`` are files of the master, and of what was validated again.
     """
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]

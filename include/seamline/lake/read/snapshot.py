@@ -169,7 +169,7 @@ class Snapshot:
         return generation
 
     def counts_epoch(self, number: int) -> bool:
-        """Return whether the log holds an epoch, or it is none."""
+        """Return whether an epoch is committed, or the number stands for none."""
         return number <= NOTHING or number in self.held
 
     def unmade(self, generation: Statement, interval: str) -> bool:

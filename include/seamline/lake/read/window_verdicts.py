@@ -1,4 +1,4 @@
-"""How far each window is right: the intervals that it depends on, judged together, for all windows at once."""
+"""How far each window is right, by the intervals that it depends on, found for all windows at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Verdicts:
 
 
 def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
-    """Judge windows by their bounds."""
+    """Compute the verdicts on windows by their bounds."""
     starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()
     if endless.any():
@@ -90,7 +90,7 @@ def find_interval_epochs(ways: Ways) -> tuple[Numbers, Numbers]:
 
 
 def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
-    """Judge windows that depend on all intervals there are."""
+    """Find how far windows are right that depend on all intervals."""
     epochs, certified = find_interval_epochs(ways)
     return np.full(count, epochs.min(), np.int64), np.full(count, bool(certified.all()))
 
@@ -98,7 +98,7 @@ def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
 def find_window_epochs(
     snapshot: Snapshot, ways: Ways, first: Numbers, last: Numbers, side: Side
 ) -> tuple[Numbers, Flags]:
-    """Judge windows that depend on the intervals numbered from ``first`` to ``last``.
+    """Find how far windows are right that depend on the intervals numbered from ``first`` to ``last``.
 
     Those that are in the answer, or that the manifest tells of, are looked at one by one, each once; the others
     among them, however many, are alike on either side of the last one that had rows at the view's birth.

@@ -79,7 +79,7 @@ class Committed(Synced):
         instead: pa.Schema | None = None,
         sync: bool | None = None,
     ) -> int:
-        """Commit files (none is fine) and give the new version.
+        """Commit files (none is fine) and return the new version.
 
         With ``instead`` they replace all there is, and the table has that schema from then on. ``sync`` says whether
         the commit is on disk before this returns; without a word the table says so (``synced``).

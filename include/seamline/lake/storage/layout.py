@@ -52,7 +52,7 @@ class Layout:
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
     def records(self, hash: str) -> Path:
-        """Return the folder of what was judged again by a record version, named by its hash."""
+        """Return the folder of what was validated again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash
 
     def lookup(self, name: str, version: str) -> Path:

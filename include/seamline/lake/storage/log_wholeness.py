@@ -23,7 +23,7 @@ MAGIC = b"PAR1"
 
 
 def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
-    """Open a table at its newest version, or before the first entry that is not whole; give that commit too.
+    """Open a table at its newest version, or before the first entry that is not whole; return that commit too.
 
     It is None where log clean-up has taken its entry.
 

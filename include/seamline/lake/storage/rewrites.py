@@ -100,7 +100,7 @@ def upkeep_file_name(table: Table, block: Block) -> str:
 
 
 def take_out(table: Table, paths: Collection[str]) -> int:
-    """Commit that files are no part of the table any more, those of ``paths`` that are; give how many.
+    """Commit that files are no part of the table any more, those of ``paths`` that are; return how many.
 
     Raises Conflict if another upkeep was first.
     """

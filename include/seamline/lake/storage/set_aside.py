@@ -26,7 +26,7 @@ log = logging.getLogger("seamline.lake")
 
 
 def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
-    """Take every entry and checkpoint of a log from version ``first`` on out of it; give their names."""
+    """Take every entry and checkpoint of a log from version ``first`` on out of it; return their names."""
     folder = root / log_store.FOLDER
     found = [
         each for each in folder.iterdir() if (at := parse_log_version(each.name)) is not None and at >= first

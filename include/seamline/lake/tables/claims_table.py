@@ -1,6 +1,6 @@
 """The claims table: conditional commits say which run builds which intervals.
 
-A claim ends when its run gives it back, when its process is seen to be gone, or when its beat is seen to stand still
+A claim ends when its run releases it, when its process is seen to be gone, or when its beat is seen to stand still
 for TTL. Publishing does not rest on it: the manifest is compare-and-set, a claim only keeps two from the same work.
 """
 
@@ -50,7 +50,7 @@ class Waiting:
     """What was seen of each claim so far, by run."""
 
     def assess(self, claim: Claim, now: datetime) -> Standing:
-        """Judge a claim, a little surer each time."""
+        """Assess whether a claim is live; each look brings more certainty."""
         if not claim.process:
             # Nobody beats between two tasks. An end that is too far away is of a clock that is hours ahead.
             return Standing.HELD if now < claim.until < now + 2 * HANDED_OVER else Standing.FREE
@@ -72,20 +72,20 @@ class Claims:
         return cls(Table.ensure(layout.table("claims"), SCHEMA))
 
     def read(self) -> tuple[Claim, ...]:
-        """Return every claim that was not given back, in the order they were taken."""
+        """Read every claim that was not released, in the order in which they were taken."""
         text, table = self.decisions.read(), self.decisions.table
         found = map(Claim.from_row, json.loads(text)) if text else ()
         return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
 
     def list_live(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-        """Return the claims that hold; those of another place are watched, for TTL at most."""
+        """Return the live claims; those of another place are watched, for TTL at most."""
         found, free = self._sort_by_life(lambda _: True, now, waiting or Waiting())
         return tuple(each for each in found if each not in free)
 
     def _sort_by_life(
         self, asked: Callable[[Claim], bool], now: datetime, waiting: Waiting
     ) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
-        """Read all claims, and name those that nobody holds any more among the ones ``asked`` about."""
+        """Read all claims, and list which of the ones ``asked`` about are not live any more."""
         while True:
             found = self.read()
             judged = {each: waiting.assess(each, now) for each in found if asked(each)}
@@ -114,7 +114,7 @@ class Claims:
                 continue
 
     def renew(self, run: str, process: str) -> bool:
-        """Prolong the claim that a process holds for a run; false if it holds none any more."""
+        """Renew the claim that a process has for a run; false if it has none any more."""
         while (
             mine := next((each for each in self.read() if belongs_to_run(each, run, process)), None)
         ) is not None:
@@ -138,7 +138,7 @@ class Claims:
         self._change(run, HANDED, handed)
 
     def release(self, run: str, process: str = "") -> None:
-        """Return the claim of a run back, if it has one that is this process's or nobody's."""
+        """Release the claim of a run, if it is this process's or nobody's."""
         self._change(
             run,
             RELEASED,
@@ -188,7 +188,7 @@ def has_claim_ended(claim: Claim) -> bool:
 
 
 def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-    """Return the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
+    """Return the live claims; none if there is no table. Assessing one of another place takes two renewals."""
     if not Table.exists(layout.table("claims")):
         return ()
     return Claims(Table.open(layout.table("claims"))).list_live(now=now, waiting=waiting)

@@ -153,7 +153,7 @@ def within_span_sql(column: str, span: Interval) -> str:
 
 
 def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
-    """Spell that a number is that of an epoch that is held: what is not is dead (rule 2)."""
+    """Spell that a number is that of an epoch that is committed: what is not is dead (rule 2)."""
     runs = list(merge_adjacent_runs(run for epoch in epochs for run in runs_of(epoch)))
     if len(runs) <= SPELLED:
         return (
@@ -173,7 +173,7 @@ def live_slices_sql(epochs: Iterable[Epoch]) -> str:
 def count_epoch_rows(
     con: duckdb.DuckDBPyConnection, files: Files, by: str, held: str
 ) -> Mapping[int, Mapping[Any, int]]:
-    """Count a table's rows of held epochs, by epoch and something else."""
+    """Count a table's rows of committed epochs, by epoch and something else."""
     found: dict[int, dict[Any, int]] = {}
     if files.actions.num_rows:
         query = f"SELECT _epoch, {by}, count(*) FROM {read_parquet_sql(files.paths)} "

@@ -57,7 +57,7 @@ class Generations:
         return self.table.root / generation
 
     def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:
-        """Commit files that are below the table's folder, all at once; give the volume per interval id.
+        """Commit files that are below the table's folder, all at once; return the volume per interval id.
 
         The files have every column but ``interval``. Raises Conflict if upkeep has given the build up meanwhile.
         """
@@ -70,7 +70,7 @@ class Generations:
         return self.commit_files(described)
 
     def commit_files(self, written: Sequence[tuple[data_files.DataFile, Volume]]) -> dict[str, Volume]:
-        """Commit files with their volumes, all at once; give the volume per interval id. Raises as ``append``."""
+        """Commit files with their volumes, all at once; return the volume per interval id. Raises as ``append``."""
         volumes: dict[str, Volume] = {}
         for file, volume in written:
             known = volumes.get(file.partition["interval"], Volume(0, 0))

@@ -22,7 +22,7 @@ from seamline.plan.maintain.repair_steps import has_unaccounted_gap
 def require_epochs(
     layout: Layout, view: CompiledView, log: Log, held: EpochNumbers, *, epoch: int, instant: datetime
 ) -> None:
-    """Raise BadRange where the log may have lost epochs that were held at an instant, above the last it knows of then.
+    """Raise BadRange if the log may have lost epochs committed by an instant, above the last it knows of then.
 
     Where a line begins, the numbers tell: they leap from the last that was given out.
     """

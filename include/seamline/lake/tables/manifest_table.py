@@ -81,7 +81,7 @@ class ManifestTable:
     def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
         """Commit what is decided on the newest state, decided again each time that somebody else was first.
 
-        Gives the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
+        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
         """
         for attempt in range(ATTEMPTS):
             statements = decision(self.read())

@@ -76,7 +76,7 @@ def require_committed(layout: Layout, cut: int, generation: str) -> None:
 
 
 def is_epoch_committed(layout: Layout, number: int) -> bool:
-    """Return whether the master holds an epoch: the ledger has its row, or lags behind."""
+    """Return whether the master has committed an epoch: the ledger has its row, or lags behind."""
     written, last = read_cached_table(
         layout.table("ledger"), ("written", number), partial(row_and_last, number)
     ) or (
@@ -90,5 +90,5 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
 
 
 def row_and_last(number: int, table: Table) -> tuple[bool, int]:
-    """Return whether a ledger has an epoch's row, and give its last."""
+    """Return whether a ledger has an epoch's row, and the last epoch that it has."""
     return row_of(groups_of(table), number) is not None, Ledger(table).last

@@ -62,7 +62,7 @@ def require_format(layout: Layout) -> Layout:
 
 
 def migrate(layout: Layout, *, actor: str) -> list[str]:
-    """Bring a pipeline's tables to this release's format; give the names of the steps that were done.
+    """Bring a pipeline's tables to this release's format; return the names of the steps that were done.
 
     Raises LeaseHeld while the stream runs and IntervalRunning while a build does, and keeps both from beginning;
     NotFound where there are no tables, OtherFormat where they are of a newer format. The version rises after each

@@ -43,7 +43,7 @@ def lock_table_folder(folder: Path) -> Iterator[None]:
 
 
 def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
-    """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
+    """Set aside what ends the tables' logs too early; return a sentence for each table that lost something by it.
 
     OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
     ``accepted`` that refused records are lost, which stays as it is then. Nothing is done to tables that are whole.

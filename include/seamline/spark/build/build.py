@@ -100,6 +100,6 @@ def build_intervals(
 def is_fast_path_possible(
     pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]
 ) -> bool:
-    """Return whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
+    """Return whether the fast path makes the same: no row is validated again on the way, and no events are numbered."""
     restated = any(each.span.overlaps(span) for each in decisions for span in job.spans)
     return not restated and not any(view.counts for view in pipeline.views)

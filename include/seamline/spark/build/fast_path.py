@@ -98,7 +98,7 @@ def build_states_fast(
     cut: int,
     attempt: str,
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
-    """Write and commit the states of the intervals in ``spans`` of every view; give what was read, and written.
+    """Write and commit the states of the intervals in ``spans`` of every view; return what was read, and written.
 
     ``master`` are the files of a version that holds the cut. One Spark job, and another where states are many.
     """

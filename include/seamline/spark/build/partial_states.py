@@ -102,7 +102,7 @@ class Partials:
         yield from self.count_taken(con, share.known)
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
-        """Write states to a file that is merged later, and give its path."""
+        """Write states to a file that is merged later, and return its path."""
         path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(

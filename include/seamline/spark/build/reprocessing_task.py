@@ -1,4 +1,4 @@
-"""Judging records again inside Spark's tasks: what a task is given, and what it reports."""
+"""Validating records again inside Spark's tasks: what a task is given, and what it reports."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Task:
         )
 
     def parts(self, raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Judge records, but those that are condemned."""
+        """Validate all records except those that are condemned."""
         places = zip(*(raw[name].to_pylist() for name in ("_topic_id", "_partition", "_offset")), strict=True)
         doomed = {(part.lane.topic_id, part.lane.partition, part.start) for part in self.condemned}
         if doomed and any(mask := [place in doomed for place in places]):
@@ -168,7 +168,7 @@ class Task:
 
 
 def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Judge records; where that fails, each half alone, down to the record that cannot be judged (rule 17)."""
+    """Validate records; where that fails, each half alone, down to the record that cannot be validated (rule 17)."""
     try:
         yield judge(raw)
     except Exception as error:  # noqa: BLE001 - whatever it is, it would have condemned the record when read

@@ -17,9 +17,9 @@ from typing import Any
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 
 JUDGED, DRY, KEPT = "judged", "dry", "kept"
-"""What is done with an epoch: judged, judged without writing files, or put into the quarantine as it is."""
+"""What is done with an epoch: validated, validated without writing files, or put into the quarantine as it is."""
 ATTEMPTS = 3
-"""So many times a record, alone, may end what judges it before it is refused."""
+"""So many times a record, alone, may end what validates it before it is refused."""
 
 
 @dataclass(frozen=True)

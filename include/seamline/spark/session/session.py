@@ -81,7 +81,7 @@ def open_spark_session(
     java: str | None = None,
     brief: bool = False,
 ) -> SparkSession:
-    """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
+    """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;

@@ -53,7 +53,7 @@ def own_folder(place: Path) -> Path:
 
 
 def lock_folder(folder: Path) -> int | None:
-    """Lock a folder, and give the lock; None where another process has it, or it is gone."""
+    """Lock a folder, and return the lock; None where another process has it, or it is gone."""
     try:
         opened = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:

@@ -74,7 +74,7 @@ def catch_up(
 
 
 def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
-    """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
+    """Say why the epochs above a frontier cannot be caught up: another record version validated their records."""
     ours = writer.pipeline.record_version
     if not list_outdated_epochs(ledger, ours, ()):
         return ""
@@ -93,7 +93,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     """Decide on the next slices above the view's frontier that the master holds.
 
     What was committed before a crash, and not stated by the master, is recognised by the newest number in the slices:
-    a view takes epochs strictly in order, so that they are complete up to the last epoch at or below it that is held.
+    a view takes epochs strictly in order, so that they are complete up to the last committed epoch at or below it.
     """
     newest = slices.table.refresh().txn(EPOCH)
     frontier = writer.frontiers[slices.view.id]

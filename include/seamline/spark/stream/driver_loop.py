@@ -89,7 +89,7 @@ class Driver:
         self.beside.shutdown()
 
     def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
+        """Commit an epoch of kind hole for every gap that somebody has decided on, and return the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
         beginnings = self.topics.fetch_beginnings() if accepted else {}

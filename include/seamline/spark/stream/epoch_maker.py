@@ -1,4 +1,4 @@
-"""Making epochs: read and judged, empty ones, and those that had to be tried again."""
+"""Making epochs: read and validated, empty ones, and those that had to be tried again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Epochs(KernelRuns):
         return self.size.is_outdated(self.progress.vector)
 
     def process_batch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
-        """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
+        """Read, validate and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
         began = self.writer.timing.begin()
         before = self.add_lanes(ends)
         ranges = ranges_between(before.vector, ends)
@@ -125,7 +125,7 @@ class Epochs(KernelRuns):
         proved: bool = False,
         passing: Note | None = None,
     ) -> Epoch:
-        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND).
+        """Read, validate and commit a part of a hole; no lane's end moves (Kind.AMEND).
 
         What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
         ``noted`` says what is done with it, and from the kernel's end on that nothing is.
@@ -193,7 +193,7 @@ class Epochs(KernelRuns):
         return Progress.resume(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reload_log(self) -> list[Epoch]:
-        """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
+        """Read again where the master ends, and return the ledger: a failed attempt may be committed after all."""
         ledger = self.writer.repair_ledger()
         self.topics.assert_same()
         self.progress = self.resume_progress(ledger)

@@ -86,7 +86,7 @@ class EpochSize:
             self.condemned = why
 
     def record_commit(self, records: int, seconds: float, intervals: int = 0) -> None:
-        """Take in an epoch that is held: of so many records, in so many seconds, with rows of so many intervals.
+        """Record a committed epoch: of so many records, in so many seconds, with rows of so many intervals.
 
         Two in a row that were too long, or as large as allowed and too short, change the size.
         """

@@ -178,7 +178,7 @@ class Writer:
         return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def find_last_filled(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, as the pipeline judges them where that was done; empty for none."""
+        """Find the last interval that has rows, as the pipeline validates them where that was done; empty for none."""
         log = read_reprocessed_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
 
@@ -187,7 +187,7 @@ class Writer:
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
     def repair_ledger(self) -> list[Epoch]:
-        """Repair the ledger from the master's commits and give the log condensed.
+        """Repair the ledger from the master's commits and return the log condensed.
 
         A commit may have landed without an answer: the tables are looked at anew.
         """
@@ -222,7 +222,7 @@ class Writer:
         return {view: at for view, at in self.frontiers.items() if at < newest}
 
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
-        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
+        """Commit an epoch by rule 1 and return it with its frontiers; ``views`` are those computed.
 
         After one that failed the tables must be looked at first (``repaired``): ProtocolError.
         """
@@ -259,7 +259,7 @@ class Writer:
     def commit_slices(
         self, number: int, result: KernelResult, views: Iterable[str]
     ) -> tuple[set[str], Mapping[str, str]]:
-        """Commit the slices of all views at once; give the views that have them, and the others' errors."""
+        """Commit the slices of all views at once; return the views that have them, and the others' errors."""
         broken = dict(result.failed)
         waiting = {
             view: self.threads.submit(

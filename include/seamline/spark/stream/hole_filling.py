@@ -118,7 +118,7 @@ class Filler:
             log.info("Filled what was passed over, up to %s", part)
 
     def settle(self, part: OffsetRange) -> None:
-        """Ask the master whether a part that failed is held after all, and take a smaller one next if it is not.
+        """Ask the master whether a part that failed is committed after all, and take a smaller one next if it is not.
 
         What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
         is counted against a record.

@@ -76,7 +76,7 @@ class KernelRuns:
         return Attempt(number, views, versions, result)
 
     def passes_dry_run(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
-        """Return whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
+        """Return whether the kernel validates a record it failed with when it need not write: the disk is full."""
         try:
             self.run_kernel(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed:

@@ -59,7 +59,7 @@ class Progress:
     def advance(
         self, ranges: Sequence[OffsetRange], event_times: Mapping[Lane, datetime], now: datetime
     ) -> Progress:
-        """Move on by what an epoch has read; the epoch itself is set once it is held."""
+        """Move on by what an epoch has read; the epoch itself is set once it is committed."""
         return replace(
             self,
             vector=advance_vector(self.vector, ranges),

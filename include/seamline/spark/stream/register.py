@@ -61,7 +61,7 @@ class Register:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing: the master is asked again, and what was not held is dropped."""
+        """Know nothing: the master is asked again, and what was not committed is dropped."""
         self.cells: set[int] = set()
         self.horizon: datetime | None = None
         self.held = 0
@@ -73,7 +73,7 @@ class Register:
             )
 
     def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
-        """Survey a micro-batch, and give the kernel its marks."""
+        """Survey a micro-batch, and return the marks for the kernel."""
         most = self.pipeline.definition.stream.worker_memory
         found = frame.mapInArrow(
             limit_task_memory(survey_task(config), most), survey_columns(self.pipeline)
@@ -139,7 +139,7 @@ class Register:
         )
 
     def commit_survey(self) -> None:
-        """Keep what the last survey decided, if there was one since: its epoch is held."""
+        """Keep what the last survey decided, if there was one since: its epoch is committed."""
         if self.decided:
             self.add_rows(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
         self.load_survey(survey_schema(self.pipeline).empty_table())
@@ -200,7 +200,7 @@ def keys_of(view: CompiledView) -> str:
 
 
 def event_totals_sql(view: CompiledView, where: str = "true") -> str:
-    """Write the events that are held of each interval and key."""
+    """Write the query for the committed events of each interval and key."""
     columns = keys_of(view)
     return f"SELECT {columns}, sum(n)::BIGINT AS n FROM {table_of(view)} WHERE {where} GROUP BY {columns}"
 

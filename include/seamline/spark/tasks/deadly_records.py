@@ -1,4 +1,4 @@
-"""Which record ends the process that judges it: found by halves, each of them judged in tasks of its own."""
+"""Which record ends the process that validates it: found by halves, each of them validated in tasks of its own."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
 
 
 def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
-    """Run the tasks behind a frame of REPORT, and give every row of it.
+    """Run the tasks behind a frame of REPORT, and return every row of it.
 
     By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
     PySpark takes a socket that was cut off for the end of the rows, and an epoch would be held without its records.
