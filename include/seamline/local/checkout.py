@@ -127,5 +127,5 @@ def classes_of(checkout: Checkout, own_java: bool) -> str:
 
 
 def read_text_or_empty(file: Path) -> str:
-    """Return what a file says, or nothing if there is no file."""
+    """Read what a file says, or nothing if there is no file."""
     return file.read_text(errors="replace") if file.is_file() else ""

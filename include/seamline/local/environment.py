@@ -31,7 +31,7 @@ def checkout_environment(root: Path) -> dict[str, str]:
 
 
 def read_env_file(root: Path) -> dict[str, str]:
-    """Return what ``root/.seamline/env`` exports, without PATH; nothing if there is no such file."""
+    """Read what ``root/.seamline/env`` exports, without PATH; nothing if there is no such file."""
     file = env_file(root)
     words = shlex.split(file.read_text(), comments=True) if file.exists() else []
     pairs = (word.split("=", 1) for word in words if "=" in word)

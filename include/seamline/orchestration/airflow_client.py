@@ -28,7 +28,7 @@ class AirflowClient:
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
-        """Read SEAMLINE_AIRFLOW_URL, _USER and _PASSWORD; AirflowUnavailable where one is missing."""
+        """Read SEAMLINE_AIRFLOW_URL, _USER and _PASSWORD; AirflowUnavailable if one is missing."""
         names = ("SEAMLINE_AIRFLOW_URL", "SEAMLINE_AIRFLOW_USER", "SEAMLINE_AIRFLOW_PASSWORD")
         missing = [name for name in names if not env.get(name)]
         if missing:

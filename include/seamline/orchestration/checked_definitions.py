@@ -48,7 +48,7 @@ class Verdict:
 
 
 def load_valid_definitions(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
-    """Return the definitions that may run, by name, and every problem; NotFound if there is no folder."""
+    """Load the definitions that may run, by name, and every problem; NotFound if there is no folder."""
     verdict = load_cached_verdict(folder, home) if folder.is_dir() else validate_definitions(folder)
     found, wrong = read_declared_pipelines(folder)
     known = {problem.file for problem in verdict.problems}
@@ -57,7 +57,7 @@ def load_valid_definitions(folder: Path, home: Path) -> tuple[list[Pipeline], tu
 
 
 def load_cached_verdict(folder: Path, home: Path) -> Verdict:
-    """Return the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
+    """Load the verdict that is cached for these very files, or validate and cache; problems are not cached for long."""
     file = home / "verdicts" / f"{hash_definitions(folder)}.json"
     try:
         verdict = Verdict.from_json(file.read_text())
@@ -84,7 +84,7 @@ def validate_definitions(folder: Path) -> Verdict:
 
 
 def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
-    """Return what the files declare, of two of a name the first, and why files cannot be run."""
+    """Read what the files declare, of two of a name the first, and why files cannot be run."""
     found: dict[str, Pipeline] = {}
     wrong = []
     for file in catalog.definition_files(folder):

@@ -97,7 +97,7 @@ def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> 
 
 
 def parse_flag(field: str, value: object) -> bool | None:
-    """Read a flag that may not be set."""
+    """Parse a flag that may not be set."""
     if value is None or isinstance(value, bool):
         return value
     raise BadRange(f"{field}: {value!r} is neither true nor false.", hint="true, false, or nothing.")
@@ -123,7 +123,7 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
 
 
 def parse_bound(field: str, value: object) -> datetime:
-    """Read one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
+    """Parse one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
     try:
         found = parse_moment(str(value))
     except BadRange as wrong:

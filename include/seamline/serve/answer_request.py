@@ -124,7 +124,7 @@ def hash_etag(body: bytes) -> str:
 
 
 def encode_answer_page(answer: Answer, question: Question) -> bytes:
-    """Write a page in the format that is asked for."""
+    """Encode a page in the format that is asked for."""
     rows = answer.table.slice(question.offset, question.limit)
     if question.format == "arrow":
         sink = pa.BufferOutputStream()
@@ -152,7 +152,7 @@ def as_json(found: Any) -> str:
 
 
 def replace_nonfinite(found: Any) -> Any:
-    """Put None in the place of doubles that are no numbers."""
+    """Replace doubles that are not numbers by None."""
     match found:
         case float():
             return found if math.isfinite(found) else None
@@ -164,7 +164,7 @@ def replace_nonfinite(found: Any) -> Any:
 
 
 def describe_answer_page(answer: Answer, question: Question) -> dict[str, Any]:
-    """Say how far an answer is right, and where its next page begins."""
+    """Describe how far an answer is right, and where its next page begins."""
     end = question.offset + question.limit
     return {
         "view": answer.view,

@@ -107,14 +107,14 @@ def newest_first(files: Files, until: int) -> list[str]:
 
 
 def build_refused_sample(row: Mapping[str, Any]) -> Sample:
-    """Show a refused record."""
+    """Build the sample of a refused record."""
     value = row["_value"]
     text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
     return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
 
 
 def format_quarantine(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Describe the same in lines."""
+    """Describe the refused records by reason, with samples, in lines."""
     if not Table.exists(layout.table("quarantine")):
         yield f"{pipeline.name} has no quarantine yet."
         return

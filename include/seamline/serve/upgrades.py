@@ -54,7 +54,7 @@ class Upgrade:
 def find_upgrade_versions(
     pipeline: CompiledPipeline, layout: Layout, view_name: str
 ) -> tuple[CompiledView, CompiledView]:
-    """Find the version that is served and the definition's own; PublishRefused where that is not born yet."""
+    """Find the version that is served and the definition's own; PublishRefused if that is not born yet."""
     own = pipeline.view(view_name)
     if own is None:
         find_view(pipeline, layout, view_name)
@@ -118,7 +118,7 @@ def compare_versions(
 def read_common_rows(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, common: Common, *, whole: bool
 ) -> pa.Table:
-    """Return the rows that a version answers for windows that touch no other intervals than those in common.
+    """Read the rows that a version answers for windows that touch no other intervals than those in common.
 
     A window without an end touches all: it is there if ``whole`` is true.
     """
@@ -142,7 +142,7 @@ def read_common_rows(
 def find_unmet_expectations(
     layout: Layout, manifest: Manifest, view: CompiledView, intervals: Collection[str]
 ) -> dict[str, str]:
-    """Tell of a version's published generations whose expectations are not met what was found."""
+    """Find the published generations of a version whose expectations are not met, and what was found."""
     found = {}
     for certificate in certificates_of(layout, view.id):
         id = certificate.interval.id

@@ -105,7 +105,7 @@ def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
 
 
 def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None:
-    """Call the user's function; DefinitionError where it cannot be imported."""
+    """Call the user's function; DefinitionError if it cannot be imported."""
     module, _, name = path.rpartition(".")
     try:
         function = getattr(import_module(module), name)
@@ -119,7 +119,7 @@ def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None
 
 
 def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
-    """Send a statement as JSON; an OSError where the server does not take it within a few seconds."""
+    """Send a statement as JSON; an OSError if the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{WEBHOOK} is no http or https address")
     said = {

@@ -91,7 +91,7 @@ class Board:
 
 
 def format_board_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Write instants as text, and leave out what is said twice."""
+    """Format instants as text, and leave out what is said twice."""
     return {
         name: format_utc_instant(value) if isinstance(value, datetime) else value
         for name, value in row.items()
@@ -100,13 +100,13 @@ def format_board_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_optional_moment(text: str | None) -> datetime | None:
-    """Read an instant that may not be there."""
+    """Parse an instant that may not be there."""
     return parse_moment(text) if text else None
 
 
 @contextmanager
 def open_board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
-    """Hold the board of a pipeline for a moment: read it, and write it whole."""
+    """Lock the board of a pipeline while the block runs: read it, and write it whole."""
     file = place / FILE
 
     def write(fresh: Board) -> None:

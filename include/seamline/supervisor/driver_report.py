@@ -53,7 +53,7 @@ class DriverReport:
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> DriverReport | None:
-        """Read the file, None where there is none; ValueError, KeyError or TypeError where it is broken."""
+        """Read the file, None if there is none; ValueError, KeyError or TypeError if it is broken."""
         row = of_file(home / "streams" / pipeline / "driver.json")
         if row is None:
             return None
@@ -84,12 +84,12 @@ class DriverReport:
 
 
 def parse_heartbeat_sample(row: Mapping[str, Any] | None) -> Sample | None:
-    """Read a sample of a heartbeat."""
+    """Parse a sample of a heartbeat."""
     return Sample(parse_moment(row["at"]), int(row["read"]), int(row["end"])) if row else None
 
 
 def of_file(file: Path) -> dict[str, Any] | None:
-    """Read a JSON object, None where there is no file."""
+    """Read a JSON object, None if there is no file."""
     try:
         found: dict[str, Any] = json.loads(file.read_text())
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def of_file(file: Path) -> dict[str, Any] | None:
 
 
 def find_stale_reconcile(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
-    """Return Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
+    """Find Airflow's last look at a stream where that was long ago; None if it was not, or there never was one."""
     mark = mark_of(home, pipeline, RECONCILED)
     return mark[0] if mark and now - mark[0] > RECONCILES_WITHIN else None
 
@@ -117,6 +117,6 @@ def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: A
 
 
 def mark_of(home: Path, pipeline: str, name: str) -> tuple[datetime, Mapping[str, Any]] | None:
-    """Return when something happened last, and what was said of it; None where it never did."""
+    """Return when something happened last, and what was said of it; None if it never did."""
     row = of_file(home / "streams" / pipeline / f"{name}.json")
     return (parse_moment(row["at"]), row) if row else None

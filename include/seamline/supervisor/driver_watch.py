@@ -43,7 +43,7 @@ class Watch:
         self.why = ""
 
     def is_stuck(self, now: float) -> bool:
-        """Look, at most once a second; true once the driver must be started anew."""
+        """Look, at most once a second; true once the driver must be restarted."""
         if self.why or now - self.looked < LOOK_EVERY:
             return bool(self.why)
         self.looked = now
@@ -82,9 +82,9 @@ class Watch:
 
 
 def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | None]:
-    """Return what begins the watch over a stream's drivers, each under its token.
+    """Make the function that begins to watch a driver of a stream, under the driver's token.
 
-    None where the definition cannot be used: the driver says that itself.
+    None if the definition cannot be used: the driver says that itself.
     """
 
     def begin(token: int) -> Watch | None:

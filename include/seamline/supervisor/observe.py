@@ -65,7 +65,7 @@ class Observer:
         return self.home / "streams" / self.name
 
     def try_read(self, what: str, see: Callable[[], T]) -> T | None:
-        """Return what is seen, None where there is nothing or it cannot be read."""
+        """Return what is seen, None if there is nothing or it cannot be read."""
         try:
             return see()
         except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told
@@ -74,7 +74,7 @@ class Observer:
             return None
 
     def read_control(self) -> Control | None:
-        """Return the control table's state; None where it cannot be read, an empty one where there is none."""
+        """Read the control table's state; None if it cannot be read, an empty one where there is none."""
         root = self.layout.table("control")
         return self.try_read(
             "control",
@@ -82,7 +82,7 @@ class Observer:
         )
 
     def read_recent(self) -> Sequence[Epoch]:
-        """Return the newest epochs, of the ledger and those that it does not have yet."""
+        """Read the newest epochs, of the ledger and those that it does not have yet."""
         return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
     def fetch_ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
@@ -92,7 +92,7 @@ class Observer:
         )
 
     def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
-        """Return the end offset of every lane that the master has read from."""
+        """Read the end offset of every lane that the master has read from."""
         asked = tuple(sorted(lanes))
         root = self.layout.table("master")
         return (
@@ -105,7 +105,7 @@ class Observer:
     def fetch_lag(
         self, ends: TopicEnds, driver: DriverReport | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
-        """Return the lag as Kafka tells it now."""
+        """Fetch the lag as Kafka tells it now."""
         held = self.read_positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
@@ -131,7 +131,7 @@ class Observer:
     def list_open_gaps(
         self, ends: TopicEnds, recent: Sequence[Epoch], control: Control | None
     ) -> tuple[str, ...]:
-        """Name what is gone from the topics before it was read and nobody has decided on.
+        """List what is gone from the topics before it was read and nobody has decided on.
 
         Of a lane that is gone with its topic only where one of the newest epochs has read it.
         """
@@ -152,7 +152,7 @@ def observe(
     now: datetime | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Observation:
-    """Return how a stream is.
+    """Observe a stream.
 
     With ``broker`` Kafka is asked for its ends, for a few seconds at most; without, or where it does not answer, the
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
@@ -227,7 +227,7 @@ def streams_of(
 def observe_all(
     pipelines: Mapping[str, CompiledPipeline | None], warehouse: Path, *, broker: bool = True
 ) -> list[Observation]:
-    """Return how several streams are, looked at beside each other: a broker that is down is waited for once."""
+    """Observe several streams at the same time, so that a broker that is down is waited for once."""
 
     def one(name: str) -> Observation:
         try:
@@ -241,7 +241,7 @@ def observe_all(
 
 
 def disk_free(warehouse: Path) -> float | None:
-    """Return the share of a folder's disk that is free; None where there is no folder yet."""
+    """Return the share of a folder's disk that is free; None if there is no folder yet."""
     if not warehouse.is_dir():
         return None
     found = shutil.disk_usage(warehouse)
@@ -249,7 +249,7 @@ def disk_free(warehouse: Path) -> float | None:
 
 
 def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
-    """Return the lease that has not run out; a holder is named by host, process and time."""
+    """Find the lease that has not run out; a holder is named by host, process and time."""
     lease = find_shown_lease(layout, control, now=now) if control else None
     if lease is None:
         return None
@@ -258,21 +258,21 @@ def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> L
 
 
 def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
-    """Return what a supervisor said, and whether it lives."""
+    """Summarize what a supervisor said, and whether it lives."""
     if beat is None:
         return None
     return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
 def summarize_driver(said: DriverReport | None) -> Driven | None:
-    """Return what a driver said, and whether it lives."""
+    """Summarize what a driver said, and whether it lives."""
     if said is None:
         return None
     return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
 def summarize_reported_lag(said: DriverReport | None) -> Lag:
-    """Return the lag of the driver's last heartbeat, with its instant."""
+    """Summarize the lag of the driver's last heartbeat, with its instant."""
     if said is None:
         return Lag()
     lanes = {}

@@ -79,7 +79,7 @@ class Order:
 def carry_out(
     order: Order, pipeline: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """Do it and say in lines what was done; ``env`` has the pipeline's connection."""
+    """Carry out an order and report in lines what was done; ``env`` has the pipeline's connection."""
     control, now = ControlTable.ensure(layout), datetime.now(UTC)
     match order.action:
         case Action.START | Action.RESTART:
@@ -109,7 +109,7 @@ def start_stream(
     now: datetime,
     env: Mapping[str, str],
 ) -> list[str]:
-    """Want the stream to run, from where it was asked for; all is decided before anything is written."""
+    """Start the stream, from where it was asked for; all is decided before anything is written."""
     place = order.place
     if order.upgrade is Upgrade.STATELESS and place.kind is From.LEDGER:
         place = StartPlace(From.LATEST)
@@ -153,7 +153,7 @@ class PositionMove:
     reason: str
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
-        """Say what is passed over."""
+        """Describe what is passed over."""
         gaps = [each.gap for each in self.accepted]
         count = sum(len(gap.range) for gap in gaps)
         if not count:
@@ -193,7 +193,7 @@ def plan_offset_move(
 
 
 def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
-    """Return the offset at which each lane shall be read; what was read already is not asked for again."""
+    """Find the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
     if place.kind is From.OFFSETS:
         return dict(chosen)
@@ -224,7 +224,7 @@ def build_savepoint(
 
 
 def store_savepoint(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
-    """Keep a savepoint, and say so."""
+    """Store a savepoint, and say so."""
     control.save(point)
     return f"{pipeline.name}: savepoint {point}"
 
@@ -259,7 +259,7 @@ def restore_savepoint(
 
 
 def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
-    """Say what the definition has that the savepoint had not."""
+    """Describe what the definition has that the savepoint had not."""
     lines = [
         f"  the definition's {view.id} is fed beside it; mend the file, or flip to it again"
         for view in pipeline.views

@@ -61,7 +61,7 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
 
 
 def read_stream_status(pipeline: str, *, now: datetime | None = None) -> Status:
-    """Return what is known of a stream; nothing is made that is not there."""
+    """Read what is known of a stream; nothing is made that is not there."""
     layout = Layout(warehouse_folder(), pipeline)
     control = Control()
     if Table.exists(layout.table("control")):
@@ -84,7 +84,7 @@ def is_supervisor_ending(beat: Heartbeat) -> bool:
 
 
 def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
-    """Want the stream stopped and wait until it is; kill what has not ended in time and return False."""
+    """Stop the stream and wait until it has; kill what has not ended in time and return False."""
     if not Table.exists(layout.table("control")):
         return True
     control = ControlTable.ensure(layout)

@@ -60,7 +60,7 @@ def supervise(
 ) -> int:
     """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that does not get on is started anew. After too many failures in a row it gives up (23).
+    With ``watching`` a driver that does not get on is restarted. After too many failures in a row it gives up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -181,7 +181,7 @@ class Supervisor:
     def take_a_new_token(self) -> None:
         """Take the lease again, as soon as there is space to: the next driver fences the last one off.
 
-        Raises LeaseHeld where another has it: we are the one who lost.
+        Raises LeaseHeld if another has it: we are the one who lost.
         """
 
         def take() -> None:
@@ -238,7 +238,7 @@ class Supervisor:
             self.halt.wait(self.pace.tick)
 
     def renew(self) -> None:
-        """Prolong the lease and write a heartbeat when it is time to."""
+        """Renew the lease and write a heartbeat when it is time to."""
 
         def write() -> None:
             sent = self.clock()

@@ -47,7 +47,7 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
 
 
 def state_edge(writer: Writer) -> None:
-    """Hold an empty epoch that is an edge: what is to be built can be, also where nothing more comes."""
+    """Commit an empty epoch that is an edge, so that builds need not wait for more records."""
     if not (newest := newest_epochs(writer.layout, 1)):
         return
     edge = Epoch(
@@ -63,7 +63,7 @@ def state_edge(writer: Writer) -> None:
 
 
 def list_abandoned(before: Manifest, after: Manifest) -> list[str]:
-    """Say which generations are withdrawn, and which intervals wait for a build."""
+    """List which generations are withdrawn, and which intervals wait for a build."""
     gone = sorted(after.forgotten - before.forgotten)
     raised = sorted(
         place for place, floor in after.floors.items() if floor > before.floors.get(place, NOTHING)

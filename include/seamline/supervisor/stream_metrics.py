@@ -170,7 +170,7 @@ FAMILIES = (
 
 
 def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
-    """Return all metrics of some observations."""
+    """Collect all metrics of some observations."""
     found = list(observed)
     for family in FAMILIES:
         labels = ["pipeline", *family.labels]
@@ -193,13 +193,13 @@ class Streams(Collector):
     """Taken while one scrape observes: others wait."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the metrics of a fresh look."""
+        """Collect the metrics of a fresh look."""
         with self.lock:
             return collect_metrics(self.look())
 
 
 def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
-    """Return a registry of all streams of this installation, by the settings."""
+    """Make a registry of all streams of this installation, by the settings."""
     known = Definitions(definitions_folder())
 
     def look() -> Sequence[Observation]:

@@ -86,7 +86,7 @@ class Heartbeat:
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
-        """Return the last heartbeat, None where there never was one; nothing is made by looking."""
+        """Read the last heartbeat, None if there never was one; nothing is made by looking."""
         try:
             row = json.loads((home / "streams" / pipeline / FILE).read_text())
         except FileNotFoundError:
@@ -110,5 +110,5 @@ def ensure_stream_folder(home: Path, pipeline: str) -> Path:
 
 
 def locate_heartbeat_file(home: Path, pipeline: str) -> Path:
-    """Return the heartbeat's file."""
+    """Locate the heartbeat's file."""
     return ensure_stream_folder(home, pipeline) / FILE

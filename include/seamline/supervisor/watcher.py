@@ -61,7 +61,7 @@ class Watcher:
             self.log_once(f"not looked at: {type(error).__name__}: {error}")
 
     def log_once(self, text: str) -> None:
-        """Say something, unless it was the last that was said."""
+        """Log something, unless it was the last that was said."""
         if text != self.said:
             self.said = text
             self.say(text)

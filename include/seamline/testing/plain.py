@@ -125,7 +125,7 @@ class Plain(PlainStream):
         return made
 
     def build_input(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
-        """Return a view's input of one interval up to a cut, as the first so many restatements have it."""
+        """Build a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
         if not list_interval_restatements(decisions, interval):

@@ -126,7 +126,7 @@ class Scenario:
         """Start the stream again with another definition, which keeps the views and may add some.
 
         If it changes what a record means, the next build judges again what was read before, and the views answer by
-        their new versions. BadRange where it is another pipeline, reads other topics, drops a view, or changes only
+        their new versions. BadRange if it is another pipeline, reads other topics, drops a view, or changes only
         the view: both versions would run, and a scenario asks one.
         """
         made = compile_pipeline(pipeline)
@@ -156,7 +156,7 @@ class Scenario:
     def batch(self, start: str = "", end: str = "") -> list[str]:
         """Build, certify and publish the interval at ``start``, those until ``end``, or the dirty ones.
 
-        Returns the ids of those published. CertificateFailed where one is red.
+        Returns the ids of those published. CertificateFailed if one is red.
         """
         asked = self._span(start, end) if start else None
         self.runs += 1
@@ -263,7 +263,7 @@ def epoch_line(epoch: Epoch) -> str:
 
 
 def find_lane_ends(ledger: Sequence[Epoch]) -> dict[Lane, int]:
-    """Return the end of every lane."""
+    """Find the end of every lane."""
     return {part.lane: part.end for epoch in ledger for part in epoch.ranges}
 
 
@@ -280,7 +280,7 @@ def bytes_of(value: Value) -> bytes | None:
 
 
 def encode_headers(headers: Mapping[str, bytes]) -> str:
-    """Write headers as the stream reads them."""
+    """Encode headers as the stream reads them."""
     return json.dumps(
         [{"key": name, "value": base64.b64encode(value).decode()} for name, value in headers.items()]
     )

@@ -102,7 +102,7 @@ def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
 
 
 def find_latest_event_times(accepted: pa.Table) -> dict[Lane, datetime]:
-    """Return the largest event time of every lane."""
+    """Find the largest event time of every lane."""
     found: dict[Lane, datetime] = {}
     columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
     for topic_id, partition, at in zip(*columns, strict=True):

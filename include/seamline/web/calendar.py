@@ -90,7 +90,7 @@ def shade_cells(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -
 
 
 def find_certified_end(known: Sequence[Square], grid: Grid) -> datetime | None:
-    """Return the end of the last interval up to which all that have rows are certified; None where the first is not."""
+    """Find the end of the last interval up to which all that have rows are certified; None if the first is not."""
     end = None
     for each in sorted(known, key=lambda each: each.cell.interval):
         if each.shade is not Shade.CERTIFIED:
@@ -112,7 +112,7 @@ def lay_out_strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
 
 
 def locate_in_strip(start: datetime, length: timedelta) -> tuple[str, int]:
-    """Return the row and the column of an interval."""
+    """Locate the row and the column of an interval."""
     text = format_utc_instant(start)
     if length < DAY:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)

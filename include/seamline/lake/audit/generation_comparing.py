@@ -133,7 +133,7 @@ def list_comparison_marks(
     rows: Iterable[BuildRow],
     until: int,
 ) -> Iterator[Mark]:
-    """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
+    """List up to where each interval was answered, and by what; those without an answer are left out."""
     decisions = list_restatements(layout)
     verdicts = Reprocessed(pipeline, layout).verdicts()
     for row in rows:
@@ -272,7 +272,7 @@ def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]]) -> 
 
 
 def format_differing_place(view: CompiledView, each: dict[str, Any]) -> str:
-    """Name a place and what is known of it."""
+    """Format a place and what is known of it."""
     where = ", ".join(
         [*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={format_utc_instant(each['pane'])}"]
     )

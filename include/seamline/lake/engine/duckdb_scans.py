@@ -52,7 +52,7 @@ def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:
 
 
 def quote_literal(value: str) -> str:
-    """Write a string for SQL."""
+    """Quote a string for SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 

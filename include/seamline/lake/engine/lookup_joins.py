@@ -24,7 +24,7 @@ def lookup_keys_sql(join: Join) -> str:
 
 
 def guarded_value_sql(made: Expression) -> str:
-    """Write an expression that is NULL where it has no value."""
+    """Write an expression that is NULL if it has no value."""
     if not made.guards:
         return made.duckdb
     wrong = " OR ".join(f"({guard.condition_duckdb}) IS TRUE" for guard in made.guards)

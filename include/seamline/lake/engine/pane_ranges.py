@@ -74,7 +74,7 @@ def is_within_bounds(
 def extend_bounds_forward(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
-    """Return wider bounds where a session that is asked for may go on beyond what was read; None where none does."""
+    """Return wider bounds where a session that is asked for may go on beyond what was read; None if none does."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
@@ -88,7 +88,7 @@ def extend_bounds_forward(
 def extend_bounds_back(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
-    """Return wider bounds where a session may have begun before what was read; None where none can."""
+    """Return wider bounds where a session may have begun before what was read; None if none can."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)

@@ -134,7 +134,7 @@ def stored_states_sql(view: CompiledView, paths: Sequence[str]) -> str:
 
 
 def late_columns_sql(view: CompiledView) -> list[str]:
-    """Spell no rows with the state columns that earlier releases kept none of; nothing where there are none."""
+    """Spell no rows with the state columns that earlier releases kept none of; nothing if there are none."""
     columns = [f"NULL::{part.type} AS {quote_identifier(part.name)}" for part in view.parts if part.late]
     return [f"SELECT {', '.join(columns)} WHERE false"] if columns else []
 

@@ -64,7 +64,7 @@ def window_states_schema(view: CompiledView) -> pa.Schema:
 
 
 def format_grouping_set(keys: Sequence[str]) -> str:
-    """Name a grouping set as SQL writes it: ``(carrier, origin)``, and ``()`` for the grand total."""
+    """Format a grouping set as SQL writes it: ``(carrier, origin)``, and ``()`` for the grand total."""
     return f"({', '.join(keys)})"
 
 
@@ -96,7 +96,7 @@ def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) 
 
 
 def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
-    """Return the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
+    """Compute the furthest that clocks have shown up to each instant (see ``Clock.reading``)."""
     panes, place = np.unique(instants, return_inverse=True)
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
     shown = panes + np.array(clock.ahead, np.int64)[at]
@@ -105,7 +105,7 @@ def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
 
 
 def find_reached_instants(clock: Clock, shown: Numbers) -> Numbers:
-    """Return the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
+    """Find the first instants at which clocks have come as far as readings (see ``Clock.reached``)."""
     at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
     found: Numbers = np.maximum(
         np.array(clock.since, np.int64)[at], shown - np.array(clock.ahead, np.int64)[at]

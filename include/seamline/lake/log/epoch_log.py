@@ -46,7 +46,7 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
 
 
 def read_condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
-    """Return the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
+    """Read the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
 
     The newest epoch is a row of its own. What is read does not grow with the log, but by a few bytes for each of the
     ledger's packed files.
@@ -62,7 +62,7 @@ def read_condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int |
 
 
 def condense_open_log(ledger: Ledger, master: Master) -> list[Epoch]:
-    """Return the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
+    """Condense the log by a writer's handles, at the versions that they see: nothing is reopened."""
     rows = join_ledger_and_master(
         up_to(lambda parts: of_ledger(ledger.table, parts), ()),
         lambda held: (master.missing(held[-1].number if held else -1), master.epoch),
@@ -84,7 +84,7 @@ def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int])
 def join_ledger_and_master(
     ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]
 ) -> list[Epoch]:
-    """Return rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
+    """Join rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
 
     ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case; ``above`` is asked for what the
     master holds above them. The ledger may have kept what the master has lost, and lack what the master has of before

@@ -42,7 +42,7 @@ class Master:
 
     @classmethod
     def open(cls, layout: Layout) -> Master:
-        """Open the master; NotFound where there is none."""
+        """Open the master; NotFound if there is none."""
         return cls(Table.open(layout.table("master")))
 
     @classmethod
@@ -108,7 +108,7 @@ class Master:
     def missing(self, after: int) -> list[Epoch]:
         """List the epochs above ``after`` from the commits' metadata, in order: the ledger's repair.
 
-        Goes back until a commit proves that nothing lies between. ProtocolError where the entries that would are gone.
+        Goes back until a commit proves that nothing lies between. ProtocolError if the entries that would are gone.
         """
         if after >= self.epoch:
             return []

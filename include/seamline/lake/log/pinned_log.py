@@ -55,7 +55,7 @@ class Log:
 
 
 def fill_newest_row(layout: Layout, log: Log) -> Log:
-    """Return the log with its newest row. ProtocolError where nobody tells of that epoch any more.
+    """Fill in the log's newest row. ProtocolError if neither commits nor ledger have it.
 
     Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
     """
@@ -101,7 +101,7 @@ class CommittedPast:
     """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
     def row_of(self, timed: Timed) -> int:
-        """Return the number from which on epochs told event times so, up to the last that did; NEVER if none did."""
+        """Return the first epoch of the last run that derived event times so; NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
             if timed.is_of_clock(epoch):
@@ -111,7 +111,7 @@ class CommittedPast:
         return first
 
     def extend(self, log: Log) -> CommittedPast | None:
-        """Go on by one commit of the master; None where it has made more than one, or another."""
+        """Extend by one commit of the master; None if it has made more than one, or is on another line."""
         if log.version == self.version and log.line == self.line:
             return self
         if log.version != self.version + 1 or log.newest is None or log.line != self.line:
@@ -142,7 +142,7 @@ def past_of(layout: Layout, log: Log) -> CommittedPast:
 
 
 def forget_past() -> None:
-    """Have the ledgers opened anew, where files of theirs that were known are gone."""
+    """Forget what was read of ledgers, so that they are read again: files that were known are gone."""
     _known.clear()
 
 
@@ -267,6 +267,6 @@ def read_ledger_row(ledger: Table, epoch: int) -> Epoch | None:
 
 
 def read_master_row(master: Table, epoch: int) -> Epoch | None:
-    """Return the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
+    """Read the row of an epoch by the master's commits; None if its entry is gone, or there was none."""
     found = next((row for row in Master(master).rows() if row.number <= epoch), None)
     return found if found and found.number == epoch else None

@@ -15,7 +15,7 @@ from seamline.model.protocol.seam import NOTHING
 
 
 def newest_reprocessed_epoch(layout: Layout) -> int:
-    """Return the newest epoch that was validated again by any record version, NOTHING where none was."""
+    """Return the newest epoch that was validated again by any record version, NOTHING if none was."""
     return max(
         (
             each.last

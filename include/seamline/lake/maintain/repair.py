@@ -77,7 +77,7 @@ class Tables:
 
 
 def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
-    """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
+    """Raise OutOfStep if a generation is served that has seen what the master does not hold."""
     manifest = ManifestTable.ensure(layout).read()
     why = next(find_master_losses(MasterState(master.epoch), {}, highest_served_cut(manifest)), "")
     if why := why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master)):
@@ -85,7 +85,7 @@ def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> No
 
 
 def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
-    """Say what of the tables cannot be of one history, without changing anything.
+    """Find what of the tables cannot be of one history, without changing anything.
 
     ``views`` are those of the definition: a start opens their slices, whether the manifest knows of them or not.
     """
@@ -113,7 +113,7 @@ def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator
 
 
 def find_uncommitted_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
-    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
+    """Find a generation that is served up to an epoch below E that was never committed; empty if there is none.
 
     ``rows`` gives the log condensed: it is read where something is served.
     """
@@ -131,7 +131,7 @@ def numbers_of(rows: Iterable[Epoch]) -> EpochNumbers:
 
 
 def check_control_tokens(layout: Layout) -> Iterator[str]:
-    """Say that the control table is from before some start: what was decided since is in no table."""
+    """Check whether the control table is older than some start: what was decided since is in no table."""
     if Table.exists(layout.table("control")):
         # The tables first: a token is given out before any of them carries it.
         carried = newest_token(layout.table("control").parent)
@@ -155,7 +155,7 @@ def repair_tables(
 ) -> Go:
     """Repair what a start must before it commits an epoch; return the last number taken, and W of each frontier.
 
-    OutOfStep where a person has to decide, and has not by ``acceptance``.
+    OutOfStep if a person has to decide, and has not by ``acceptance``.
     """
     manifest = ManifestTable.ensure(layout)
     told = newest_named_epoch(layout, manifest.read())
@@ -210,7 +210,7 @@ def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str])
 def plan_table_repair(
     tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
 ) -> list[Step]:
-    """List what a start has to do; slices that get no more are held to what the master says of them, too."""
+    """Plan what a start has to do; slices that get no more are held to what the master says of them, too."""
     told = {view: tables.master.frontier(view) for view in tables.slices}
     return plan_repair_steps(
         read_master_state(tables.master, tables.slices, {**told, **frontiers}),

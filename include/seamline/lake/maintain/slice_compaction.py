@@ -119,7 +119,7 @@ def count_open_slices(plan: Compaction) -> dict[str, int]:
 def write_merged_blocks(
     view: CompiledView, table: Table, merge: Merge, held: CommittedEpochs
 ) -> Iterator[data_files.DataFile]:
-    """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
+    """Write one file for each block that has rows; StraddlesCut if a row crosses an edge."""
     schema = slices_schema(view)
     read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in merge.pieces]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])

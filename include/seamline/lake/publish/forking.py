@@ -45,8 +45,8 @@ def fork_pipeline(
 ) -> int:
     """Begin ``other`` with the log of ``source`` up to a savepoint; return the rows of its master.
 
-    BadRange where it has a log already, reads other topics than the source or counts by other intervals, or the source
-    has lost the savepoint's epoch; OutOfStep where a start has to repair the source's tables first.
+    BadRange if it has a log already, reads other topics than the source or counts by other intervals, or the source
+    has lost the savepoint's epoch; OutOfStep if a start has to repair the source's tables first.
     """
     require_new(source, other, to)
     readiness.require_repaired(layout)
@@ -98,7 +98,7 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
 
 @contextmanager
 def acquire_stream_lease(to: Layout) -> Iterator[None]:
-    """Keep a pipeline's stream from starting meanwhile; LeaseHeld where it has started."""
+    """Keep a pipeline's stream from starting meanwhile; LeaseHeld if it has started."""
     control = ControlTable.ensure(to)
     lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(to)

@@ -53,7 +53,7 @@ def decide_restatement(
 ) -> Restatement:
     """Make a decision. The table is read, and its version kept, unless an epoch has used the one that is asked for.
 
-    Raises what ``plan.batch.restating_plan`` raises, and LookupBroken where the table has to be read and cannot be.
+    Raises what ``plan.batch.restating_plan`` raises, and LookupBroken if the table has to be read and cannot be.
     """
     join = find_joined_lookup(pipeline, name)
     used = version in first_uses(epochs, name, pipeline.record_version)

@@ -51,7 +51,7 @@ def publish_run(
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
     A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
-    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep where a start has to repair it
+    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep if a start has to repair it
     first, and Conflict if another run published one of the intervals since this one began; nothing is published then.
     """
     require_repaired(layout)

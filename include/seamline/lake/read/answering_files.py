@@ -43,7 +43,7 @@ class GenerationFiles:
 
     @classmethod
     def of(cls, files: Files) -> GenerationFiles:
-        """Sort them."""
+        """Sort the files by interval."""
         names = np.array(files.partition("interval").cast(pa.string()).to_pylist(), np.str_)
         order = np.argsort(names, kind="stable")
         return cls(files, order, names[order])
@@ -113,7 +113,7 @@ def list_manifest_marks(snapshot: Snapshot, side: Side) -> pa.Table:
 
 
 def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of the generations that answer; Unsettled where one is absent or short."""
+    """List the files of the generations that answer; Unsettled if one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
     inside = pa.array(is_within_bounds(column_to_numpy(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
@@ -187,7 +187,7 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
 
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
-    """Raise BadRange where slices that were counted then may be gone."""
+    """Raise BadRange if slices that were counted then may be gone."""
     if snapshot.served_at is None:
         return
     length = snapshot.grid.length // MICROSECOND

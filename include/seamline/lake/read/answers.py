@@ -71,7 +71,7 @@ class Answer:
 
     @property
     def exact_duplicates_to(self) -> int | None:
-        """The epoch up to which duplicates are taken out exactly; None where no event id is declared."""
+        """The epoch up to which duplicates are taken out exactly; None if no event id is declared."""
         if not self.has_event_id:
             return None
         return least_cut(self.intervals, self.answered)
@@ -92,13 +92,13 @@ class Answer:
         return replace(self, table=self.table.filter(kept), states=self.states.filter(kept))
 
     def summary(self) -> str:
-        """Say in a sentence or two how far the answer can be trusted."""
+        """Describe in a sentence or two how far the answer can be trusted."""
         then = f"As served at {format_utc_instant(self.served_at)}: " if self.served_at else ""
         then = f"As of epoch {self.epoch}, by what is published now: " if self.as_of else then
         return then + self.told()
 
     def told(self) -> str:
-        """Say how far the rows are right."""
+        """Describe how far the rows are right."""
         if not self.intervals:
             return f"No rows up to epoch {self.until}."
         far = f"epoch {self.complete_to}"
@@ -124,7 +124,7 @@ class Answer:
         return "".join(said)
 
     def list_overflows(self) -> Iterator[str]:
-        """Say which totals no DECIMAL holds."""
+        """List which totals no DECIMAL holds."""
         for name, total in self.beyond.items():
             column = self.table[name]
             if count := len(column) - column.null_count:

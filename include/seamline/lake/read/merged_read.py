@@ -128,7 +128,7 @@ def read_snapshot_answer(*, snapshot: Snapshot, span: Span, side: Side, where: s
 def read_snapshot(
     snapshot: Snapshot, span: Span, side: Side, where: str | None = None
 ) -> tuple[Answer, pa.Table]:
-    """Answer from what is pinned, and return the states that count; Unsettled where it does not fit together."""
+    """Answer from what is pinned, and return the states that count; Unsettled if it does not fit together."""
     found, taken, panes = read_windows(
         snapshot, span.panes(snapshot.view), side, where, extend_bounds_forward
     )
@@ -175,7 +175,7 @@ def keep_counted_states(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.T
 
 
 def add_carried_columns(taken: pa.Table) -> pa.Table:
-    """Put beside the states what windows carry along (``windowing.COUNTED``)."""
+    """Add the columns that windows carry along (``windowing.COUNTED``) to the states."""
     speed = taken["_speed"].cast(pa.int64())
     newest = pc.fill_null(taken["from_epoch"], -1)
     kept = taken.drop_columns(["_at", "from_epoch", "to_epoch", "_speed"])

@@ -91,7 +91,7 @@ def read_original_rows(
 
 
 def count_true_rows(mask: pa.ChunkedArray) -> int:
-    """Count what is true."""
+    """Count the rows for which a mask is true."""
     return pc.sum(mask.cast(pa.int64())).as_py() or 0
 
 

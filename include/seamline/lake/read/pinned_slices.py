@@ -26,13 +26,13 @@ class Sliced:
 
     @classmethod
     def of(cls, table: Table) -> Sliced:
-        """Read them at one version."""
+        """Read the slices at the version that a table's handle sees."""
         epoch = table.txn(EPOCH)
         return cls(Files.of(table), NOTHING if epoch is None else epoch, table.txn(LINE))
 
 
 def pin_slices(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
-    """Pin a view's slices, None where there is no table; OutOfStep where they are of another line than the master."""
+    """Pin a view's slices, None if there is no table; OutOfStep if they are of another line than the master."""
     found = read_cached_table(layout.slices(view), "sliced", Sliced.of)
     if found is not None and found.line != log.line and (found.epoch, found.line) != (NOTHING, None):
         raise under_repair_error(layout, f"the slices of {view.id}")
@@ -40,7 +40,7 @@ def pin_slices(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
 
 
 def require_line(layout: Layout, log: Log) -> None:
-    """Raise OutOfStep where the ledger is of another line than the master.
+    """Raise OutOfStep if the ledger is of another line than the master.
 
     Asked before the ledger is read: once it is brought to the line, its rows are the line's.
     """
@@ -52,13 +52,13 @@ def require_line(layout: Layout, log: Log) -> None:
 
 
 def find_complete_epoch(log: Log, found: Sliced | None) -> int:
-    """Return the epoch up to which slices hold what the master says: W, or less where commits were lost."""
+    """Find the epoch up to which slices hold what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 
 
 def under_repair_error(layout: Layout, what: str) -> OutOfStep:
-    """Say that an answer has to wait for a start."""
+    """Make the error that says that an answer has to wait for a start."""
     return OutOfStep(
         f"The tables of {layout.pipeline} are being repaired: {what} is not of the master's line.",
         hint="start the stream; it makes them one again.",

@@ -31,7 +31,7 @@ def list_state_place_names(view: CompiledView) -> list[str]:
 
 
 def side_by_side_sql(view: CompiledView) -> str:
-    """Write the query that puts both answers side by side; ``_kind`` is NULL where they agree."""
+    """Write the query that puts both answers side by side; ``_kind`` is NULL if they agree."""
     names = [INTERVAL, *list_state_place_names(view)]
     on = " AND ".join(
         f"b.{quote_identifier(name)} IS NOT DISTINCT FROM a.{quote_identifier(name)}" for name in names

@@ -86,7 +86,7 @@ class Snapshot:
     ) -> Snapshot:
         """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
 
-        With ``served_at`` what was served then. NotFound where the stream never ran, BadRange for an unknown
+        With ``served_at`` what was served then. NotFound if the stream never ran, BadRange for an unknown
         ``as_of`` or ``served_at`` and where the log has lost epochs of then, ProtocolError for a version that cannot
         be made from its stored definition.
         """
@@ -160,7 +160,7 @@ class Snapshot:
         return next(fitting, None)
 
     def believed(self, generation: Statement | None) -> Statement | None:
-        """Return a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
+        """Return a published generation; OutOfStep if the epoch that it was built up to is not committed."""
         if generation and generation.epoch <= self.epoch and not self.counts_epoch(generation.epoch):
             raise out_of_step(
                 self.view.qualified.partition(".")[0],
@@ -183,7 +183,7 @@ class Snapshot:
         return self.manifest.floor(self.view.id, interval)
 
     def building(self, interval: str, side: Side) -> bool:
-        """Return whether an interval has no answer; BadRange where it had one that is gone by now."""
+        """Return whether an interval has no answer; BadRange if it had one that is gone by now."""
         if side is Side.SPEED:
             return False
         found, floor = self.generation(interval), self.floor(interval)
@@ -204,5 +204,5 @@ def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tu
 
 
 def list_raised_floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
-    """Return the floors of a view's intervals that were raised."""
+    """List the floors of a view's intervals that were raised."""
     return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}

@@ -50,7 +50,7 @@ def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
 
 
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
-    """Say for every interval that has anything within the bounds how it is answered, in order."""
+    """Find how every interval that has anything within the bounds is answered, in order."""
     at, length, told = (
         column_to_numpy(taken, "_at"),
         snapshot.grid.length // MICROSECOND,
@@ -65,7 +65,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
 
 
 def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
-    """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
+    """Find how the intervals at ``starts`` are answered, of which so many rows came from slices."""
     found = find_plain_ways(snapshot, starts, since, side)
     for at in in_time(np.flatnonzero(np.isin(starts, list_stated_intervals(snapshot).starts)).tolist()):
         each = found.told[at] = find_manifest_way(
@@ -77,7 +77,7 @@ def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side
 
 
 def find_plain_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
-    """Say how intervals are answered of which the manifest tells nothing."""
+    """Find how intervals are answered of which the manifest tells nothing."""
     cuts = plain_cuts(snapshot, starts)
     building = cuts > NOTHING if side is not Side.SPEED else np.zeros(len(starts), np.bool_)
     return Ways(
@@ -103,7 +103,7 @@ def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
 
 
 def find_manifest_way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
-    """Say how one interval of which the manifest tells is answered."""
+    """Find how one interval of which the manifest tells is answered."""
     generation = None if side is Side.SPEED else snapshot.generation(id)
     cut = generation.epoch if generation else snapshot.floor(id)
     owned = side is Side.BATCH or (snapshot.view.counts and generation is not None)

@@ -39,7 +39,7 @@ class Verdicts:
     """Whether it is complete and events came after the watermark had passed its end."""
 
     def only(self, kept: Flags) -> Verdicts:
-        """Keep some."""
+        """Keep the windows at which ``kept`` is true."""
         return Verdicts(*(getattr(self, each.name)[kept] for each in fields(self)))
 
 
@@ -75,7 +75,7 @@ def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -
 
 
 def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
-    """Tell of which windows events came after an edge at which the watermark had passed their end."""
+    """Find the windows that got events after an edge at which the watermark had passed their end."""
     newest, place = np.unique(column_to_numpy(found, "_newest"), return_inverse=True)
     marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
@@ -84,7 +84,7 @@ def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -
 
 
 def find_interval_epochs(ways: Ways) -> tuple[Numbers, Numbers]:
-    """Return the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
+    """Find the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
     epochs = np.where(ways.statuses == BUILDING, UNANSWERED, ways.complete_to)
     return epochs, np.isin(ways.statuses, CERTIFIED).astype(np.int64)
 
@@ -142,7 +142,7 @@ def is_in_runs(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
 
 
 def find_run_minimums(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
-    """Return the least of each run ``values[low:high]``; MOST of an empty one.
+    """Find the least of each run ``values[low:high]``; MOST of an empty one.
 
     Runs are covered by two that are as long as a power of two, whose least values come by doubling (a sparse table).
     """

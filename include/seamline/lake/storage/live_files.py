@@ -21,7 +21,7 @@ CHUNKS = 8
 def update_live_files(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
     """Return the files that are live after some more commits, in no order.
 
-    ArrowException, KeyError or ValueError where these do not tell all that ``live`` has columns for.
+    ArrowException, KeyError or ValueError if these do not tell all that ``live`` has columns for.
     """
     added: dict[str, Mapping[str, Any]] = {}
     gone: set[str] = set()

@@ -68,12 +68,12 @@ class Commit:
 
     @property
     def id(self) -> str:
-        """Its own id, which no other commit has; empty where another writer gave it none."""
+        """Its own id, which no other commit has; empty if another writer gave it none."""
         return str(self.info.get(ID) or "")
 
     @property
     def after(self) -> str:
-        """The id of the commit that it was made after; empty where its writer did not say."""
+        """The id of the commit that it was made after; empty if its writer did not say."""
         return str(self.info.get(AFTER) or "")
 
 
@@ -141,7 +141,7 @@ def parse_entry(version: int, data: bytes) -> Commit:
 
 
 def find_entry_flaw(data: bytes) -> str:
-    """Say why the bytes of an entry are not a whole commit; empty if they are.
+    """Find why the bytes of an entry are not a whole commit; empty if they are.
 
     The lines of one of ours are not taken apart: their sum is enough.
     """

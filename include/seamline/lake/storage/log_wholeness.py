@@ -27,7 +27,7 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
 
     It is None where log clean-up has taken its entry.
 
-    NotFound where there is no table; NotWhole where nothing can be opened before what is broken.
+    NotFound if there is no table; NotWhole if nothing can be opened before what is broken.
     """
     try:
         handle = DeltaTable(str(root))
@@ -68,7 +68,7 @@ def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
 
 
 def find_whole_checkpoint(root: Path) -> int:
-    """Return the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
+    """Find the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
     marked = log_store.read_last_checkpoint(root)
     if marked >= 0 and not flaw_of_checkpoint(classic_checkpoint_path(root, marked)):
         return marked
@@ -82,7 +82,7 @@ def checkpoints_of(root: Path, version: int) -> list[Path]:
 
 
 def broken_checkpoint(root: Path) -> NotWhole | None:
-    """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
+    """Say what is wrong with the checkpoint from which deltalake would open a table; None if nothing is."""
     marked = log_store.read_last_checkpoint(root)
     found = list_checkpoints(root)
     newest = max(found, default=-1)

@@ -51,7 +51,7 @@ _guard = threading.Lock()
 
 
 def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
-    """Return what ``see`` finds in the newest version of a table, None where there is no table.
+    """Read what ``see`` finds in the newest version of a table, None if there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
     and lets no handle out.
@@ -70,9 +70,9 @@ def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T
 
 
 def take_cached_table(root: Path) -> Table | None:
-    """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew.
+    """Return the handle itself, at the newest version, to one who writes; None if none is held. Others reopen.
 
-    What is held of a table that is gone, or was made anew since, is forgotten.
+    What is held of a table that is gone, or was created again since, is forgotten.
     """
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:
@@ -119,11 +119,11 @@ class Files:
         return cls(table.root, table.version, table.actions())
 
     def low(self, column: str) -> pa.ChunkedArray:
-        """Return the least value per file; NULL where it is not known."""
+        """Return the least value per file; NULL if it is not known."""
         return self._stat(f"min.{column}")
 
     def high(self, column: str) -> pa.ChunkedArray:
-        """Return the greatest value per file; NULL where it is not known."""
+        """Return the greatest value per file; NULL if it is not known."""
         return self._stat(f"max.{column}")
 
     def partition(self, column: str) -> pa.ChunkedArray:

@@ -41,6 +41,6 @@ def settings_of(name: str) -> dict[str, str]:
 
 
 def parse_log_retention(settings: Mapping[str, str | None]) -> timedelta:
-    """Read for how long a log is kept; what cannot be read is as long as Delta's default."""
+    """Parse how long a log is kept; Delta's default if that cannot be read."""
     found = SPAN.fullmatch(settings.get(RETENTION) or "")
     return timedelta(**{f"{found[2].lower()}s": int(found[1])}) if found else BY_ITSELF

@@ -89,7 +89,7 @@ class Builds:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Builds:
-        """Open the builds, made if they are not there."""
+        """Open the builds; create them if missing."""
         return cls(Table.ensure(layout.table("builds"), SCHEMA).widen(SCHEMA))
 
     def append(self, rows: Iterable[BuildRow]) -> None:
@@ -105,7 +105,7 @@ class Builds:
 
     @property
     def newest_cut(self) -> int:
-        """Return the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
+        """Return the highest cut of all attempts, by the files' statistics; NOTHING if there is none."""
         found = Files.of(self.table)
         known = found.high("cut").to_pylist() if found.actions.num_rows else []
         if None in known:

@@ -68,7 +68,7 @@ class Claims:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Claims:
-        """Open the claims, made if they are not there."""
+        """Open the claims; create them if missing."""
         return cls(Table.ensure(layout.table("claims"), SCHEMA))
 
     def read(self) -> tuple[Claim, ...]:
@@ -78,7 +78,7 @@ class Claims:
         return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
 
     def list_live(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-        """Return the live claims; those of another place are watched, for TTL at most."""
+        """List the live claims; those of another place are watched, for TTL at most."""
         found, free = self._sort_by_life(lambda _: True, now, waiting or Waiting())
         return tuple(each for each in found if each not in free)
 
@@ -126,7 +126,7 @@ class Claims:
         return False
 
     def keep(self, run: str, process: str = "", *, now: datetime) -> None:
-        """Keep the claim of a run, if it is this process's or nobody's, until its next task takes it up."""
+        """Keep the claim of a run, if it is this process's or nobody's, until the run's next task takes it."""
 
         def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
             until = now + HANDED_OVER
@@ -146,7 +146,7 @@ class Claims:
         )
 
     def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
-        """Decide on what is there, again each time another has decided meanwhile."""
+        """Change the claims that are there, again each time another process was first."""
         while True:
             found = self.read()
             changed = change(found)
@@ -163,7 +163,7 @@ class Claims:
 
 
 def free_slot(claims: Collection[Claim]) -> int:
-    """Return the lowest slot that no claim has: there are as many as were ever held at once."""
+    """Return the lowest slot that no claim has: there are as many slots as there ever were claims at once."""
     taken = {each.slot for each in claims}
     return next(number for number in count(1) if number not in taken)
 
@@ -195,7 +195,7 @@ def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) 
 
 
 def claims_shown(layout: Layout) -> tuple[Claim, ...]:
-    """Return the claims as those show them who cannot wait: without those whose process is seen to be gone."""
+    """Return the claims to show without waiting: all but those whose process is seen to be gone."""
     if not Table.exists(layout.table("claims")):
         return ()
     found = Claims(Table.open(layout.table("claims"))).read()

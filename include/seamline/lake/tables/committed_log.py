@@ -113,7 +113,7 @@ class CommittedLog:
 
 
 def find_uncrossed_epoch(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
-    """Return the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
+    """Find the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
     if not slices.actions.num_rows:
         return until
     crossing = pc.and_(
@@ -148,12 +148,12 @@ def keep_epoch_files(files: Files, epochs: Sequence[Epoch]) -> Files:
 
 
 def within_span_sql(column: str, span: Interval) -> str:
-    """Spell that an instant is in a span."""
+    """Write the condition that an instant is in a span."""
     return f"(epoch_us({column}) >= {to_unix_micros(span.start)} AND epoch_us({column}) < {to_unix_micros(span.end)})"
 
 
 def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
-    """Spell that a number is that of an epoch that is committed: what is not is dead (rule 2)."""
+    """Write the condition that a number is that of an epoch that is committed: what is not is dead (rule 2)."""
     runs = list(merge_adjacent_runs(run for epoch in epochs for run in runs_of(epoch)))
     if len(runs) <= SPELLED:
         return (
@@ -166,7 +166,7 @@ def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
 
 
 def live_slices_sql(epochs: Iterable[Epoch]) -> str:
-    """Spell that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
+    """Write the condition that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
     return f"(from_epoch <> to_epoch OR {committed_epochs_sql('to_epoch', epochs)})"
 
 

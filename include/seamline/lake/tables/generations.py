@@ -47,7 +47,7 @@ class Generations:
 
     @classmethod
     def ensure(cls, layout: Layout, view: CompiledView) -> Generations:
-        """Open the generations of a view version, made if they are not there."""
+        """Open the generations of a view version; create them if missing."""
         schema = generations_schema(view)
         table = Table.ensure(layout.generations(view), schema, partition_by=["interval"])
         return cls(table.holding(schema, late=late_names(view)), view)

@@ -79,7 +79,7 @@ class Reprocessed:
         return read_version_verdicts(self.layout.records(self.hash))
 
     def files(self) -> Files | None:
-        """List the files of the rows that count; None where nothing was validated again."""
+        """List the files of the rows that count; None if nothing was validated again."""
         attempts = {each.attempt for each in self.verdicts().values()}
         found = read_cached_table(self.layout.records(self.hash) / "rows", "files", Files.of)
         if found is None or not attempts or not found.actions.num_rows:
@@ -120,7 +120,7 @@ class Reprocessed:
 
 
 def read_version_verdicts(folder: Path) -> Mapping[int, Verdict]:
-    """Return the verdicts of a record version by the folder of its tables."""
+    """Read the verdicts of a record version by the folder of its tables."""
     return read_cached_table(folder / "verdicts", "all", read_all_verdicts) or {}
 
 
@@ -130,14 +130,14 @@ def read_all_verdicts(table: Table) -> dict[int, Verdict]:
 
 
 def parse_verdict(text: str) -> Verdict:
-    """Read one verdict."""
+    """Parse one verdict."""
     return Verdict(**json.loads(text))
 
 
 def read_reprocessed_log(
     pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()
 ) -> list[Epoch]:
-    """Return the log condensed, split at ``cuts``, as the pipeline's record version validates it where that was done.
+    """Read the log condensed, split at ``cuts``, as the pipeline's record version validates it where that was done.
 
     If any epochs were validated again, all are read one by one: a sum over them says what they were before.
     """
@@ -149,7 +149,7 @@ def read_reprocessed_log(
 
 
 def read_reprocessed_epochs(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
-    """Return every epoch as the pipeline's record version validates it, where that was done."""
+    """Read every epoch as the pipeline's record version validates it, where that was done."""
     return each_of(pipeline, layout, Reprocessed(pipeline, layout).verdicts())
 
 
@@ -164,7 +164,7 @@ def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, V
 def read_split_log(
     pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
 ) -> list[Epoch]:
-    """Return the log condensed, parted where some view's interval has rows on both sides of its cut."""
+    """Read the log condensed, split where some view's interval has rows on both sides of its cut."""
     cuts: set[int] = set()
     while True:
         found = read_reprocessed_log(pipeline, layout, cuts=cuts)

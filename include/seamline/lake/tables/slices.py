@@ -25,7 +25,7 @@ class Slices:
 
     @classmethod
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
-        """Open the slices of a view version, made if they are not there."""
+        """Open the slices of a view version; create them if missing."""
         schema = slices_schema(view)
         table = Table.ensure(layout.slices(view), schema, txns=pane_length_mark(view))
         return cls(table.holding(schema, late=late_names(view)), view)

@@ -35,7 +35,7 @@ class Options:
 
     @classmethod
     def parse(cls, argv: list[str]) -> Options:
-        """Read the command line."""
+        """Parse the command line."""
         parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
         parser.add_argument("--home", type=Path, default=HOME, help="folder of its data")
         parser.add_argument(

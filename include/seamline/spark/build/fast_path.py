@@ -159,7 +159,7 @@ def list_touched_files(
 def find_file_intervals(
     pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int
 ) -> Iterator[str]:
-    """Return the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
+    """Find the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
     Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
     """
@@ -213,7 +213,7 @@ def split_into_shares(
 
 
 def count_task_slots(spark: SparkSession) -> int:
-    """Return how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    """Count how many tasks run at once; of a server that does not say, as many as this machine has cores."""
     if is_spark_connect():
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
     return spark.sparkContext.defaultParallelism
@@ -287,5 +287,5 @@ def merge_states_in_tasks(
 
 
 def parse_written_file(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
-    """Read what a task said of a file."""
+    """Parse what a task said of a file."""
     return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]

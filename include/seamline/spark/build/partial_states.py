@@ -258,7 +258,7 @@ def encode_counts(counts: Mapping[str, Counts]) -> dict[str, object]:
 
 
 def left_out_sql(view: CompiledView) -> str:
-    """Spell that a view leaves a row out."""
+    """Write the condition that a view leaves a row out."""
     return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
 
 
@@ -272,7 +272,7 @@ def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, records: str) -
 
 
 def in_span_sql(span: Interval) -> str:
-    """Spell that an event is in a span."""
+    """Write the condition that an event is in a span."""
     return f"(_event_time >= {instant_sql(span.start)} AND _event_time < {instant_sql(span.end)})"
 
 

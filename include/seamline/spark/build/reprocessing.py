@@ -67,7 +67,7 @@ def reprocess_block(
 ) -> int:
     """Validate the records of some epochs and commit what comes out; return their number.
 
-    Raises ProtocolError where a record that was read is not there, Conflict where somebody else was faster.
+    Raises ProtocolError if a record that was read is not there, Conflict if somebody else was faster.
     """
     held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
@@ -120,7 +120,7 @@ def run_past_deadly_records(
 
     A record that ends its worker each time is refused, and the others are validated: else no build would ever end. One
     that ends this process with it, or the JVM, is found by the runs that follow (``suspects``).
-    ProtocolError where there are more than ``MOST``; what is no record's doing is raised as it came.
+    ProtocolError if there are more than ``MOST``; what is no record's doing is raised as it came.
     """
     ranges = tuple(part for epoch in block for part in epoch.ranges)
     found: list[bytes] = []
@@ -207,7 +207,7 @@ def raw_records(
 def read_reprocessed_rows(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout
 ) -> DataFrame | None:
-    """Return the rows that were validated again and accepted, in the master's columns; None where there are none."""
+    """Read the rows that were validated again and accepted, in the master's columns; None if there are none."""
     held = Reprocessed(pipeline, layout)
     attempts = {each.attempt for each in held.verdicts().values()}
     if not attempts:

@@ -101,7 +101,7 @@ class Attempted:
             self.file.unlink(missing_ok=True)
 
     def read(self) -> Note | None:
-        """Return the note of the driver before; None where there is none that can be read."""
+        """Read the note of the driver before; None if there is none that can be read."""
         try:
             return Note.from_json(self.file.read_text())
         except (OSError, ValueError, KeyError, TypeError):
@@ -109,10 +109,10 @@ class Attempted:
 
 
 def encode_vector(vector: Vector) -> dict[str, int]:
-    """Write a vector as JSON has it."""
+    """Encode a vector as JSON has it."""
     return {str(lane): at for lane, at in vector.items()}
 
 
 def decode_vector(row: Mapping[str, int]) -> dict[Lane, int]:
-    """Read what ``encode_vector`` wrote."""
+    """Decode what ``encode_vector`` wrote."""
     return {Lane.parse(lane): at for lane, at in row.items()}

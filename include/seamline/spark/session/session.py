@@ -193,7 +193,7 @@ def await_server(host: str, port: int) -> None:
 
 
 def format_session_summary(spark: SparkSession) -> str:
-    """Say which Spark this is, and where its pages are."""
+    """Describe which Spark this is, and where its pages are."""
     if url := os.environ.get("SPARK_REMOTE"):
         return f"Spark {spark.version} behind {urlsplit(url).netloc}"
     return f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}"

@@ -74,7 +74,7 @@ def catch_up(
 
 
 def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
-    """Say why the epochs above a frontier cannot be caught up: another record version validated their records."""
+    """Describe why the epochs above a frontier cannot be caught up: another record version validated their records."""
     ours = writer.pipeline.record_version
     if not list_outdated_epochs(ledger, ours, ()):
         return ""
@@ -103,7 +103,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
 
 
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
-    """Commit a step's slices, all at once; nothing where they are there already."""
+    """Commit a step's slices, all at once; nothing if they are there already."""
     if step.above == step.last:
         return
     found = compute_missing_slices(spark, writer, slices, after=step.above, until=step.last)

@@ -66,7 +66,7 @@ class Trail:
 
 
 def encode_sample(sample: tuple[datetime, int, int]) -> dict[str, int | str]:
-    """Write a sample as JSON has it."""
+    """Encode a sample as JSON has it."""
     at, read, end = sample
     return {"at": format_utc_instant(at), "read": read, "end": end}
 

@@ -213,7 +213,7 @@ class Driver:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
         For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
-        Conflict, as with a commit of its own that has landed late, the tables are looked at anew.
+        Conflict, as with a commit of its own that has landed late, the tables are read again.
         """
         failure, failed = self.failure, query is not None
         if query is not None:

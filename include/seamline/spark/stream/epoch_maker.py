@@ -67,7 +67,7 @@ class Epochs(KernelRuns):
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be restarted: for another lane, or for another size."""
         return self.size.is_outdated(self.progress.vector)
 
     def process_batch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
@@ -111,7 +111,7 @@ class Epochs(KernelRuns):
         self.write_heartbeat()
 
     def save_sizing(self) -> None:
-        """Keep what halving has learned, for the next driver, until the trouble is behind us."""
+        """Save what halving has learned, for the next driver, until the trouble is behind us."""
         if self.attempted.note:
             self.attempted.finish(self.progress.vector, self.size.to_json())
 

@@ -52,7 +52,7 @@ class EpochSize:
         return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
 
     def is_outdated(self, vector: Vector) -> bool:
-        """Return whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be restarted: for another lane, or for another size."""
         return self.turned or self.has_recovered(vector)
 
     def record_failure(
@@ -120,7 +120,7 @@ class EpochSize:
             self.limit = self.rate
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is to be remembered of trouble, as JSON has it; nothing where there is none."""
+        """Return what is to be remembered of trouble, as JSON has it; nothing if there is none."""
         if not (self.halved or self.failures):
             return {}
         return {

@@ -122,7 +122,7 @@ class Writer:
         return [self.master.table, self.quarantine, self.ledger.table, *others]
 
     def list_followers(self, manifest: Manifest) -> Tables:
-        """Return all tables that follow the master, also the slices of versions that get no more."""
+        """List all tables that follow the master, also the slices of versions that get no more."""
         slices = {view: each.table for view, each in self.slices.items()}
         for id in manifest.births:
             if id not in slices and Table.exists(self.layout.slices_of(id)):
@@ -173,7 +173,7 @@ class Writer:
             commit_pane_length(self.slices[view.id].table, view)
 
     def find_last_interval(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, with what judging again has brought; empty while records wait."""
+        """Find the last interval that has rows, with what judging again has brought; empty while records wait."""
         log = read_reprocessed_log(pipeline, self.layout)
         return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
@@ -189,7 +189,7 @@ class Writer:
     def repair_ledger(self) -> list[Epoch]:
         """Repair the ledger from the master's commits and return the log condensed.
 
-        A commit may have landed without an answer: the tables are looked at anew.
+        A commit may have landed without an answer: the tables are read again.
         """
         for table in self.tables:
             table.refresh()

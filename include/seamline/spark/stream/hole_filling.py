@@ -136,5 +136,5 @@ class Filler:
 
 
 def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
-    """Return the epochs that tell what of the holes is missing."""
+    """List the epochs that show which offsets of the holes are missing."""
     return [epoch for epoch in ledger if epoch.kind is not EpochKind.READ]

@@ -47,7 +47,7 @@ class KernelRuns:
 
     @property
     def unreadable_note(self) -> Note | None:
-        """Return the note of a record of the live stream that cannot even be kept; None where it is not one."""
+        """Return the note of a record of the live stream that cannot even be kept; None if it is not one."""
         return self.attempted.note if self.attempted.kept and self.size.unread else None
 
     def size_batches(self, frame: DataFrame) -> None:

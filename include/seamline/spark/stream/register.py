@@ -169,7 +169,7 @@ class Register:
             self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {event_totals_sql(view)}")
 
     def load(self, start: int) -> None:
-        """Read what the master holds of the interval that starts at so many microseconds since 1970."""
+        """Load the master's rows of the interval that starts at so many microseconds since 1970."""
         self.cells.add(start)
         files = read_cached_table(self.layout.table("master"), "files", Files.of)
         begins = EPOCH + start * MICROSECOND

@@ -18,7 +18,7 @@ Dies = Callable[[Sequence[OffsetRange]], bool]
 def find_deadly_record(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
     """Find one record without which there is hope, in about as many trials as ``ranges`` can be halved.
 
-    None where no record ends its process alone, as where they are too much together, and where any record does, or
+    None if no record ends its process alone, as where they are too much together, and where any record does, or
     none at all: then it was the machine.
     """
     some = all_of = [part for part in ranges if len(part)]

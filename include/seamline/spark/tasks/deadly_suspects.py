@@ -105,7 +105,7 @@ class Suspects:
 
 
 def split_piece(piece: Piece) -> list[Piece]:
-    """Cut a piece in about as many records each."""
+    """Split a piece in about as many records each."""
     found = [piece]
     for _ in range(HALVINGS):
         found = [tuple(half) for each in found for half in halve_ranges(each) if half]
@@ -131,7 +131,7 @@ def subtract_ranges(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange])
 
 
 def encode_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[str, int, int]]:
-    """Write ranges as JSON has them."""
+    """Encode ranges as JSON has them."""
     return [(str(part.lane), part.start, part.end) for part in ranges]
 
 

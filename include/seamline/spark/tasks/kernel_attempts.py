@@ -94,6 +94,6 @@ def make_unread_record(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
 
 
 def find_worker_message(error: Exception) -> str:
-    """Return the last line of the worker's own words, which Spark puts before the JVM's stack."""
+    """Find the last line of the worker's own words, which Spark puts before the JVM's stack."""
     words = str(error).split("\tat ")[0].strip().splitlines()
     return (words[-1] if words else type(error).__name__)[:500]

@@ -95,7 +95,7 @@ def freeze_worker_heap() -> None:
 
 
 def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
-    """Write a result as rows."""
+    """Encode a result as rows."""
     yield {"kind": FACTS, "payload": json.dumps(encode_result_facts(result)).encode()}
     for view, tables in result.states.items():
         for table in tables:
@@ -116,7 +116,7 @@ def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
 
 
 def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
-    """Read the rows of all tasks back into one result; ProtocolError where no task says what it has read."""
+    """Read the rows of all tasks back into one result; ProtocolError if no task says what it has read."""
     whole, told = KernelResult(), False
     for kind, payload in rows:
         if kind == FACTS:

@@ -131,7 +131,7 @@ def cast_totals_to_doubles(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa
 
 
 def format_overflowed_totals(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
-    """Write the totals that no DECIMAL holds, and NULL for the others."""
+    """Format the totals that no DECIMAL holds, and NULL for the others."""
     return replace_overflowed_totals(
         total, carry, pa.nulls(len(total), pa.string()), lambda whole: f"{whole:f}"
     )

@@ -53,7 +53,7 @@ class Family(Protocol):
 
 
 def quote_identifier(name: str) -> str:
-    """Write a column's name for SQL."""
+    """Quote a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -74,5 +74,5 @@ def scratch_column_name(measure: CompiledMeasure, name: str) -> str:
 
 
 def list_aggregate_sql(value: str, *, distinct: bool = False) -> str:
-    """Write the aggregate that gathers values that are not NULL; NULL where there are none."""
+    """Write the aggregate that gathers values that are not NULL; NULL if there are none."""
     return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER ({value} IS NOT NULL)"
