@@ -121,7 +121,7 @@ def hash_venv_inputs(checkout: Checkout, own_java: bool) -> str:
 
 
 def classes_of(checkout: Checkout, own_java: bool) -> str:
-    """Say what the archive of Spark's classes depends on: all that is installed, and the Java."""
+    """Return what the archive of Spark's classes depends on: all that is installed, and the Java."""
     java = Path(read_env_file(checkout.root).get("JAVA_HOME", "/nowhere"))
     return "\n".join([hash_venv_inputs(checkout, own_java), str(java), read_text_or_empty(java / "release")])
 

@@ -106,7 +106,7 @@ class AirflowClient:
 
 
 def detail_of(error: urllib.error.HTTPError) -> str:
-    """Return Airflow's own words."""
+    """Return Airflow's own message."""
     text = error.read().decode(errors="replace")
     try:
         detail = json.loads(text)["detail"]

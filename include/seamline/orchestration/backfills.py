@@ -33,7 +33,7 @@ class Progress:
         return self.states.get("failed", 0)
 
     def line(self) -> str:
-        """Say it in one line."""
+        """Describe the progress in one line."""
         ended = sum(self.states.get(state, 0) for state in ENDED)
         states = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return f"backfill {self.backfill}: {ended} of {self.total} runs ended ({states})"
@@ -62,7 +62,7 @@ class BackfillPlan:
         return "completed" if self.existing else "none"
 
     def lines(self) -> Iterable[str]:
-        """Say it, intervals first."""
+        """Describe the plan in lines, intervals first."""
         for interval in self.intervals:
             yield f"  {interval}"
         first, last = self.intervals[0].start, self.intervals[-1].end

@@ -101,7 +101,7 @@ def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -
 
 
 def reason_to_leave(name: str, control: ControlTable) -> str:
-    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp if a person must act.
+    """Return why nothing is to be done; empty when a supervisor must be started. GaveUp if a person must act.
 
     Whether one lives is seen by its beats, which takes some seconds.
     """

@@ -136,7 +136,7 @@ def parse_bound(field: str, value: object) -> datetime:
 
 
 def interval_of(start: datetime | None, end: datetime | None) -> Interval | None:
-    """Return the data interval where it is one; zero width is none."""
+    """Return the data interval; None if it is empty or not set."""
     if start is None or end is None or start >= end:
         return None
     # Airflow's own date-times are pendulum's, whose differences cannot be divided as the grid divides.

@@ -108,7 +108,7 @@ def present_oracle_rows(
 
 
 def assign_count_windows(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
-    """Return each row, in the order in which they came, the number of its count window."""
+    """Assign each row, in the order in which they came, the number of its count window."""
     found, seen = [], Counter[tuple[Any, ...]]()
     for row in rows:
         key = (row.interval, *row.keys.values())

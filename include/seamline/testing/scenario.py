@@ -149,7 +149,7 @@ class Scenario:
         self.events.append(Event("define", f"record version {made.record_version}{new and f', new: {new}'}"))
 
     def wait(self, duration: str) -> Epoch:
-        """Let time pass and hold an empty edge, as an idle stream does: lanes fall idle by then."""
+        """Let time pass and commit an empty edge, as an idle stream does: lanes fall idle by then."""
         self.now += parse_duration(duration)
         return self.epoch()
 
@@ -247,7 +247,7 @@ class Scenario:
 
 
 def epoch_line(epoch: Epoch) -> str:
-    """Say what an epoch read, accepted and refused."""
+    """Describe what an epoch read, accepted and refused."""
     lanes = [(str(part.lane).removeprefix(ID_OF), part) for part in epoch.ranges]
     read = " ".join(f"{lane}[{part.start},{part.end})" for lane, part in lanes) or "nothing"
     accepted = " ".join(f"{interval[:10]}:+{rows}" for interval, rows in sorted(epoch.accepted.items()))

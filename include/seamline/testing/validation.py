@@ -53,7 +53,7 @@ def validate_raw_records(
     lookups: Mapping[str, Path],
     marks: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """Let the kernel part records into rows and refusals."""
+    """Validate records with the kernel, which splits them into rows and refusals."""
     config = KernelConfig(
         pipeline=pipeline,
         topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.source.topics},

@@ -49,7 +49,7 @@ class Square:
 
     @property
     def sign(self) -> str:
-        """Say the shade in a letter."""
+        """Return the letter of the shade."""
         return SIGNS[self.shade]
 
 
@@ -63,7 +63,7 @@ class Strip:
 
 
 def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
-    """Say the worst of an interval: holes, a red certificate, and then its status."""
+    """Shade an interval by its worst fact: holes, a red certificate, and then its status."""
     if cell.holes:
         return Shade.HOLED
     if cell.failed:

@@ -44,12 +44,12 @@ class Card:
 
 
 def load_pipeline_cards(names: Sequence[str]) -> list[Card]:
-    """Look at pipelines; Kafka is not asked, so that a broker that is away keeps nobody waiting."""
+    """Load the cards of pipelines; Kafka is not asked, so that a broker that is down keeps nobody waiting."""
     return [load_card_or_alarm(name) for name in names]
 
 
 def load_card_or_alarm(name: str) -> Card:
-    """Look at one; what cannot be read of it is an alarm."""
+    """Load a pipeline's card; what cannot be read is an alarm."""
     try:
         return build_pipeline_card(name)
     except SeamlineError as error:
@@ -57,7 +57,7 @@ def load_card_or_alarm(name: str) -> Card:
 
 
 def build_pipeline_card(name: str) -> Card:
-    """Put together what its tables, its stream and its alarms say."""
+    """Build a card from what the pipeline's tables, stream and alarms say."""
     pipeline, layout = open_requested_pipeline(name)
     seen = observe(name, layout, pipeline, broker=False)
     known = shade_cells(list_completeness(pipeline, layout), pipeline.grid, seen.watermark)

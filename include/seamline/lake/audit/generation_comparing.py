@@ -153,7 +153,7 @@ def list_comparison_marks(
 
 
 def marks_table(marks: Sequence[Mark]) -> pa.Table:
-    """Return the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
+    """Return the marks as a table for SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
     rows = [mark.row for mark in marks]
     return pa.table(
         {

@@ -145,7 +145,7 @@ def combine_if_several(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Tab
 
 
 def cast_to_partial_schema(view: CompiledView, table: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Give a table the columns ``by`` and the exact schema of partial states."""
+    """Cast a table to the columns ``by`` and the exact schema of partial states."""
     schema = pa.schema([*(table.schema.field(name) for name in by), *partial_schema(view)])
     return table.select(schema.names).cast(schema)
 

@@ -151,7 +151,7 @@ def place_cumulating_windows(ruling: Ruling, whole: pa.Table) -> pa.Table:
 
 
 def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
-    """Give windows their bounds in the place of their numbers."""
+    """Replace the numbers of windows by their bounds."""
     last = pa.nulls(found.num_rows, pa.int64()) if ends is None else pa.array(ends, pa.int64())
     return (
         found.drop_columns([CELL]).append_column(START, pa.array(starts, pa.int64())).append_column(END, last)
@@ -197,6 +197,6 @@ def column_to_numpy(table: pa.Table, name: str) -> Numbers:
 
 
 def replace_column(table: pa.Table, name: str, values: Numbers) -> pa.Table:
-    """Put numbers in the place of a column."""
+    """Replace a column by numbers."""
     at = table.schema.get_field_index(name)
     return table.set_column(at, name, pa.array(values, pa.int64()))

@@ -35,7 +35,7 @@ def delete_verdicts_above(layout: Layout, end: int) -> int:
 
 
 def remove_lost_epoch_files(table: Table, end: int) -> int:
-    """Take the files with epochs above a number out of a table, again while others commit."""
+    """Remove the files with epochs above a number from a table, again while others commit."""
     while True:
         try:
             return take_out(

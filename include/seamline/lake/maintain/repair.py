@@ -177,7 +177,7 @@ def withdraw_lost_answers(
     steps: Iterable[Step],
     acceptance: Acceptance,
 ) -> None:
-    """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
+    """Withdraw all answers from epochs that were never committed; a start that dies here repeats it."""
     rows, now = read_condensed_log(layout), datetime.now(UTC)
     numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
@@ -225,7 +225,7 @@ def plan_table_repair(
 
 
 def apply_repair_step(pipeline: str, tables: Tables, step: Step) -> None:
-    """Take one step."""
+    """Apply one step."""
     match step:
         case Stop(why):
             raise out_of_step(pipeline, why)
@@ -247,7 +247,7 @@ def begin_line(
     frontiers: Mapping[str, int],
     relied: Mapping[str, Table],
 ) -> None:
-    """Say in the master that a line begins, and what it relies on."""
+    """Record in the master that a line begins, and what it relies on."""
     marks = {MARK + name: read_app_version(table, EPOCH) for name, table in relied.items()}
     stated = {FRONTIER + view: frontier for view, frontier in frontiers.items()}
     master.append([], txns={LINE: line, BOOT: started, TAKEN: taken, **marks, **stated}, sync=True)

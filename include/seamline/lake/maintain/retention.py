@@ -117,7 +117,7 @@ def forget_generations(
 
 
 def clean_generations(layout: Layout, manifest: Manifest) -> Upkeep:
-    """Take files of forgotten generations out of their tables, and delete those taken out over a day ago.
+    """Remove files of forgotten generations from their tables, and delete those removed over a day ago.
 
     A reader may have pinned the others. Cut short anywhere, the next one goes on.
     """

@@ -74,7 +74,7 @@ def compact_slices(view: CompiledView, layout: Layout, held: CommittedEpochs, bl
 def pack_slices(
     view: CompiledView, layout: Layout, held: CommittedEpochs, blocks: list[Block], *, target: int = TARGET
 ) -> Upkeep:
-    """Put small files of closed blocks together, rows as they are, until no two are to be joined.
+    """Pack small files of closed blocks, rows as they are, until no two are to be joined.
 
     Each row keeps the epochs of its own block: a cut may still fall on any edge.
     """
@@ -112,7 +112,7 @@ def side_by_side(
 
 
 def count_open_slices(plan: Compaction) -> dict[str, int]:
-    """Name the slices that are not to be merged yet."""
+    """Count the slices that are not to be merged yet."""
     return {"slice files whose block is still open": plan.open} if plan.open else {}
 
 

@@ -137,7 +137,7 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
 
 
 def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:
-    """Take over what people have decided about rows of the log, but what an earlier fork has taken."""
+    """Copy what people have decided about rows of the log, except what an earlier fork has copied."""
     control = ControlTable.ensure(to)
     for each in list_restatements(layout):
         mine = replace(each, epoch=min(each.epoch, point.epoch))
@@ -179,7 +179,7 @@ def link_file(path: str, target: str) -> str:
 
 
 def move_fork_tables(draft: Layout, to: Layout) -> None:
-    """Put the tables in their place, the master last; what an earlier fork left there gives way."""
+    """Move the tables into place, the master last; what an earlier fork left there is removed."""
     names = sorted(path.name for path in draft.table(LAST).parent.iterdir())
     for name in [*(name for name in names if name != LAST), LAST]:
         with suppress(FileNotFoundError):

@@ -70,7 +70,7 @@ def plan_run(
 
 
 def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
-    """Say of every live version how many intervals further than an event's own its windows go."""
+    """Return by live version how many intervals further than an event's own its windows reach."""
     return {
         view.id: count_reached_intervals(view.windows, view.interval // MICROSECOND)
         for view in add_live_versions(pipeline, layout).views

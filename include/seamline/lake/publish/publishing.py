@@ -136,7 +136,7 @@ def commit_publication(
 
 
 def publication_refusal(run: str, offer: Offer) -> PublishRefused:
-    """Say why nothing of a run may be published."""
+    """Describe why nothing of a run may be published."""
     whys = sorted(set(offer.held_back.values()))
     if whys == [RED]:
         return PublishRefused(

@@ -57,7 +57,7 @@ class Bounds:
         return found
 
     def see(self, rows: pa.Table) -> None:
-        """Take in the doubles of some rows."""
+        """Widen the bounds by the doubles of some rows."""
         for each in rows.schema:
             if is_double(each.type):
                 column = rows[each.name]
@@ -67,7 +67,7 @@ class Bounds:
                 self.widen(each.name, (least or -0.0, most or 0.0), column.null_count, len(column))
 
     def widen(self, name: str, bounds: tuple[Any, Any] | None, nulls: int, values: int) -> None:
-        """Take in what is known of so many more values of a column."""
+        """Widen a column's bounds by those of so many more values."""
         self.nulls[name] = self.nulls.get(name, 0) + nulls
         if values == nulls:
             return

@@ -181,7 +181,7 @@ class Committed(Synced):
             raise self._overtaken()
 
     def _start_anew(self, ours: Commit) -> None:
-        """Look at the table anew; FenceLost or Conflict if a commit was decided on what it was before."""
+        """Read the table again; FenceLost or Conflict if a commit was decided on its earlier state."""
         conflict = self._overtaken()
         self._anew()
         if self.token is not None and self.txn(TOKEN) != self.token:

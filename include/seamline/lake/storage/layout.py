@@ -74,7 +74,7 @@ def warehouse_folder() -> Path:
 
 
 def home_folder() -> Path:
-    """Return the folder of what is no table: driver logs, checkpoints, heartbeats."""
+    """Return the folder of everything but tables: driver logs, checkpoints, heartbeats."""
     return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
 
 

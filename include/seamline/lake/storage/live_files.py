@@ -70,5 +70,5 @@ def cast_json_values(values: list[Any], wanted: pa.DataType) -> pa.Array:
 
 
 def value_to_text(value: Any) -> str:
-    """Spell a value so that it casts to its type."""
+    """Write a value so that it casts to its type."""
     return f"{value:f}" if isinstance(value, Decimal) else str(value)

@@ -95,7 +95,7 @@ class Draft:
         partition_by: list[str],
         now: datetime,
     ) -> Draft:
-        """Spell a commit; ``metadata`` stands in its ``commitInfo``."""
+        """Encode a commit; ``metadata`` stands in its ``commitInfo``."""
         given = list(files)
         actions: list[Action] = [
             {"remove": encode_remove_action(each)} for each in given if isinstance(each, RemoveAction)
@@ -124,12 +124,12 @@ class Draft:
 
 
 def encode_action_line(action: Action) -> bytes:
-    """Spell an action as a line of an entry."""
+    """Encode an action as a line of an entry."""
     return json.dumps(action, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def parse_entry(version: int, data: bytes) -> Commit:
-    """Take an entry apart; ValueError with the reason where it is not whole.
+    """Parse an entry; ValueError with the reason where it is not whole.
 
     A commit of another writer is whole if each of its lines is an action: what is cut off behind a line cannot be seen.
     """
@@ -196,7 +196,7 @@ def summarize_actions(version: int, actions: Iterable[Action]) -> Commit:
 
 
 def encode_add_action(file: AddAction) -> dict[str, Any]:
-    """Spell an ``add``."""
+    """Encode an ``add``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),
         "partitionValues": file.partition_values,
@@ -208,7 +208,7 @@ def encode_add_action(file: AddAction) -> dict[str, Any]:
 
 
 def encode_remove_action(file: RemoveAction) -> dict[str, Any]:
-    """Spell a ``remove``."""
+    """Encode a ``remove``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),
         "dataChange": file.data_change,

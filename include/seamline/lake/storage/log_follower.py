@@ -32,7 +32,7 @@ class Followed:
         self._opened(handle, newest)
 
     def _opened(self, handle: DeltaTable, newest: Commit | None) -> None:
-        """Go by what deltalake has read, and by nothing else."""
+        """Start from what deltalake has read, and from nothing else."""
         metadata, protocol = handle.metadata(), handle.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self._handle = handle
@@ -127,7 +127,7 @@ class Followed:
         return self
 
     def _follow(self, commit: Commit) -> None:
-        """Take in the commit that comes next."""
+        """Apply the next commit."""
         self.version, self.newest = commit.version, commit.id
         self._entry = file_identity(log_store.entry_path(self.root, self.version))
         self._change = foreign_commits.apply_foreign_commit(self._change, commit)

@@ -66,7 +66,7 @@ def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
 
 
 def link_draft(draft: Path, root: Path, version: int) -> bool:
-    """Put a draft under a version, whole or not at all; False if that is taken, OSError if nobody knows."""
+    """Link a draft to a version, whole or not at all; False if that is taken, OSError if nobody knows."""
     try:
         os.link(draft, entry_path(root, version))
     except FileExistsError:
@@ -75,7 +75,7 @@ def link_draft(draft: Path, root: Path, version: int) -> bool:
 
 
 def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
-    """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
+    """Retry a commit under a version until it is known what has that version; return it, or None if ours just landed.
 
     That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.

@@ -82,7 +82,7 @@ def checkpoints_of(root: Path, version: int) -> list[Path]:
 
 
 def broken_checkpoint(root: Path) -> NotWhole | None:
-    """Say what is wrong with the checkpoint from which deltalake would open a table; None if nothing is."""
+    """Describe what is wrong with the checkpoint from which deltalake would open a table; None if nothing is."""
     marked = log_store.read_last_checkpoint(root)
     found = list_checkpoints(root)
     newest = max(found, default=-1)
@@ -121,7 +121,7 @@ def classic_checkpoint_path(root: Path, version: int) -> Path:
 
 
 def flaw_of_checkpoint(file: Path) -> str:
-    """Say why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
+    """Describe why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size

@@ -81,7 +81,7 @@ class Generator:
 
 
 def instant(ms: int) -> str:
-    """Spell an instant as ISO 8601 in UTC: 2026-03-01T09:00:00.250Z."""
+    """Format an instant as ISO 8601 in UTC: 2026-03-01T09:00:00.250Z."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
 
 

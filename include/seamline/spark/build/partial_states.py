@@ -69,7 +69,7 @@ class Partials:
     """Bytes of states of one view that are reported directly; more are spilled."""
 
     def __call__(self, number: int) -> Iterator[Row]:
-        """Report what one share holds."""
+        """Report the states and counts of one share."""
         con, share = open_worker_duckdb(), self.shares[number]
         enable_spilling(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
@@ -115,7 +115,7 @@ class Partials:
         return str(path)
 
     def rows_sql(self, share: Share) -> str:
-        """Spell the rows of a share: what fits, with the interval's start and whether another row has their id."""
+        """Write the query for the rows of a share that fit, with the interval and whether the id is repeated."""
         version = self.pipeline.record_version
         fits = ", ".join(map(quote_literal, list_earlier_versions(version)))
         fitting = (
@@ -246,14 +246,14 @@ def enable_spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
 
 
 def add_cell_column(found: pa.Table, view: CompiledView) -> pa.Table:
-    """Put beside states the start of their interval, and order them by it: no pane crosses a border."""
+    """Add the start of their interval to states, and sort by it: no pane crosses a border."""
     panes = found["pane"].cast(pa.int64()).to_numpy()
     starts = panes - panes % (view.interval // MICROSECOND)
     return found.append_column(CELL, pa.array(starts)).sort_by(CELL)
 
 
 def encode_counts(counts: Mapping[str, Counts]) -> dict[str, object]:
-    """Return counts as they are reported."""
+    """Encode counts as they are reported."""
     return {interval: asdict(counted) for interval, counted in counts.items()}
 
 

@@ -180,7 +180,7 @@ def run_piece_task(frame: DataFrame, task: Task, piece: Piece, suspects: Suspect
 
 
 def in_ranges_condition(ranges: Sequence[OffsetRange]) -> Column:
-    """Return which raw records are in some ranges."""
+    """Return the condition that a raw record is in some ranges."""
     places = [
         (f.col("_topic_id") == part.lane.topic_id)
         & (f.col("_partition") == part.lane.partition)

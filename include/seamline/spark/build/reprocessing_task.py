@@ -57,7 +57,7 @@ class ReprocessedRows:
             self.refused[epoch][reason] += count
 
     def add(self, other: ReprocessedRows) -> None:
-        """Take in what another task found."""
+        """Add what another task found."""
         self.files += other.files
         for mine, theirs in ((self.accepted, other.accepted), (self.refused, other.refused)):
             for epoch, counts in theirs.items():
@@ -132,7 +132,7 @@ class Task:
 
     @property
     def config(self) -> KernelConfig:
-        """Say to the kernel what this is about; rows bear the numbers of their own epochs."""
+        """Return the kernel's configuration; rows carry the numbers of their own epochs."""
         return KernelConfig(
             pipeline=self.pipeline,
             topic_ids={},

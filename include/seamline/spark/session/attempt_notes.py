@@ -37,7 +37,7 @@ class Note:
 
     @property
     def ends(self) -> dict[Lane, int]:
-        """Return where the epoch ends, lane by lane."""
+        """Return the end offset of each lane of the epoch."""
         return {part.lane: part.end for part in self.ranges}
 
     def is_about_next(self, vector: Vector) -> bool:
@@ -74,7 +74,7 @@ class Attempted:
             file.parent.mkdir(parents=True, exist_ok=True)
 
     def begin(self, note: Note) -> None:
-        """Say what is done next, in one step; nobody syncs it, for it is to outlive processes and no power cut."""
+        """Note what is done next, in one step; unsynced, as it has to outlive processes, but no power cut."""
         self.note = note
         draft = self.file.with_suffix(f".{os.getpid()}.tmp")
         with suppress(OSError):
@@ -92,7 +92,7 @@ class Attempted:
         return self.note is not None and self.note.stage == KEPT
 
     def finish(self, start: Vector, size: Mapping[str, Any]) -> None:
-        """Say that the process has outlived it; what ``size`` remembers of trouble is kept until there is none."""
+        """Note that the process has outlived it; what ``size`` remembers of trouble is kept until there is none."""
         if size:
             self.begin(Note(size=size, start=start))
             return

@@ -140,7 +140,7 @@ def is_spark_connect() -> bool:
 
 
 def close_connect_session(spark: SparkSession) -> None:
-    """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
+    """Close the session on a server. A Spark of this process ends with it, and takes a second less than to stop."""
     if is_spark_connect():
         spark.stop()
 

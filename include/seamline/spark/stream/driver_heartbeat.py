@@ -58,7 +58,7 @@ class Trail:
         self.samples: deque[tuple[datetime, int, int]] = deque()
 
     def add(self, at: datetime, read: int, end: int) -> tuple[dict[str, int | str], dict[str, int | str]]:
-        """Take in a sample; give it and the one of a minute before, or the oldest since the start."""
+        """Add a sample; return it and the one of a minute before, or the oldest since the start."""
         self.samples.append((at, read, end))
         while len(self.samples) > 2 and at - self.samples[1][0] >= MINUTE:
             self.samples.popleft()

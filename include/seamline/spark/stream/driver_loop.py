@@ -194,7 +194,7 @@ class Driver:
         return self.turns.next_view(self.writer.behind, time.monotonic())
 
     def pause(self, query: StreamingQuery | None) -> None:
-        """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
+        """Run no query while the stream is paused: the driver stays up, and its heartbeat has the lag."""
         if query is not None:
             self.stop_query(query)
             log.info("Paused at epoch %s", self.writer.master.epoch)
@@ -274,7 +274,7 @@ class Driver:
         self.closed = False
 
     def poll_control(self) -> None:
-        """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
+        """Read what the stream should be doing, who has the lease, and whether our parent lives."""
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             exit_with_error(

@@ -165,13 +165,13 @@ class Epochs(KernelRuns):
         return after.commit(whole)
 
     def add_lanes(self, ends: Vector) -> Progress:
-        """Return the progress with new lanes taken in."""
+        """Add new lanes to the progress."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
         return self.progress.add_lanes(self.topics.fetch_beginnings(), datetime.now(UTC))
 
     def draft_epoch(self, number: int, progress: Progress, now: datetime) -> Epoch:
-        """Return an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
+        """Draft an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
         ends = self.topics.fetch_ends() if progress.has_silent_lane(self.watermark, now) else {}
         return Epoch(
             number=number,
@@ -183,7 +183,7 @@ class Epochs(KernelRuns):
         )
 
     def resume_progress(self, ledger: Sequence[Epoch]) -> Progress:
-        """Return the progress where the master ends, over every lane that ledger and topics have."""
+        """Resume the progress where the master ends, over every lane that ledger and topics have."""
         known = list_end_offsets(ledger)
         starts = self.topics.find_starts(self.writer.master, known)
         master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
@@ -237,7 +237,7 @@ class Epochs(KernelRuns):
         return self.pipeline.grid.named(last).end
 
     def commit_empty(self, **stated: Any) -> None:
-        """Hold an empty epoch that is an edge and states what is given."""
+        """Commit an empty epoch that is an edge and states the given facts."""
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)

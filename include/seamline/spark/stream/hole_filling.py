@@ -42,7 +42,7 @@ class Filler:
         self.pieces: list[OffsetRange] = []
 
     def request(self, asked: Iterable[OffsetRange]) -> None:
-        """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
+        """Record what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
             self.pieces = (

@@ -51,7 +51,7 @@ class KernelRuns:
         return self.attempted.note if self.attempted.kept and self.size.unread else None
 
     def size_batches(self, frame: DataFrame) -> None:
-        """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
+        """Set the size of the batches in which Spark passes the micro-batch on; a query keeps its first setting."""
         if self.batch_size != (wanted := batch_size(self.record_bytes)):
             wanted.apply(frame.sparkSession)
             self.batch_size = wanted

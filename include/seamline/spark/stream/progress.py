@@ -50,7 +50,7 @@ class Progress:
         return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
 
     def add_lanes(self, beginnings: Vector, now: datetime) -> Progress:
-        """Take in lanes that are new: they are read from their beginning."""
+        """Add new lanes: they are read from their beginning."""
         new = {lane: first for lane, first in beginnings.items() if lane not in self.vector}
         return replace(
             self, vector={**self.vector, **new}, last_seen={**self.last_seen, **dict.fromkeys(new, now)}
@@ -68,7 +68,7 @@ class Progress:
         )
 
     def advance_by_holes(self, event_times: Mapping[Lane, datetime]) -> Progress:
-        """Take in what an epoch has read of holes: no lane moves by it."""
+        """Record what an epoch has read of holes: no lane moves by it."""
         return replace(self, largest=merge_event_times(self.largest, event_times))
 
     def commit(self, epoch: Epoch) -> Progress:

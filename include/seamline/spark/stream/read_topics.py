@@ -51,7 +51,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def fetch_options(records: int) -> dict[str, str]:
-    """Say how a task fetches so many records at most.
+    """Return the options by which a task fetches no more than so many records.
 
     What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
     epoch that was halved for it must not be given the records beside its own.
@@ -89,11 +89,11 @@ class Topics:
         }
 
     def fetch_beginnings(self) -> dict[Lane, int]:
-        """Ask for the first offset of every lane."""
+        """Fetch the first offset of every lane."""
         return self._asked(self.admin.beginning_offsets)
 
     def fetch_ends(self) -> dict[Lane, int]:
-        """Ask for the end offset of every lane."""
+        """Fetch the end offset of every lane."""
         return self._asked(self.admin.end_offsets)
 
     def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:

@@ -61,7 +61,7 @@ class Register:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing: the master is asked again, and what was not committed is dropped."""
+        """Forget everything: the master is read again, and what was not committed is dropped."""
         self.cells: set[int] = set()
         self.horizon: datetime | None = None
         self.held = 0

@@ -46,7 +46,7 @@ class Suspects:
             self.restore(note)
 
     def restore(self, note: Note) -> None:
-        """Take in what earlier runs have learned, and the death of the last one."""
+        """Restore what earlier runs have learned, and record the death of the last one."""
         learned = note.size
         self.groups = [[read(piece) for piece in group] for group in learned["groups"]]
         self.condemned, self.deaths = [*read(learned["condemned"])], [*read(learned["deaths"])]

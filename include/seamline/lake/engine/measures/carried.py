@@ -113,7 +113,7 @@ def decimal_from_units(units: int, scale: int) -> Decimal:
 
 
 def fill_masked_values(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa.Array:
-    """Put what was found in its places, among others."""
+    """Fill the places of a mask with the values that were found."""
     whole = others.combine_chunks() if isinstance(others, pa.ChunkedArray) else others
     if not found:
         return whole

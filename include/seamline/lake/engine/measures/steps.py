@@ -26,7 +26,7 @@ class Steps:
     """By column name: the column that the function reads, and the function."""
 
     def beside(self, other: Steps) -> Steps:
-        """Take the steps of both."""
+        """Combine the steps of both."""
         nothing: Mapping[str, str] = {}
         rounds = zip_longest(self.rounds, other.rounds, fillvalue=nothing)
         return Steps(
@@ -40,11 +40,11 @@ class Family(Protocol):
     """The engine's side of some kinds of measures."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        """Say how the state of a group of rows is made."""
+        """Return the steps that make the state of a group of rows."""
         ...
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        """Say how a group of states becomes one."""
+        """Return the steps that merge a group of states into one."""
         ...
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
