@@ -20,6 +20,7 @@ class Part:
     """A share of the number: from one generation, or from the slices of one run of epochs."""
 
     source: str
+    """What it is from, for people."""
     epochs: tuple[int, int]
     """The first and the last, inclusive."""
     rows: int
@@ -37,6 +38,7 @@ class Explanation:
     key: Row
     """Values by key column; None is NULL."""
     window: Interval
+    """Half-open; a window without an end ends at FOREVER."""
     row: Row
     """The answer's row, by column."""
     intervals: Mapping[str, IntervalAnswer]

@@ -98,7 +98,7 @@ def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: PastGener
 
 
 def places_of(first: CompiledView, after: CompiledView) -> list[str]:
-    """List what tells rows of both versions apart; BadRange if they have other keys, or keys of other types.
+    """List the columns that distinguish rows of both versions; BadRange if their keys or the types of these differ.
 
     Keys that are whole numbers are compared as such.
     """

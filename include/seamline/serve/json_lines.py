@@ -17,7 +17,7 @@ BATCH = 50_000
 def json_lines(rows: pa.Table, plain: Callable[[Any], Any]) -> Iterator[str]:
     """Write rows as ``json.dumps`` writes each, some thousands of lines at a time.
 
-    ``plain`` gives what is written of a value that JSON has no word for.
+    ``plain`` returns what is written of a value that JSON cannot express.
     """
     for batch in rows.to_batches(max_chunksize=BATCH):
         parts: list[Any] = []

@@ -177,7 +177,7 @@ def find_interval_status(
 
 
 def format_desired_state(layout: Layout, now: datetime) -> str:
-    """Describe what the stream should be doing and who holds its lease."""
+    """Describe what the stream should be doing and who has its lease."""
     if not Table.exists(layout.table("control")):
         return "never asked for"
     found = ControlTable.ensure(layout).read()

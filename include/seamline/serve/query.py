@@ -79,7 +79,7 @@ def format_cell(value: Any) -> str:
 
 
 def format_scalar(value: Any) -> Any:
-    """Format a value that JSON has no word for."""
+    """Format a value that JSON cannot express."""
     if isinstance(value, datetime):
         return format_utc_instant(value)
     if isinstance(value, Decimal):

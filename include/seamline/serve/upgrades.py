@@ -43,6 +43,7 @@ class Upgrade:
     new: CompiledView
     """The definition's own version."""
     common: Common
+    """The intervals of which both count the same."""
     difference: Difference | None
     """None if rows of the two cannot be compared by key."""
     why: str

@@ -1,4 +1,4 @@
-"""What is known of a pipeline's alerts, in a file: what is raised, and what somebody has still to tell."""
+"""What is known of a pipeline's alerts, in a file: which are raised, and which notifications wait."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Board:
 
     @classmethod
     def read(cls, place: Path) -> Board:
-        """Read a pipeline's board; an empty one where there is none or it is broken: what holds is raised again."""
+        """Read a pipeline's board; an empty one if it is missing or broken: alerts that persist are raised again."""
         try:
             row = of_file(place / FILE) or {"standing": [], "telling": []}
             known = [

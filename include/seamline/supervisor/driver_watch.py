@@ -1,4 +1,4 @@
-"""Watches a stream's driver: one that has something to read and holds no epoch is stuck."""
+"""Watches a stream's driver: one that has something to read and commits no epoch is stuck."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
 
 
 def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:
-    """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
+    """Count the records that Kafka has and the master has not read; None if Kafka does not answer."""
     try:
         source = pipeline.definition.source
         offsets = ends_of(read_airflow_connection(source.connection), source.topics, timeout=KAFKA_WITHIN)

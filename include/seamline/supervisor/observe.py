@@ -285,7 +285,7 @@ def summarize_reported_lag(said: DriverReport | None) -> Lag:
 
 
 def list_lagging_views(last: Epoch | None, said: DriverReport | None) -> Mapping[str, ViewBehind]:
-    """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
+    """List the views whose slices are not complete to the last epoch, with the error that the driver reports."""
     if last is None:
         return {}
     errors = said.errors if said else {}

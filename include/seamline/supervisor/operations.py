@@ -74,6 +74,7 @@ class Order:
     name: str = ""
     """The savepoint's name; empty for none, or for one made up from the time."""
     upgrade: Upgrade = Upgrade.LAST_STATE
+    """How a restart takes up a changed definition."""
 
 
 def carry_out(

@@ -32,6 +32,7 @@ class Status:
     actor: str
     """Who last wanted it so."""
     reason: str
+    """Why; empty if nothing was said."""
     lease: Lease | None
     """The lease in the control table; None if nobody has one."""
     live: bool
@@ -131,7 +132,7 @@ def stop_all(*, timeout: float = 60.0) -> None:
 
 
 def end_leftover(pipeline: str) -> None:
-    """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
+    """End the driver of a supervisor that died: it is fenced off, but takes up memory."""
     last = Heartbeat.read(home_folder(), pipeline)
     if last and last.driver and last.driver.alive():
         print_with_time(f"ending the driver {last.driver.pid} that an earlier supervisor left")

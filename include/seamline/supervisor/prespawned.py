@@ -33,7 +33,7 @@ READY, GO, ENDED = "ready ", b"go\n", "\0exit "
 
 
 class RequestedBuild:
-    """A build that a waiting process does; ``lines`` gives what it prints, and then there is a ``code``."""
+    """A build that a waiting process does; ``lines`` yields what it prints, and then there is a ``code``."""
 
     def __init__(self, connection: socket.socket, output: TextIO, pid: int) -> None:
         self.connection, self.output, self.pid = connection, output, pid

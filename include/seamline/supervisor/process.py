@@ -254,7 +254,7 @@ class Supervisor:
             self.write_if_space(write)
 
     def write_if_space(self, act: Callable[[], object]) -> bool:
-        """Write something, and tell whether there was space: a full disk is no reason to go.
+        """Write something, and return whether there was space: a full disk is no reason to end.
 
         A lease that has run out meanwhile is still ours until somebody takes it; its driver has ended by then.
         """

@@ -25,7 +25,7 @@ RENEWED_EVERY = 5.0
 
 
 def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance) -> list[str]:
-    """Bring every table down to what the master holds, in the place of a start; say in lines what was given up.
+    """Cut every table back to what is committed, as a start does; report in lines what was abandoned.
 
     LeaseHeld while a stream runs. Nothing of it is lost that Kafka still has: the next start reads it again.
     """

@@ -59,6 +59,7 @@ class Heartbeat:
     state: str
     """A word for people; the last of a supervisor is STOPPED, LOST or GAVE_UP."""
     at: datetime
+    """When it was written."""
     driver: Identity | None = None
     """None while no driver runs."""
     strikes: int = 0

@@ -30,7 +30,7 @@ class Definitions:
 
 
 class Watcher:
-    """Looks at a stream every so many seconds and tells its alerts, in a thread of its own.
+    """Observes a stream every so many seconds and sends its alerts, in a thread of its own.
 
     Neither a broker that does not answer nor a webhook that is slow costs the lease.
     """

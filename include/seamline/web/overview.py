@@ -35,6 +35,7 @@ class Card:
     committed: datetime | None
     """When it was committed."""
     watermark: datetime | None
+    """The stream's, at its newest epoch."""
     through: datetime | None
     """The instant up to which every served view is certified."""
     debts: int

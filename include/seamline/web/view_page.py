@@ -45,6 +45,7 @@ class ViewRequest:
     end: str = ""
     """An instant, exclusive, as text; empty for no bound."""
     side: str = "merged"
+    """One of SIDES."""
     measure: str = ""
     """Empty for the first measure that is a number."""
     version: str = ""

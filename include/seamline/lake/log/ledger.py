@@ -28,7 +28,7 @@ class Ledger:
         return Table.exists(layout.table("ledger"))
 
     def append(self, epochs: list[Epoch]) -> None:
-        """Add rows for epochs that the master holds, in one commit."""
+        """Append rows for committed epochs, in one commit."""
         if not epochs:
             return
         first, last = epochs[0].number, epochs[-1].number

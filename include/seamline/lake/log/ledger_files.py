@@ -1,4 +1,4 @@
-"""The ledger's files in the order of their epochs, and the rows of a condensed log that they give."""
+"""The ledger's files in the order of their epochs, and the rows of a condensed log that they make."""
 
 from __future__ import annotations
 

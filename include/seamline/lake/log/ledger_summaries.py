@@ -116,7 +116,7 @@ class LedgerFile:
         return read_cached_summary(self.path, WHOLE, lambda: self._told() or condense_epochs(self.read()))
 
     def read_blocks(self) -> list[list[Epoch]]:
-        """Read its row groups, each condensed; an empty list where its footer does not tell."""
+        """Read its row groups, each condensed; an empty list if its footer has no summaries."""
         return read_cached_summary(self.path, BLOCKS, self._blocks)
 
     def _blocks(self) -> list[list[Epoch]]:

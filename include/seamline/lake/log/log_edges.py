@@ -1,4 +1,4 @@
-"""The edges of the log, each with the watermark at it, as the ledger's files tell when somebody asks."""
+"""The edges of the log, each with the watermark at it, as the ledger's files have them."""
 
 from __future__ import annotations
 

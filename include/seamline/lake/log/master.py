@@ -52,7 +52,7 @@ class Master:
 
     @property
     def epoch(self) -> int:
-        """E: the last epoch the master holds, -1 for none."""
+        """E: the last committed epoch, -1 for none."""
         found = self.table.txn(EPOCH)
         return -1 if found is None else found
 
@@ -75,7 +75,7 @@ class Master:
     def commit(
         self, epoch: Epoch, written: Iterable[DataFile], marks: Mapping[str, int | None] | None = None
     ) -> None:
-        """Hold an epoch. Refuses a number at or below E, and a range that does not join the last.
+        """Commit an epoch. Refuses a number at or below E, and a range that does not join the last.
 
         ``marks`` are the newest numbers of the tables that it relies on, by name.
         What an epoch of kind amend has read was passed over before: it moves no lane's end.

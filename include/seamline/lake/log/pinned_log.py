@@ -192,7 +192,7 @@ class LedgerPast:
 
 
 def keep_clock_changes(rows: Iterable[Epoch]) -> Iterator[Epoch]:
-    """Keep the first row, and each that tells event times in another way than the one before, or may."""
+    """Keep the first row, and each that derives event times in another way than the one before, or may."""
     before: tuple[str, str] | None = None
     for row in rows:
         if (told := (row.clock, row.record_version)) != before:
@@ -208,7 +208,7 @@ def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
 def moment_of(
     layout: Layout, log: Log, held: EpochNumbers, as_of: int | datetime
 ) -> tuple[int, Epoch | None]:
-    """Return the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
+    """Return the last epoch at ``as_of`` (a number or an instant), and its row where that is still there."""
     if isinstance(as_of, datetime):
         found = read_cached_table(
             layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)

@@ -35,7 +35,7 @@ class GenerationFiles:
     """The files of generations, indexed by their intervals."""
 
     files: Files
-    """In the order of the table's log."""
+    """In no particular order."""
     order: np.ndarray
     """Places in ``files``, sorted by interval id."""
     intervals: np.ndarray

@@ -30,6 +30,7 @@ class Answer:
     version: str
     """The fingerprint of the version that answered."""
     side: Side
+    """The layers that answered."""
     table: pa.Table
     states: pa.Table
     """The merged states, before presentation, in the order of ``table``."""
@@ -42,7 +43,9 @@ class Answer:
     until: int
     """The last epoch whose slices count, at most ``epoch``: slices may lag behind the master."""
     manifest_version: int
+    """The version of the manifest's table that the answer is from."""
     has_event_id: bool
+    """Whether records have an event id, so that duplicates can be recognised."""
     dedup_within: str = ""
     """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     lookups: Mapping[str, str] = field(default_factory=dict)

@@ -92,7 +92,7 @@ def read_merged_answer(
 
 
 def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
-    """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
+    """Retry ``once``, which pins again each time, while tables move under it; ReadUnstable after several attempts."""
     last: Exception | None = None
     for attempt in in_time(range(ATTEMPTS)):
         try:

@@ -1,4 +1,4 @@
-"""Slices as a reader pins them, held against what the master says of them."""
+"""Slices as a reader pins them, compared with what the master says of them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ class Difference:
     changed: int
     """Places that both sides have, with other values."""
     only_before: int
+    """Places that the first side alone has."""
     only_after: int
+    """Places that the second side alone has."""
 
     @property
     def none(self) -> bool:
@@ -162,7 +164,7 @@ def find_largest_change(rows: pa.Table, name: str, before: pa.DataType, after: p
 
 
 def list_row_place_names(view: CompiledView) -> list[str]:
-    """List the columns that tell a view's presented rows apart."""
+    """List the columns that distinguish a view's presented rows."""
     grouping = [GROUPING] if view.grouped else []
     return [*grouping, *(key.name for key in view.keys), "window_start", "window_end"]
 

@@ -26,7 +26,7 @@ CLOSE = 1e-9
 
 
 def list_state_place_names(view: CompiledView) -> list[str]:
-    """List what tells the states of an interval apart."""
+    """List the columns that distinguish the states of an interval."""
     return [*(key.name for key in view.keys), "pane"]
 
 

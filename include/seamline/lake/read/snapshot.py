@@ -39,7 +39,9 @@ class Snapshot:
 
     view: CompiledView
     grid: Grid
+    """The pipeline's intervals."""
     has_event_id: bool
+    """Whether records have an event id, so that duplicates can be recognised."""
     dedup_within: str
     """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     epoch: int
@@ -51,11 +53,13 @@ class Snapshot:
     watermark: datetime | None
     """The watermark at ``epoch``; None before the first event."""
     edges: Edges
+    """Edges of the log with their watermarks; those of another clock are left out."""
     held: EpochNumbers
     """Numbers of the committed epochs."""
     slices: Files | None
     """None if the batch side alone is asked for, or there is no table."""
     manifest: Manifest
+    """Of now, or with ``served_at`` as it was then."""
     generations: Files | None
     """None if the speed side alone is asked for, or there is no table."""
     restated: tuple[Restatement, ...]

@@ -23,6 +23,7 @@ class DataFile:
     size: int
     """Bytes."""
     rows: int
+    """Rows in the file."""
     stats: str
     """Delta's statistics as JSON."""
     partition: Mapping[str, str] = field(default_factory=dict)

@@ -31,6 +31,7 @@ class CachedTable:
     seen: dict[Hashable, Any] = field(default_factory=dict)
     """By the reader's key; emptied when the version changes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    """Taken by whoever uses the handle."""
     given: bool = False
     """Whether the handle was passed on to a writer."""
 

@@ -71,6 +71,7 @@ class BuildRow:
     seconds: float
     """Duration of the whole attempt, not of this interval."""
     reason: str
+    """Why the run was asked for."""
     at: datetime
     """When the attempt ended."""
     exploded: int = 0

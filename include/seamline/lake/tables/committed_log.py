@@ -1,4 +1,4 @@
-"""What the log holds: the offsets of its records, lane by lane, and its rows by epoch."""
+"""What is committed to the log: the offsets of its records, lane by lane, and its rows by epoch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPELLED = 32
 
 @dataclass(frozen=True)
 class CommittedLog:
-    """The files of master and quarantine as of one epoch, and what is committed up to it."""
+    """The files of master and quarantine as of one epoch, and what was committed up to it."""
 
     pipeline: CompiledPipeline
     log: Sequence[Epoch]

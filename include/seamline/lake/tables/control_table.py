@@ -1,4 +1,4 @@
-"""The control table: what a stream should be doing, who holds its lease, and what people have decided.
+"""The control table: what a stream should be doing, who has its lease, and what people have decided.
 
 Each decision is a row with actor, reason, time and the whole state after it. A lease is renewed by a commit without.
 """

@@ -57,7 +57,7 @@ def read_lookup_mark(join: Join) -> object:
 
 
 def table_schema(join: Join) -> pa.Schema:
-    """Return the columns of what ``load_lookup`` gives."""
+    """Return the columns of what ``load_lookup`` returns."""
     return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
 
 

@@ -63,7 +63,7 @@ def find_repair_reason(layout: Layout) -> str:
 
 
 def require_committed(layout: Layout, cut: int, generation: str) -> None:
-    """Raise PublishRefused if the master does not hold the epoch that a generation was built up to.
+    """Raise PublishRefused if the epoch that a generation was built up to is not committed.
 
     It has lost it since, and reads its records again under another number, which is not in the generation's cut.
     """

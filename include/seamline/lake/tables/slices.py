@@ -17,7 +17,7 @@ PRUNES = ("pane", "from_epoch", "to_epoch")
 
 
 class Slices:
-    """Speed-layer rows; written before the master holds their epochs, read only after."""
+    """Speed-layer rows; written before their epochs are committed, read only after."""
 
     def __init__(self, table: Table, view: CompiledView) -> None:
         self.table = table

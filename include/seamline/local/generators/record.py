@@ -64,7 +64,9 @@ class Record:
     at_ms: int
     """When to send it, in milliseconds since 1970; also its Kafka timestamp."""
     key: bytes | None
+    """None for a record without a key."""
     value: bytes | None
+    """None for a tombstone."""
     kind: str = "event"
     """``event``, ``late``, ``duplicate``, or ``bad:REASON``, with the reason that quarantine will state."""
     partition: int | None = None

@@ -53,6 +53,7 @@ class Touched:
     size: int
     """Bytes."""
     rows: int
+    """As the log states them."""
     interval: str = ""
     """The id of the interval to which all its rows belong, if each of them counts; else empty."""
 

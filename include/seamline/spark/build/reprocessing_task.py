@@ -98,6 +98,7 @@ class Task:
     root: Path
     """The folder of the table of rows."""
     attempt: str
+    """The attempt's name, by which the table of rows is partitioned."""
     processed: Mapping[int, datetime]
     """When each epoch was committed, by its number: the processing time of its rows."""
     lookups: Mapping[str, Path]

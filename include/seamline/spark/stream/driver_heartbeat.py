@@ -23,6 +23,7 @@ class Heartbeat:
     token: int
     """The fencing token of its lease."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     watermark: str
     """Empty before the first event."""
     rows: int
