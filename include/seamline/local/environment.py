@@ -11,7 +11,7 @@ HEADER = "# . .seamline/env  gives a shell this checkout's Python, Java, Airflow
 
 
 def write_env(root: Path, extra: Mapping[str, str]) -> None:
-    """Write ``root/.seamline/env`` anew: the checkout's own variables, those already there, and ``extra``."""
+    """Write ``root/.seamline/env`` again: the checkout's own variables, those already there, and ``extra``."""
     file = env_file(root)
     values = {**read_env_file(root), **_own(root), **extra}
     lines = [

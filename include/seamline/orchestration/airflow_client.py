@@ -116,5 +116,5 @@ def detail_of(error: urllib.error.HTTPError) -> str:
 
 
 def quote_path_segment(name: str) -> str:
-    """Quote a name for a path; run ids hold colons and plus signs."""
+    """Quote a name for a path; run ids contain colons and plus signs."""
     return urllib.parse.quote(name, safe="")

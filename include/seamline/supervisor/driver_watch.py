@@ -62,7 +62,7 @@ class Watch:
         return choose_patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
 
     def mark(self) -> str:
-        """Return what changes while the driver gets on; empty until it is up, and always another while it is paused."""
+        """Return what changes while the driver makes progress; empty until it is up, always new while it is paused."""
         try:
             said = DriverReport.read(self.home, self.pipeline.name)
         except (OSError, ValueError, KeyError, TypeError):

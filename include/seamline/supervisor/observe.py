@@ -65,7 +65,7 @@ class Observer:
         return self.home / "streams" / self.name
 
     def try_read(self, what: str, see: Callable[[], T]) -> T | None:
-        """Return what is seen, None if there is nothing or it cannot be read."""
+        """Read something; None if it is missing or cannot be read."""
         try:
             return see()
         except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told

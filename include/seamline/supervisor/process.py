@@ -58,9 +58,9 @@ def supervise(
     watching: Watching | None = None,
     clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
-    """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
+    """Run the stream, or ``command``, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that does not get on is restarted. After too many failures in a row it gives up (23).
+    With ``watching`` a driver that makes no progress is restarted. After too many failures in a row it gives up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -199,7 +199,7 @@ class Supervisor:
     def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
         """Wait before the next start, longer after each failure in a row; give up after too many.
 
-        What went before is ``forgiven`` to a driver that got on.
+        Earlier failures are ``forgiven`` to a driver that made progress.
         """
         strikes = 1 if forgiven else self.beat.strikes + 1
         said = f"{why}\n{read_log_tail(self.log)}"
@@ -226,7 +226,7 @@ class Supervisor:
         self.beat = replace(self.beat, driver=None)
 
     def end_driver(self) -> None:
-        """End a driver that runs on a lease in which nobody believes any more."""
+        """End a driver whose lease may have run out."""
         if self.driver and self.driver.exit_code is None:
             self.lapsed = True
             self.driver.kill()

@@ -34,7 +34,7 @@ class Engine(Protocol):
     """The two layers of one pipeline. Topic ids are ``id of <name>``."""
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
-        """Validate raw records and commit them as one epoch; None if it died before the master held it.
+        """Validate raw records and commit them as one epoch; None if it died before the master's commit.
 
         ``epoch`` has its ranges, its edge and its instant; number, counts, event times are filled in, and the
         watermark by ``watermark(event times)``.
@@ -73,7 +73,7 @@ class Engine(Protocol):
         ...
 
     def quarantine(self) -> list[dict[str, Any]]:
-        """List what was refused and is held, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
+        """List committed refused records, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
         ...
 
 

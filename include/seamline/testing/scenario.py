@@ -108,8 +108,8 @@ class Scenario:
     def crash(self, after: str) -> Epoch | None:
         """Read all that waits and die after a step of the epoch, then start again.
 
-        The steps are planned, files, slices, quarantine, master, ledger. What the master does not hold is read
-        again by the next epoch; None is given then.
+        The steps are planned, files, slices, quarantine, master, ledger. What was not committed is read
+        again by the next epoch; None is returned then.
         """
         if after not in PHASES:
             raise BadRange(f"{after!r} is no step of an epoch.", hint=f"one of {', '.join(PHASES)}.")
@@ -125,7 +125,7 @@ class Scenario:
     def redefine(self, pipeline: Pipeline) -> None:
         """Start the stream again with another definition, which keeps the views and may add some.
 
-        If it changes what a record means, the next build judges again what was read before, and the views answer by
+        If it changes what a record means, the next build validates again what was read before, and the views answer by
         their new versions. BadRange if it is another pipeline, reads other topics, drops a view, or changes only
         the view: both versions would run, and a scenario asks one.
         """

@@ -54,7 +54,7 @@ def check_published_generations(
 
 
 def count_generation_volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
-    """Count what the generations' table holds of some intervals."""
+    """Count what the generations' table has of some intervals."""
     if files is None or not files.actions.num_rows:
         return {}
     by_interval: dict[str, list[str]] = {}

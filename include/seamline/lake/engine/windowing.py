@@ -159,7 +159,7 @@ def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) ->
 
 
 def shift_cells(table: pa.Table, by: int) -> pa.Table:
-    """Number the cells anew."""
+    """Shift the numbers of the cells."""
     return replace_column(table, CELL, column_to_numpy(table, CELL) + by) if by else table
 
 

@@ -77,7 +77,7 @@ class Tables:
 
 
 def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
-    """Raise OutOfStep if a generation is served that has seen what the master does not hold."""
+    """Raise OutOfStep if a generation is served that has counted epochs that are not committed."""
     manifest = ManifestTable.ensure(layout).read()
     why = next(find_master_losses(MasterState(master.epoch), {}, highest_served_cut(manifest)), "")
     if why := why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master)):
@@ -115,7 +115,7 @@ def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator
 def find_uncommitted_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
     """Find a generation that is served up to an epoch below E that was never committed; empty if there is none.
 
-    ``rows`` gives the log condensed: it is read where something is served.
+    ``rows`` reads the log condensed: it is read where something is served.
     """
     cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
     numbers = numbers_of(rows()) if cuts else EpochNumbers((), ())
@@ -210,7 +210,7 @@ def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str])
 def plan_table_repair(
     tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
 ) -> list[Step]:
-    """Plan what a start has to do; slices that get no more are held to what the master says of them, too."""
+    """Plan what a start has to do; slices that get no more are compared with what the master says of them, too."""
     told = {view: tables.master.frontier(view) for view in tables.slices}
     return plan_repair_steps(
         read_master_state(tables.master, tables.slices, {**told, **frontiers}),

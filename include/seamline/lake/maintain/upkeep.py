@@ -192,7 +192,7 @@ def list_committed_epochs(master: Master, *, after: int) -> list[Epoch]:
 
 
 def find_lost_ledger_rows(master: Master, held: CommittedEpochs, rows: int) -> str:
-    """Find what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
+    """Find committed epochs, by E or by the master's files, whose ledger rows are lost; empty if there are none.
 
     A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.
     """

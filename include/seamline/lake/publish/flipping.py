@@ -1,4 +1,4 @@
-"""Which version of a view is served: a flip is one manifest commit, then the serving table is made anew."""
+"""Which version of a view is served: a flip is one manifest commit, then the serving table is written again."""
 
 from __future__ import annotations
 

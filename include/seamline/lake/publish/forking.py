@@ -110,7 +110,7 @@ def acquire_stream_lease(to: Layout) -> Iterator[None]:
 
 
 def require_position(layout: Layout, point: Savepoint) -> None:
-    """Refuse a savepoint whose epoch is lost: records below its offsets are held under later numbers, in no fork."""
+    """Refuse a savepoint of a lost epoch: records below its offsets are committed under later numbers, in no fork."""
     if not readiness.is_epoch_committed(layout, point.epoch):
         raise BadRange(
             f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",

@@ -27,9 +27,9 @@ def restate_lookup(
     reason: str,
     now: datetime,
 ) -> Restatement:
-    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it.
+    """Decide by what is in the log now, and write the decision, which the next build of the intervals follows.
 
-    Of epochs that were validated again it holds what they are now, in the intervals in which they are.
+    Of epochs that were validated again it records what they are now, in the intervals in which they are.
     """
     epochs = read_reprocessed_log(pipeline, layout)
     made = decide_restatement(

@@ -69,7 +69,7 @@ class Table(Committed):
         return bool(DeltaTable.is_deltatable(str(root)))
 
     def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
-        """Return the table; ProtocolError if it lacks a column of states, or holds it in another type.
+        """Return the table; ProtocolError if it lacks a column of states, or has it in another type.
 
         The ``late`` ones of them are added.
         """

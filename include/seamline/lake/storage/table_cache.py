@@ -1,4 +1,4 @@
-"""Tables held open between reads: a handle per table, moved on only when somebody looks."""
+"""Tables kept open between reads: a handle per table, refreshed only when somebody reads."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T
 
 
 def take_cached_table(root: Path) -> Table | None:
-    """Return the handle itself, at the newest version, to one who writes; None if none is held. Others reopen.
+    """Take the handle itself, at the newest version, for a writer; None if none is cached. Others reopen.
 
-    What is held of a table that is gone, or was created again since, is forgotten.
+    The handle of a table that is gone, or was created again since, is forgotten.
     """
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:

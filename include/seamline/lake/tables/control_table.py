@@ -166,7 +166,7 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
-        """Write a decision, whoever else is renewing a lease meanwhile; the log that it may be about is on disk."""
+        """Write a decision, even while others renew a lease; the log that it may be about is synced to disk first."""
         durability.sync_disk(self.table.root)
         while True:
             try:

@@ -79,7 +79,7 @@ class ManifestTable:
         return self.table.append([file], txns={APP: seq})
 
     def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
-        """Commit what is decided on the newest state, decided again each time that somebody else was first.
+        """Decide on the newest state and commit, again each time that another process was first.
 
         Returns the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
         """

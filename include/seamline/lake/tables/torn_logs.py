@@ -149,7 +149,7 @@ def find_relying_version(master: Table, mark: str, held: int) -> int | None:
 
 
 def out_of_step(pipeline: str, why: str) -> OutOfStep:
-    """Say what a person has to decide about."""
+    """Make the error that says what a person has to decide about."""
     return OutOfStep(
         f"The tables of {pipeline} are not of one history: {why}.",
         hint="no power cut does this: bring the table that was restored alone back to what it was. If that is lost, "

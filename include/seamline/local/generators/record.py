@@ -1,4 +1,4 @@
-"""What is asked of a generator, and the records it gives: pure functions of a seed."""
+"""What is asked of a generator, and the records it makes: pure functions of a seed."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class EpochSize:
             self.turned, self.off = True, []
 
     def restart(self, vector: Vector) -> None:
-        """Begin a query anew: in full size where the trouble is behind us."""
+        """Begin another query: in full size once the trouble is over."""
         self.turned = False
         if self.has_recovered(vector):
             self.limit = self.rate

@@ -147,7 +147,7 @@ class Writer:
                 continue
 
     def refine_panes(self) -> None:
-        """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
+        """Refine panes as the zones' rules of this process demand; days stored in longer ones are built again."""
         kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
         self.pipeline = use_stored_panes(self.pipeline, lambda view: kept[view.id])
         short = [view for view in self.pipeline.views if list_coarse_stretches(view, kept[view.id])]
@@ -173,7 +173,7 @@ class Writer:
             commit_pane_length(self.slices[view.id].table, view)
 
     def find_last_interval(self, pipeline: CompiledPipeline) -> str:
-        """Find the last interval that has rows, with what judging again has brought; empty while records wait."""
+        """Find the last interval that has rows, with what validating again has brought; empty while records wait."""
         log = read_reprocessed_log(pipeline, self.layout)
         return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 

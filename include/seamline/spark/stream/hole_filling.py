@@ -76,7 +76,7 @@ class Filler:
         return bool(self.pieces or self.unclear)
 
     def fill_step(self, spark: SparkSession) -> None:
-        """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
+        """Read one piece and commit it; the caller sees to it that no other epoch is made meanwhile."""
         if self.unclear:
             self.settle(self.unclear)
             return

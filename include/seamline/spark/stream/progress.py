@@ -72,7 +72,7 @@ class Progress:
         return replace(self, largest=merge_event_times(self.largest, event_times))
 
     def commit(self, epoch: Epoch) -> Progress:
-        """Remember the epoch that the master now holds."""
+        """Remember the epoch that is now committed."""
         moved = replace(self, epoch=epoch, mark=epoch.watermark)
         if not epoch.edge:
             return moved

@@ -135,7 +135,7 @@ class Topics:
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
-        """Raise TopicRecreated if Kafka gives another record than the newest that was ``kept`` of a lane.
+        """Raise TopicRecreated if Kafka returns another record than the newest that was ``kept`` of a lane.
 
         A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else tells. An offset without a record says nothing.

@@ -1,4 +1,4 @@
-"""What the master holds, as far as a survey asks: event ids within the horizon, and events per key of views that count.
+"""What is committed, as far as a survey asks: event ids within the horizon, and events per key of views that count.
 
 The driver's half of a survey. The order is that of the master: (epoch, partition, offset, topic).
 """
@@ -81,7 +81,7 @@ class Register:
         return replace(config, marks=self.decide_marks(found, config.watermark))
 
     def decide_marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
-        """Decide on the records of one survey (``survey_schema``); gives ``marks_schema``, a row for each.
+        """Decide on the records of one survey (``survey_schema``); returns ``marks_schema``, a row for each.
 
         A record is repeated if an earlier one of its id in its interval is there, whose event time is not further
         than the horizon behind ``watermark``, the pipeline's when the epoch begins.

@@ -25,7 +25,7 @@ Piece = tuple[OffsetRange, ...]
 
 
 class Suspects:
-    """The note in ``file``; what was learned by runs that judge as ``how`` says alone counts.
+    """The note in ``file``; only what was learned by runs that validate as ``how`` says counts.
 
     ``groups`` are pieces to validate apart, each group of what one run has died of; ``condemned`` are records that
     are never validated, ``deaths`` those that a run has died of alone, once for each. A run that has outlived no job

@@ -109,7 +109,7 @@ def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
     """Run the tasks behind a frame of REPORT, and return every row of it.
 
     By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
-    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be held without its records.
+    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be committed without records.
     """
     found = frame.toArrow()
     return [*zip(found["kind"].to_pylist(), found["payload"].to_pylist(), strict=True)]
