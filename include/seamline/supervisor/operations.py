@@ -204,7 +204,7 @@ def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dic
 def build_savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
 ) -> Savepoint:
-    """Name the newest epoch that is committed; BadRange before the first, and where the name is taken."""
+    """Build a savepoint at the newest committed epoch; BadRange before the first, and if its name is taken."""
     ledger = read_condensed_log(layout)
     if not ledger:
         raise BadRange(
@@ -225,7 +225,7 @@ def build_savepoint(
 
 
 def store_savepoint(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
-    """Store a savepoint, and say so."""
+    """Store a savepoint, and return the line that reports it."""
     control.save(point)
     return f"{pipeline.name}: savepoint {point}"
 

@@ -53,7 +53,7 @@ class Snapshot:
     watermark: datetime | None
     """The watermark at ``epoch``; None before the first event."""
     edges: Edges
-    """Edges of the log with their watermarks; those of another clock are left out."""
+    """Edges of the log; those of another clock count without their watermarks."""
     held: EpochNumbers
     """Numbers of the committed epochs."""
     slices: Files | None
