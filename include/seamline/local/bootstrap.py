@@ -88,7 +88,7 @@ def _check(root: Path) -> None:
 
 @contextmanager
 def set_up_alone(file: Path) -> Iterator[None]:
-    """Hold the lock in ``file``, after the set-up that holds it now."""
+    """Take the lock in ``file``, once the set-up that has it now is done."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as handle:
         try:

@@ -18,6 +18,7 @@ class Checkout:
     """The places of one checkout."""
 
     root: Path
+    """The folder of the repository."""
 
     @property
     def state(self) -> Path:
@@ -69,10 +70,15 @@ class Todo:
     """What a checkout still needs."""
 
     python: bool
+    """The virtual environment."""
     own_java: bool
+    """Whether Java comes from PyPI, as the machine has none."""
     java: bool
+    """The setting of Java."""
     parts: tuple[str, ...]
+    """Groups of jars to fetch."""
     classes: bool = False
+    """The archive of Spark's classes."""
 
     def __bool__(self) -> bool:
         return self.python or self.java or bool(self.parts) or self.classes
@@ -115,11 +121,11 @@ def hash_venv_inputs(checkout: Checkout, own_java: bool) -> str:
 
 
 def classes_of(checkout: Checkout, own_java: bool) -> str:
-    """Say what the archive of Spark's classes depends on: all that is installed, and the Java."""
+    """Return what the archive of Spark's classes depends on: all that is installed, and the Java."""
     java = Path(read_env_file(checkout.root).get("JAVA_HOME", "/nowhere"))
     return "\n".join([hash_venv_inputs(checkout, own_java), str(java), read_text_or_empty(java / "release")])
 
 
 def read_text_or_empty(file: Path) -> str:
-    """Return what a file says, or nothing if there is no file."""
+    """Read what a file says, or nothing if there is no file."""
     return file.read_text(errors="replace") if file.is_file() else ""

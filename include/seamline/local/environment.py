@@ -11,7 +11,7 @@ HEADER = "# . .seamline/env  gives a shell this checkout's Python, Java, Airflow
 
 
 def write_env(root: Path, extra: Mapping[str, str]) -> None:
-    """Write ``root/.seamline/env`` anew: the checkout's own variables, those already there, and ``extra``."""
+    """Write ``root/.seamline/env`` again: the checkout's own variables, those already there, and ``extra``."""
     file = env_file(root)
     values = {**read_env_file(root), **_own(root), **extra}
     lines = [
@@ -31,7 +31,7 @@ def checkout_environment(root: Path) -> dict[str, str]:
 
 
 def read_env_file(root: Path) -> dict[str, str]:
-    """Return what ``root/.seamline/env`` exports, without PATH; nothing if there is no such file."""
+    """Read what ``root/.seamline/env`` exports, without PATH; nothing if there is no such file."""
     file = env_file(root)
     words = shlex.split(file.read_text(), comments=True) if file.exists() else []
     pairs = (word.split("=", 1) for word in words if "=" in word)

@@ -38,10 +38,12 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Span:
-    """The flights scheduled in ``[start, end)``; None is no bound."""
+    """The flights by their scheduled departure."""
 
     start: datetime | None = None
+    """Inclusive; None for no bound."""
     end: datetime | None = None
+    """Exclusive; None for no bound."""
 
     def __post_init__(self) -> None:
         if self.start is not None and self.end is not None and self.start >= self.end:
@@ -53,10 +55,12 @@ class Span:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay sent: records by kind, and how long it took."""
+    """What a replay sent."""
 
     kinds: dict[str, int]
+    """Records by kind."""
     seconds: float
+    """How long it took."""
 
     @property
     def records(self) -> int:

@@ -29,28 +29,31 @@ Flight = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One record to send when the replay's clock shows ``at_ms``, which is also its Kafka timestamp.
-
-    ``kind`` is flight, out_of_order, late, duplicate, or bad:REASON, with the reason quarantine will give.
-    ``event_id`` is CARRIER|FLIGHT|ORIGIN|SCHED_DEP; a bad record has neither id nor event time.
-    """
+    """One record to send."""
 
     at_ms: int
+    """When to send it by the replay's clock, in milliseconds since 1970; also its Kafka timestamp."""
     partition: int
     key: bytes
     value: bytes | None
     kind: str
+    """``flight``, ``out_of_order``, ``late``, ``duplicate``, or ``bad:REASON``, with quarantine's reason."""
     event_id: str | None
+    """``CARRIER|FLIGHT|ORIGIN|SCHED_DEP``; None for a bad record."""
     event_time: str | None
+    """As the record spells it; None for a bad record."""
 
 
 @dataclass(frozen=True)
 class _Troubles:
-    """Which flights (by index) are displaced, sent again, or have a bad record beside them; delays in ms."""
+    """What happens to flights, by their index."""
 
     displaced: dict[int, tuple[str, int]]
+    """The kind, and the delay in milliseconds."""
     again: dict[int, int]
+    """How long after the first the duplicate is sent, in milliseconds."""
     bad: dict[int, int]
+    """The number of the sort of bad record that is sent beside it."""
 
 
 def plan_sendings(

@@ -68,7 +68,7 @@ def require_memory(gigabytes: float) -> None:
 
 
 def read_memory_limit(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
-    """Return the bytes of memory that this process may use at most."""
+    """Read the bytes of memory that this process may use at most."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:
         text = limit.read_text().strip() if limit.exists() else ""

@@ -42,7 +42,7 @@ def send_records(
     on_delivered: Delivered | None = None,
     on_progress: Progress | None = None,
 ) -> Counter[str]:
-    """Send records in their order and give their number by kind.
+    """Send records in their order and return their number by kind.
 
     Their clock runs ``speedup`` times as fast as ours; without it they go as fast as Kafka takes them. An
     interrupt flushes what was sent first.

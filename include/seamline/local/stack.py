@@ -34,14 +34,19 @@ EVERY = 0.1
 
 @dataclass
 class StreamStack:
-    """One pipeline's stream under ``home``, driven without a supervisor so that a test can kill it."""
+    """One pipeline's stream, driven without a supervisor so that a test can kill it."""
 
     home: Path
+    """The folder of everything, which serves as SEAMLINE_HOME."""
     definition: str
+    """The source of the definition file."""
     connection: KafkaConnection
     name: str
+    """The pipeline's name."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """More settings for its processes."""
     driver: subprocess.Popen[bytes] | None = None
+    """None while none was started."""
 
     def __post_init__(self) -> None:
         folder = self.home / "pipelines"
@@ -78,7 +83,7 @@ class StreamStack:
         return self.home / f"{self.name}.log"
 
     def start(self, **env: str) -> int:
-        """Take the lease as a supervisor would, start the driver, and give its token."""
+        """Take the lease as a supervisor would, start the driver, and return its token."""
         control = ControlTable.ensure(self.layout)
         held = control.read().lease
         if held:
@@ -97,7 +102,7 @@ class StreamStack:
         return token
 
     def stop(self, timeout: float = 90) -> int:
-        """Ask the driver to finish its epoch, and give its exit code."""
+        """Ask the driver to finish its epoch, and return its exit code."""
         assert self.driver
         self.driver.send_signal(signal.SIGTERM)
         return self.driver.wait(timeout)

@@ -41,7 +41,7 @@ class AirflowApi(AirflowClient):
         self.call("PATCH", f"/dags/{quote_path_segment(dag_id)}?update_mask=is_paused", {"is_paused": False})
 
     def trigger(self, dag_id: str, conf: Mapping[str, object] | None = None) -> str:
-        """Start a run with the form's values, and give its id."""
+        """Start a run with the form's values, and return its id."""
         body = {"logical_date": None, "conf": dict(conf or {})}
         return str(self.call("POST", f"/dags/{quote_path_segment(dag_id)}/dagRuns", body)["dag_run_id"])
 
@@ -64,7 +64,7 @@ class AirflowApi(AirflowClient):
         return {each["task_id"]: each["state"] or "" for each in self.call("GET", path)["task_instances"]}
 
     def await_run(self, dag_id: str, run_id: str, *, timeout: float) -> str:
-        """Wait for a run's end and give its state; AirflowUnavailable when time is up."""
+        """Wait for a run's end and return its state; AirflowUnavailable when time is up."""
         state = ""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
@@ -109,7 +109,7 @@ class AirflowApi(AirflowClient):
         return [datetime.fromisoformat(each["logical_date"]).astimezone(UTC) for each in found["backfills"]]
 
     def start_backfill(self, plan: BackfillPlan, *, reason: str) -> int:
-        """Start it and give its id; BackfillRefused with Airflow's reason, AirflowFailed after five attempts.
+        """Start it and return its id; BackfillRefused with Airflow's reason, AirflowFailed after five attempts.
 
         A write of others' that overtakes Airflow's transaction makes it fail (on SQLite any write does), and what it
         leaves behind, a backfill with some of its runs or none, is in the way of every other: that is cancelled.

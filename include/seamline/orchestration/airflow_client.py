@@ -18,16 +18,17 @@ TIMEOUT = 30.0
 
 @dataclass
 class AirflowClient:
-    """One Airflow and a login; a token is fetched when first needed and again when it has run out."""
+    """One Airflow and a login."""
 
     url: str
     user: str
     password: str = field(repr=False)
     token: str = field(default="", repr=False)
+    """Fetched when first needed, and again once it has expired; empty before."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
-        """Read SEAMLINE_AIRFLOW_URL, _USER and _PASSWORD; AirflowUnavailable where one is missing."""
+        """Read SEAMLINE_AIRFLOW_URL, _USER and _PASSWORD; AirflowUnavailable if one is missing."""
         names = ("SEAMLINE_AIRFLOW_URL", "SEAMLINE_AIRFLOW_USER", "SEAMLINE_AIRFLOW_PASSWORD")
         missing = [name for name in names if not env.get(name)]
         if missing:
@@ -46,7 +47,7 @@ class AirflowClient:
         login: bool = True,
         refused: type[AirflowUnavailable | BackfillRefused] = AirflowUnavailable,
     ) -> dict[str, Any]:
-        """Call ``/api/v2`` and give the answer's JSON.
+        """Call ``/api/v2`` and return the answer's JSON.
 
         Raises NotFound for 404, AirflowFailed for what begins with 5, and ``refused`` for any other refusal.
         """
@@ -105,7 +106,7 @@ class AirflowClient:
 
 
 def detail_of(error: urllib.error.HTTPError) -> str:
-    """Return Airflow's own words."""
+    """Return Airflow's own message."""
     text = error.read().decode(errors="replace")
     try:
         detail = json.loads(text)["detail"]
@@ -115,5 +116,5 @@ def detail_of(error: urllib.error.HTTPError) -> str:
 
 
 def quote_path_segment(name: str) -> str:
-    """Quote a name for a path; run ids hold colons and plus signs."""
+    """Quote a name for a path; run ids contain colons and plus signs."""
     return urllib.parse.quote(name, safe="")

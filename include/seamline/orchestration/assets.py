@@ -11,7 +11,7 @@ from seamline.model.definition.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class Assets:
-    """Topic -> master -> generations -> serving."""
+    """A pipeline's assets, each made from the one before."""
 
     topic: Asset
     master: Asset

@@ -13,11 +13,14 @@ ENDED = ("success", "failed")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a backfill is: runs by state."""
+    """How far a backfill is."""
 
     backfill: int
+    """Airflow's id of it."""
     states: Mapping[str, int]
+    """How many runs are in each state, by Airflow's name of the state."""
     done: bool
+    """Whether Airflow has completed it."""
 
     @property
     def total(self) -> int:
@@ -30,7 +33,7 @@ class Progress:
         return self.states.get("failed", 0)
 
     def line(self) -> str:
-        """Say it in one line."""
+        """Describe the progress in one line."""
         ended = sum(self.states.get(state, 0) for state in ENDED)
         states = ", ".join(f"{count} {state}" for state, count in sorted(self.states.items()))
         return f"backfill {self.backfill}: {ended} of {self.total} runs ended ({states})"
@@ -38,12 +41,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class BackfillPlan:
-    """What a backfill will do; ``until`` is Airflow's inclusive end, the start of the last interval."""
+    """What a backfill will do."""
 
     dag_id: str
     intervals: tuple[Interval, ...]
+    """Ascending; one run each."""
     existing: int
+    """How many of the runs exist already."""
     paused: bool
+    """Whether the DAG is paused."""
 
     @property
     def until(self) -> datetime:
@@ -56,7 +62,7 @@ class BackfillPlan:
         return "completed" if self.existing else "none"
 
     def lines(self) -> Iterable[str]:
-        """Say it, intervals first."""
+        """Describe the plan in lines, intervals first."""
         for interval in self.intervals:
             yield f"  {interval}"
         first, last = self.intervals[0].start, self.intervals[-1].end

@@ -110,7 +110,7 @@ class BuildOperator(SparkSubmitOperator):
             raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
 
     def lines(self, job: BuildJob, env: Mapping[str, str]) -> Iterator[str]:
-        """Start a client of our own and give its output."""
+        """Start a client of our own and return its output."""
         with subprocess.Popen(
             [sys.executable, str(jobs_folder() / "build.py"), *job.to_argv()],
             stdin=subprocess.DEVNULL,

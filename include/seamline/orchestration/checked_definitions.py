@@ -2,7 +2,7 @@
 
 Compiling a definition imports a SQL parser, which takes longer than a DAG file may. So the verdict (which
 pipelines may run, and every problem) is kept beside the state, under a hash of the definitions and of the
-code that judges them.
+code that validates them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 
 JUDGED_FOR = 60.0
-"""Seconds after which definitions are judged again of which any was wrong: what they import may have been mended."""
+"""Seconds after which definitions with errors are validated again: what they import may have been repaired."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The names of the pipelines that may run, and what keeps the others from it."""
+    """Which pipelines may run, and why others may not."""
 
     good: tuple[str, ...]
+    """Names of pipelines."""
     problems: tuple[DefinitionError, ...]
 
     def to_json(self) -> str:
@@ -47,7 +48,7 @@ class Verdict:
 
 
 def load_valid_definitions(folder: Path, home: Path) -> tuple[list[Pipeline], tuple[DefinitionError, ...]]:
-    """Return the definitions that may run, by name, and every problem; NotFound if there is no folder."""
+    """Load the definitions that may run, by name, and every problem; NotFound if there is no folder."""
     verdict = load_cached_verdict(folder, home) if folder.is_dir() else validate_definitions(folder)
     found, wrong = read_declared_pipelines(folder)
     known = {problem.file for problem in verdict.problems}
@@ -56,7 +57,7 @@ def load_valid_definitions(folder: Path, home: Path) -> tuple[list[Pipeline], tu
 
 
 def load_cached_verdict(folder: Path, home: Path) -> Verdict:
-    """Return the verdict that is kept for these very files, or judge and keep it; one with problems not for long."""
+    """Load the verdict that is cached for these very files, or validate and cache; problems are not cached for long."""
     file = home / "verdicts" / f"{hash_definitions(folder)}.json"
     try:
         verdict = Verdict.from_json(file.read_text())
@@ -83,7 +84,7 @@ def validate_definitions(folder: Path) -> Verdict:
 
 
 def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[DefinitionError]]:
-    """Return what the files declare, of two of a name the first, and why files cannot be run."""
+    """Read what the files declare, of two of a name the first, and why files cannot be run."""
     found: dict[str, Pipeline] = {}
     wrong = []
     for file in catalog.definition_files(folder):
@@ -96,7 +97,7 @@ def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[Def
 
 
 def hash_definitions(folder: Path) -> str:
-    """Hash the definitions' bytes and the state of the code that judges them."""
+    """Hash the definitions' bytes and the state of the code that validates them."""
     digest = hashlib.sha256()
     for file in catalog.python_files(folder):
         digest.update(f"{file}\0".encode() + read_bytes_or_errno(file))

@@ -54,7 +54,7 @@ FORM = {
 
 
 def order_of(params: Mapping[str, object], actor: str) -> Order | None:
-    """Read the form; None where nothing is asked for. BadRange names the field that is wrong."""
+    """Read the form; None if nothing is asked for. BadRange names the field that is wrong."""
     from seamline.supervisor.operations import Action, Order, Upgrade
 
     require_known_fields(params, FORM)

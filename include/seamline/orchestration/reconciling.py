@@ -90,7 +90,7 @@ def reconcile_driver() -> None:
 
 
 def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
-    """Start a supervisor and wait for its lease; give its token and its process id."""
+    """Start a supervisor and wait for its lease; return its token and its process id."""
     from seamline.lake.storage.layout import home_folder
     from seamline.supervisor.outside import start_detached
 
@@ -101,7 +101,7 @@ def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -
 
 
 def reason_to_leave(name: str, control: ControlTable) -> str:
-    """Say why nothing is to be done; empty when a supervisor must be started. GaveUp where a person must act.
+    """Return why nothing is to be done; empty when a supervisor must be started. GaveUp if a person must act.
 
     Whether one lives is seen by its beats, which takes some seconds.
     """

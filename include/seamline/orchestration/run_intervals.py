@@ -22,10 +22,12 @@ MEANT = {
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What one run is asked for: a span of event time, the ``dirty`` intervals, or both."""
+    """What one run is asked for: a span, the dirty intervals, or both."""
 
     asked: Interval | None
+    """A span of event time; None for none."""
     dirty: bool
+    """Whether the dirty intervals are built too."""
     reason: str
 
 
@@ -95,7 +97,7 @@ def before_the_clock(span: Interval, run_after: datetime, length: timedelta) -> 
 
 
 def parse_flag(field: str, value: object) -> bool | None:
-    """Read a flag that may not be set."""
+    """Parse a flag that may not be set."""
     if value is None or isinstance(value, bool):
         return value
     raise BadRange(f"{field}: {value!r} is neither true nor false.", hint="true, false, or nothing.")
@@ -121,7 +123,7 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
 
 
 def parse_bound(field: str, value: object) -> datetime:
-    """Read one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
+    """Parse one bound, which names its zone, as a UTC instant: a form does not say which one it means."""
     try:
         found = parse_moment(str(value))
     except BadRange as wrong:
@@ -134,7 +136,7 @@ def parse_bound(field: str, value: object) -> datetime:
 
 
 def interval_of(start: datetime | None, end: datetime | None) -> Interval | None:
-    """Return the data interval where it is one; zero width is none."""
+    """Return the data interval; None if it is empty or not set."""
     if start is None or end is None or start >= end:
         return None
     # Airflow's own date-times are pendulum's, whose differences cannot be divided as the grid divides.

@@ -38,20 +38,32 @@ DIGITS = re.compile(r"[+-]?(\d{1,80}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?
 
 @dataclass(frozen=True)
 class Question:
-    """A page of a view's answer: ``keys`` are the values that each key may have, ``nulls`` keys that may be NULL."""
+    """A page of a view's answer, as a request asks for it."""
 
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By key column: the values that it may have, as text."""
     nulls: Sequence[str] = ()
+    """Key columns that may also be NULL."""
     start: str | None = None
+    """First instant of the windows' starts, inclusive, as text; None for no bound."""
     end: str | None = None
+    """Instant before which windows start, exclusive, as text; None for no bound."""
     as_of: str | None = None
+    """An epoch or an instant, as text; None for now."""
     served_at: str | None = None
+    """An instant, as text; None for now."""
     side: str = "merged"
+    """The value of a ``Side``."""
     version: str = ""
+    """A fingerprint; empty for the version that is served."""
     phases: Sequence[str] = ()
+    """Values of ``seam.Phase`` to keep; empty for all."""
     limit: int = 1000
+    """Rows."""
     offset: int = 0
+    """Rows before the page."""
     format: str = "json"
+    """A key of MEDIA."""
 
 
 def key_condition_sql(view: CompiledView, question: Question) -> str | None:
@@ -112,7 +124,7 @@ def hash_etag(body: bytes) -> str:
 
 
 def encode_answer_page(answer: Answer, question: Question) -> bytes:
-    """Write a page in the format that is asked for."""
+    """Encode a page in the format that is asked for."""
     rows = answer.table.slice(question.offset, question.limit)
     if question.format == "arrow":
         sink = pa.BufferOutputStream()
@@ -140,7 +152,7 @@ def as_json(found: Any) -> str:
 
 
 def replace_nonfinite(found: Any) -> Any:
-    """Put None in the place of doubles that are no numbers."""
+    """Replace doubles that are not numbers by None."""
     match found:
         case float():
             return found if math.isfinite(found) else None
@@ -152,7 +164,7 @@ def replace_nonfinite(found: Any) -> Any:
 
 
 def describe_answer_page(answer: Answer, question: Question) -> dict[str, Any]:
-    """Say how far an answer is right, and where its next page begins."""
+    """Describe how far an answer is right, and where its next page begins."""
     end = question.offset + question.limit
     return {
         "view": answer.view,

@@ -37,20 +37,20 @@ def bi_views_sql(
 
 
 def quote_string(value: str | Path) -> str:
-    """Write a string for SQL."""
+    """Quote a string for SQL."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
 def quote_spark_string(value: str | Path) -> str:
-    """Write a string for Spark SQL, which reads two quotes as the end of one string and the begin of the next."""
+    """Quote a string for Spark SQL, which reads two quotes as the end of one string and the begin of the next."""
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def quote_ansi_name(name: str) -> str:
-    """Write a name for standard SQL."""
+    """Quote a name for standard SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_spark_name(name: str) -> str:
-    """Write a name for Spark SQL."""
+    """Quote a name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"

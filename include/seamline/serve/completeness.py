@@ -21,23 +21,30 @@ from seamline.serve.pipeline_status import find_interval_status
 
 @dataclass(frozen=True)
 class Cell:
-    """One interval of one view version.
-
-    ``status`` is a ``seam.Status``; ``failed`` tells that the newest certificate is red, ``holes`` how many registered
-    holes may touch the interval. ``rows`` are the records accepted by now, ``since`` those above the cut.
-    """
+    """One interval of one view version."""
 
     view: str
+    """The view's name, without the pipeline."""
     version: str
+    """The fingerprint."""
     interval: str
+    """The interval's id."""
     status: str
+    """The value of a ``seam.Status``."""
     failed: bool
+    """Whether the newest certificate is red."""
     holes: int
+    """How many registered holes may touch the interval."""
     rows: int
+    """Records of the interval that are accepted by now."""
     since: int
+    """Records above the cut."""
     cut: int
+    """The last epoch that the generation counts, or up to which slices may be gone; -1 for none."""
     generation: str
+    """The published one; empty for none."""
     run: str
+    """The run that published it; empty for none."""
 
     def is_of(self, view: CompiledView) -> bool:
         """Return whether it is of this version of a view."""

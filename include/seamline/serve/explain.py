@@ -51,7 +51,7 @@ def explain(
 ) -> Explanation:
     """Take apart the number of one key and the window that starts at ``window`` (``start/end`` if several do).
 
-    ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound where there is no such row.
+    ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound if there is no such row.
     """
     name, _, view_name = view.partition(".")
     pipeline = load_catalog(places.definitions_folder()).pipeline(name)
@@ -66,7 +66,7 @@ Asked = tuple[datetime | None, datetime | None]
 
 
 def bounds_of(window: str | datetime) -> Asked:
-    """Read a window's start, or ``start/end``; nothing where nothing is said."""
+    """Parse a window's start, or ``start/end``; None for what is not given."""
     if isinstance(window, datetime):
         return parse_moment(window.isoformat()), None
     start, _, end = window.partition("/")
@@ -152,7 +152,7 @@ def restatements_of_answer(
 
 
 def validate_window_start(view: CompiledView, start: datetime | None) -> datetime:
-    """Check that windows may start there; BadRange where none can, or where nothing is said and must be."""
+    """Check that windows may start there; BadRange if none can, or where nothing is said and must be."""
     windows = view.windows
     if isinstance(windows, Whole):
         return EPOCH + windows.start * MICROSECOND
@@ -169,7 +169,7 @@ def validate_window_start(view: CompiledView, start: datetime | None) -> datetim
 
 
 def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, end: datetime | None) -> Row:
-    """Find the row of a key and window; NotFound where there is none, BadRange where there are several."""
+    """Find the row of a key and window; NotFound if there is none, BadRange if there are several."""
     rows = filter_by_key(table, values)
     if view.grouped:
         names = spelled_set([key.name for key in view.keys if key.name in values])
@@ -190,7 +190,7 @@ def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, e
 
 
 def parse_key_values(view: CompiledView, key: Mapping[str, str | None]) -> dict[str, Any]:
-    """Read key values by their types; BadRange where they are no grouping set, or one cannot be read."""
+    """Parse key values by their types; BadRange if they are no grouping set, or one cannot be read."""
     if sorted(key) not in [sorted(names) for names in view.sets]:
         sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)
         raise BadRange(f"{view.qualified} has the keys {sets}.", hint="name each once: --key carrier=UA.")
@@ -254,5 +254,5 @@ def find_certificates(layout: Layout, view: CompiledView, answer: Answer) -> dic
 
 
 def format_key(key: Mapping[str, Any]) -> str:
-    """Write a key for people."""
+    """Format a key for people."""
     return ", ".join(f"{name}={value}" for name, value in key.items()) or "all rows"

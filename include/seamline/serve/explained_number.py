@@ -20,29 +20,41 @@ class Part:
     """A share of the number: from one generation, or from the slices of one run of epochs."""
 
     source: str
+    """What it is from, for people."""
     epochs: tuple[int, int]
+    """The first and the last, inclusive."""
     rows: int
+    """Records counted."""
     values: Row
+    """Presented measures of this share, by name."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Where a number comes from. ``originals`` counts the master's rows that should be in it, by interval.
-
-    ``restated`` are the decisions by which rows up to the cut were judged again, by interval.
-    """
+    """Where a number comes from."""
 
     view: str
+    """The qualified name: ``pipeline.view``."""
     key: Row
+    """Values by key column; None is NULL."""
     window: Interval
+    """Half-open; a window without an end ends at FOREVER."""
     row: Row
+    """The answer's row, by column."""
     intervals: Mapping[str, IntervalAnswer]
+    """How each interval that the number depends on was answered, by interval id."""
     certificates: Mapping[str, Certificate]
+    """Of the generations that answer, by interval id; intervals without one are left out."""
     parts: Sequence[Part]
+    """Generations first, then slices by epoch."""
     originals: Mapping[str, originals.CountedRecords]
+    """The master's rows that belong in the number, counted by interval id."""
     together: Row
+    """Presented measures of all parts merged, by name."""
     page: Sequence[Row]
+    """The master's rows of one page, in the order in which they came."""
     restated: Mapping[str, Sequence[Restatement]] = field(default_factory=dict)
+    """The decisions by which rows up to the cut were validated again, by interval id; empty ones are left out."""
 
     @property
     def proofs(self) -> list[tuple[str, bool]]:

@@ -13,7 +13,7 @@ PARTS = 40
 
 
 def format_explanation(found: Explanation) -> list[str]:
-    """Return where a number comes from: the row, its intervals, its parts, the proof, the rows."""
+    """Describe where a number comes from: the row, its intervals, its parts, the proof, the rows."""
     row = ", ".join(f"{name} {format_cell(value)}" for name, value in found.together.items())
     return [
         f"{found.view}  {format_key(found.key)}  {format_window(found)}",
@@ -28,7 +28,7 @@ def format_explanation(found: Explanation) -> list[str]:
 
 
 def format_window(found: Explanation) -> str:
-    """Write the window."""
+    """Format the window."""
     start, end = found.row["window_start"], found.row["window_end"]
     return (
         f"{format_utc_instant(start)} to {format_utc_instant(end)}"
@@ -38,7 +38,7 @@ def format_window(found: Explanation) -> str:
 
 
 def format_side_counts(found: Explanation) -> str:
-    """Return how many rows each side brought."""
+    """Describe how many rows each side brought."""
     row = found.row
     sides = f"{row['batch_part']} rows from batch, {row['speed_part']} from speed"
     return f"  {sides}, counted up to epoch {row['epoch']}"

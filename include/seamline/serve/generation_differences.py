@@ -30,9 +30,10 @@ from seamline.serve.query import format_cell
 
 @dataclass(frozen=True)
 class Compared:
-    """Two generations and their difference."""
+    """Two generations of an interval and their difference."""
 
     before: PastGeneration
+    """The one that was published earlier, or was named first."""
     after: PastGeneration
     difference: Difference
 
@@ -48,7 +49,7 @@ def compare_two_generations(
 ) -> Compared:
     """Compare two generations of an interval: the served one with the one published before it if not named.
 
-    Raises NotFound where there is no such generation, or one that is gone.
+    Raises NotFound if there is no such generation, or one that is gone.
     """
     manifest = manifest_of(layout)
     _, view = find_served_version(pipeline, layout, find_view(pipeline, layout, view_name))
@@ -82,7 +83,7 @@ def compare_two_generations(
 
 
 def require_kept_generation(each: PastGeneration) -> PastGeneration:
-    """Return the generation; NotFound where rows of it are gone."""
+    """Return the generation; NotFound if rows of it are gone."""
     if each.kept:
         return each
     raise NotFound(
@@ -97,7 +98,7 @@ def version_view(pipeline: CompiledPipeline, manifest: Manifest, each: PastGener
 
 
 def places_of(first: CompiledView, after: CompiledView) -> list[str]:
-    """List what tells rows of both versions apart; BadRange where they have other keys, or keys of other types.
+    """List the columns that distinguish rows of both versions; BadRange if their keys or the types of these differ.
 
     Keys that are whole numbers are compared as such.
     """
@@ -126,7 +127,7 @@ def list_common_measures(first: CompiledView, after: CompiledView) -> list[str]:
 
 
 def format_difference(found: Difference) -> Iterator[str]:
-    """Return how many rows differ, and each measure's largest change."""
+    """Describe how many rows differ, and each measure's largest change."""
     if found.none:
         yield f"{found.equal} rows, no difference."
         return

@@ -63,7 +63,7 @@ def format_publication_note(statement: Statement) -> str:
 
 
 def format_statement_time(statement: Statement) -> str:
-    """Write when something was stated."""
+    """Format when something was stated."""
     return format_utc_instant(statement.at) if statement.at else "at an unknown time"
 
 
@@ -80,7 +80,7 @@ def format_retention(found: Sequence[RetentionVerdict]) -> Iterator[str]:
 
 
 def build_generations_table(known: Sequence[PastGeneration]) -> pa.Table:
-    """Return the generations as rows, for scripts."""
+    """Build the generations as rows, for scripts."""
     rows = [
         {
             "generation": each.generation.id,

@@ -17,7 +17,7 @@ BATCH = 50_000
 def json_lines(rows: pa.Table, plain: Callable[[Any], Any]) -> Iterator[str]:
     """Write rows as ``json.dumps`` writes each, some thousands of lines at a time.
 
-    ``plain`` gives what is written of a value that JSON has no word for.
+    ``plain`` returns what is written of a value that JSON cannot express.
     """
     for batch in rows.to_batches(max_chunksize=BATCH):
         parts: list[Any] = []
@@ -28,7 +28,7 @@ def json_lines(rows: pa.Table, plain: Callable[[Any], Any]) -> Iterator[str]:
 
 
 def encode_json_column(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
-    """Write the values of a column as JSON."""
+    """Encode the values of a column as JSON."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return pc.fill_null(column.cast(pa.string()), "null")
@@ -41,7 +41,7 @@ def encode_json_column(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Arra
 
 
 def encode_timestamps(column: pa.Array) -> pa.Array:
-    """Write instants as ``stamp`` does: with a fraction only where there is one."""
+    """Encode instants as ``stamp`` does: with a fraction only where there is one."""
     precise = column.cast(pa.timestamp("us"))
     seconds = precise.cast(pa.timestamp("s"), safe=False)
     whole = pc.equal(seconds.cast(pa.timestamp("us")), precise)
@@ -50,7 +50,7 @@ def encode_timestamps(column: pa.Array) -> pa.Array:
 
 
 def encode_json_values(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
-    """Write values by Python; all in one call where none has parts, since no JSON text has a line break in it."""
+    """Encode values by Python; all in one call where none has parts, since no JSON text has a line break in it."""
     if pa.types.is_nested(column.type):
         return pa.array([dump_exact_json(value, default=plain) for value in column.to_pylist()], pa.string())
     found = dump_exact_json(column.to_pylist(), default=plain, separators=("\n", ": "))[1:-1]

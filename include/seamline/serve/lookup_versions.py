@@ -18,17 +18,22 @@ from seamline.model.time.intervals import merge_intervals
 
 @dataclass
 class Use:
-    """What was read with one version of a look-up; ``accepted`` are rows per interval id."""
+    """What was read with one version of a look-up."""
 
     version: str
+    """A hash of the look-up's rows."""
     first: int
+    """The first epoch."""
     last: int = -1
+    """The last epoch, inclusive; -1 before one is counted."""
     epochs: int = 0
+    """How many epochs read with it."""
     accepted: dict[str, int] = field(default_factory=dict)
+    """Accepted rows by interval id."""
 
 
 def list_lookup_uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
-    """Return the versions of each pinned look-up by its name, in the order of their first epochs."""
+    """List the versions of each pinned look-up by its name, in the order of their first epochs."""
     found: dict[str, dict[str, Use]] = {}
     for epoch in epochs:
         for name, version in epoch.lookups.items():
@@ -40,7 +45,7 @@ def list_lookup_uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
 
 
 def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
-    """Tell of each look-up what it feeds or decorates, and of which versions its columns are."""
+    """Describe what each look-up feeds or decorates, and of which versions its columns are."""
     used = list_lookup_uses(read_reprocessed_epochs(pipeline, layout))
     current = in_force(read_condensed_log(layout), pipeline.record_version)
     lines = [pipeline.name if pipeline.definition.lookups else f"{pipeline.name} has no look-ups"]
@@ -59,7 +64,7 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
 
 
 def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:
-    """Return what was read with a version, neighbouring intervals joined."""
+    """Describe what was read with a version, neighbouring intervals joined."""
     count = f"{use.epochs} epoch{'s' * (use.epochs > 1)} from {use.first} to {use.last}"
     yield f"    {use.version}  {count}, {sum(use.accepted.values())} rows{', in force' if now else ''}"
     intervals = (each for each in map(pipeline.grid.named, use.accepted))
@@ -69,7 +74,7 @@ def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Ite
 
 
 def find_decorated_views(pipeline: CompiledPipeline) -> dict[Join, list[str]]:
-    """Return the look-ups that decorate, with the names of the views that show them."""
+    """Find the look-ups that decorate, with the names of the views that show them."""
     found: dict[Join, list[str]] = {}
     for view in pipeline.views:
         for join in view.decorations:

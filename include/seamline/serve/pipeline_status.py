@@ -94,7 +94,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
 
 
 def format_refusal_counts(epochs: Iterable[Epoch]) -> Iterator[str]:
-    """Return how many records were refused for each reason, and when the last was, the most frequent first."""
+    """Describe how many records were refused for each reason, and when the last was, the most frequent first."""
     counts, last = count_refused_records(epochs)
     for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
         number, at = last[reason]
@@ -119,7 +119,7 @@ def format_decisions(manifest: Manifest, view: str) -> Iterator[str]:
 def format_reprocessing(
     pipeline: CompiledPipeline, epochs: Iterable[Epoch], verdicts: Mapping[int, Verdict]
 ) -> Iterator[str]:
-    """Return what another record version judged: how much was judged again, and what waits for a build."""
+    """Describe what another record version validated: how much was validated again, and what waits for a build."""
     version = pipeline.record_version
     waiting = list_outdated_epochs(epochs, version, verdicts)
     if verdicts:
@@ -158,7 +158,7 @@ def format_pending_restatements(
 
 
 def format_version_role(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:
-    """Return what a version is for where there is more than the one of the definition."""
+    """Describe what a version is for where there is more than the one of the definition."""
     said = ["served"] if manifest.serving.get(view.name) == view.id else []
     said += ["of the definition"] if view in pipeline.views else []
     said += ["not born yet: start the stream"] if view.id not in manifest.births else []
@@ -177,7 +177,7 @@ def find_interval_status(
 
 
 def format_desired_state(layout: Layout, now: datetime) -> str:
-    """Return what the stream should be doing and who holds its lease."""
+    """Describe what the stream should be doing and who has its lease."""
     if not Table.exists(layout.table("control")):
         return "never asked for"
     found = ControlTable.ensure(layout).read()

@@ -70,7 +70,7 @@ def is_numeric_type(type: pa.DataType) -> bool:
 
 
 def format_cell(value: Any) -> str:
-    """Write one cell."""
+    """Format one cell."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -79,7 +79,7 @@ def format_cell(value: Any) -> str:
 
 
 def format_scalar(value: Any) -> Any:
-    """Write a value that JSON has no word for."""
+    """Format a value that JSON cannot express."""
     if isinstance(value, datetime):
         return format_utc_instant(value)
     if isinstance(value, Decimal):
@@ -88,7 +88,7 @@ def format_scalar(value: Any) -> Any:
 
 
 def build_answer_metadata(answer: Answer) -> dict[str, str]:
-    """Return what is known of the answer, as metadata of a file."""
+    """Build what is known of the answer, as metadata of a file."""
     return {
         "seamline.view": answer.view,
         "seamline.side": answer.side.value,
@@ -101,7 +101,7 @@ def build_answer_metadata(answer: Answer) -> dict[str, str]:
 
 
 def format_answer_footer(answer: Answer) -> str:
-    """Say up to which epoch the answer counts, how far duplicates are exact, which days are certified."""
+    """Describe up to which epoch the answer counts, how far duplicates are exact, which days are certified."""
     return "\n".join(
         [
             f"{answer.table.num_rows} rows. {answer.summary()}",
@@ -112,14 +112,14 @@ def format_answer_footer(answer: Answer) -> str:
 
 
 def format_interval_notes(answer: Answer) -> list[str]:
-    """Tell of each interval that a person's decision serves who that was, and why."""
+    """Describe who decided to serve an interval, and why, for each that is served by a decision."""
     told = [f"  {shorten_interval_id(id)} {note}" for id, note in answer.intervals.notes().items()]
     more = [f"  ... and {len(told) - NOTES} more"] if len(told) > NOTES else []
     return [*told[:NOTES], *more]
 
 
 def format_interval_statuses(answer: Answer) -> list[str]:
-    """Name the intervals by status, neighbours joined."""
+    """List the intervals by status, neighbours joined."""
     lines = []
     for status in Status:
         runs = answer.intervals.runs(status)
@@ -134,5 +134,5 @@ def format_interval_statuses(answer: Answer) -> list[str]:
 
 
 def shorten_interval_id(id: str) -> str:
-    """Write a day without its midnight."""
+    """Shorten the id of a day by its midnight."""
     return id.removesuffix("T00:00:00Z")

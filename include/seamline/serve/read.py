@@ -129,7 +129,7 @@ def read(
 
 
 def parse_time_bound(given: Moment | None) -> datetime | None:
-    """Read a bound; without a zone it is UTC."""
+    """Parse a bound; without a zone it is UTC."""
     return None if given is None else parse_moment(given if isinstance(given, str) else given.isoformat())
 
 
@@ -141,7 +141,7 @@ def epoch_or_moment(given: int | Moment | None) -> int | datetime | None:
 
 
 def phase_of(name: str) -> Phase:
-    """Read a phase's name."""
+    """Parse a phase's name."""
     try:
         return Phase(name)
     except ValueError:
@@ -149,7 +149,7 @@ def phase_of(name: str) -> Phase:
 
 
 def side_of(name: str) -> Side:
-    """Read a side's name."""
+    """Parse a side's name."""
     try:
         return Side(name)
     except ValueError:

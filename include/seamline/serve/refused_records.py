@@ -23,7 +23,7 @@ FILES = 4
 
 
 def count_refused_records(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[str, tuple[int, datetime]]]:
-    """Count the refused records of a log by reason, and give the last epoch that refused one, and when it was."""
+    """Count the refused records of a log by reason, and return the last epoch that refused one, and when it was."""
     counts, last = Counter[str](), dict[str, tuple[int, datetime]]()
     for each in epochs:
         counts.update(each.refused)
@@ -33,11 +33,14 @@ def count_refused_records(epochs: Iterable[Epoch]) -> tuple[Counter[str], dict[s
 
 @dataclass(frozen=True)
 class Sample:
-    """A refused record: ``topic/partition@offset``, the first bytes of its value, what was wrong with it."""
+    """A refused record."""
 
     place: str
+    """``topic/partition@offset``."""
     value: str
+    """The first 120 bytes, as text."""
     detail: str
+    """What was wrong with it; empty if the reason says all."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,15 @@ class Refusal:
 
     reason: str
     count: int
+    """Records of the whole log."""
     samples: tuple[Sample, ...]
+    """Newest first."""
 
 
 def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> list[Refusal]:
     """Count the refused records by reason, most frequent first, with the newest as samples; dead epochs left out.
 
-    Of epochs judged again those that are refused now.
+    Of epochs validated again those that are refused now.
     """
     again = Reprocessed(pipeline, layout)
     verdicts, log = again.verdicts(), read_reprocessed_log(pipeline, layout)
@@ -102,14 +107,14 @@ def newest_first(files: Files, until: int) -> list[str]:
 
 
 def build_refused_sample(row: Mapping[str, Any]) -> Sample:
-    """Show a refused record."""
+    """Build the sample of a refused record."""
     value = row["_value"]
     text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
     return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
 
 
 def format_quarantine(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:
-    """Describe the same in lines."""
+    """Describe the refused records by reason, with samples, in lines."""
     if not Table.exists(layout.table("quarantine")):
         yield f"{pipeline.name} has no quarantine yet."
         return

@@ -16,7 +16,7 @@ from seamline.model.errors import NotFound
 def side(name: str, *, warehouse: Path | None = None, definitions: Path | None = None) -> pa.Table:
     """Read the records of a side by ``PIPELINE.SIDE``: coordinates, event time and columns, each record once.
 
-    Raises NotFound where there is no such pipeline, side or table.
+    Raises NotFound if there is no such pipeline, side or table.
     """
     pipeline_name, dot, side_name = name.partition(".")
     if not dot:

@@ -36,24 +36,26 @@ from seamline.serve.query import shorten_interval_id
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Two versions of a view over the intervals that compare.
-
-    ``difference`` is None, and ``why`` says it, where they cannot be compared by key. ``failed`` lists by fingerprint
-    the intervals whose expectations are not met, with what was found.
-    """
+    """Two versions of a view over the intervals that can be compared."""
 
     old: CompiledView
+    """The version that is served."""
     new: CompiledView
+    """The definition's own version."""
     common: Common
+    """The intervals of which both count the same."""
     difference: Difference | None
+    """None if rows of the two cannot be compared by key."""
     why: str
+    """Why ``difference`` is None; else empty."""
     failed: Mapping[str, Mapping[str, str]]
+    """By fingerprint and interval id: unmet expectations, and what was found."""
 
 
 def find_upgrade_versions(
     pipeline: CompiledPipeline, layout: Layout, view_name: str
 ) -> tuple[CompiledView, CompiledView]:
-    """Find the version that is served and the definition's own; PublishRefused where that is not born yet."""
+    """Find the version that is served and the definition's own; PublishRefused if that is not born yet."""
     own = pipeline.view(view_name)
     if own is None:
         find_view(pipeline, layout, view_name)
@@ -117,7 +119,7 @@ def compare_versions(
 def read_common_rows(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, common: Common, *, whole: bool
 ) -> pa.Table:
-    """Return the rows that a version answers for windows that touch no other intervals than those in common.
+    """Read the rows that a version answers for windows that touch no other intervals than those in common.
 
     A window without an end touches all: it is there if ``whole`` is true.
     """
@@ -141,7 +143,7 @@ def read_common_rows(
 def find_unmet_expectations(
     layout: Layout, manifest: Manifest, view: CompiledView, intervals: Collection[str]
 ) -> dict[str, str]:
-    """Tell of a version's published generations whose expectations are not met what was found."""
+    """Find the published generations of a version whose expectations are not met, and what was found."""
     found = {}
     for certificate in certificates_of(layout, view.id):
         id = certificate.interval.id

@@ -16,7 +16,7 @@ from seamline.supervisor.stream_logs import print_with_time
 
 
 def main(pipeline: str) -> int:
-    """Supervise; give the exit code."""
+    """Supervise; return the exit code."""
     try:
         layout = Layout(warehouse_folder(), pipeline)
         if pipeline == resident.NAME:

@@ -1,4 +1,4 @@
-"""Telling of alerts, by the definition's function and a webhook: whoever looks, each is told once."""
+"""Alert notification, by the definition's function and a webhook: each is sent once, whoever looks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def notify_alerts(
     say: Callable[[str], object] = print,
     last: bool = False,
 ) -> tuple[Standing, ...]:
-    """Look at a stream, tell what is new, and what could not be told before; give what is raised.
+    """Observe a stream, send the alerts that are new or could not be sent before, and return those raised.
 
     Several may look at once. What is told is told by one of them; what fails is tried again at the next look.
     """
@@ -68,7 +68,7 @@ def notify_alerts(
 def deliver_alerts(
     ours: tuple[Notification, ...], channels: Channels, say: Callable[[str], object]
 ) -> dict[Notification, bool]:
-    """Tell in order, by each channel until it fails; give what was told and what was not."""
+    """Deliver notifications in order, by each channel until it fails; return which were sent and which were not."""
     done: dict[Notification, bool] = {}
     failed: set[str] = set()
     for each in ours:
@@ -85,7 +85,7 @@ def deliver_alerts(
 def remove_delivered_alerts(
     telling: tuple[Notification, ...], done: Mapping[Notification, bool]
 ) -> tuple[Notification, ...]:
-    """Take out what was told, and leave what was not to whoever looks next."""
+    """Remove what was sent, and leave the rest to whoever looks next."""
     outcome = {(each.statement, each.channel): told for each, told in done.items()}
     return tuple(
         replace(each, until=None) if (each.statement, each.channel) in outcome else each
@@ -95,7 +95,7 @@ def remove_delivered_alerts(
 
 
 def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
-    """Return the ways to tell that the definition and the settings name."""
+    """Return the channels that the definition and the settings name."""
     found: dict[str, Callable[[AlertStatement], object]] = {}
     if path := compiled.definition.on_alert:
         found["on_alert"] = lambda statement: call_alert_hook(path, compiled.name, statement)
@@ -105,7 +105,7 @@ def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
 
 
 def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None:
-    """Call the user's function; DefinitionError where it cannot be imported."""
+    """Call the user's function; DefinitionError if it cannot be imported."""
     module, _, name = path.rpartition(".")
     try:
         function = getattr(import_module(module), name)
@@ -119,7 +119,7 @@ def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None
 
 
 def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
-    """Send a statement as JSON; an OSError where the server does not take it within a few seconds."""
+    """Send a statement as JSON; an OSError if the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{WEBHOOK} is no http or https address")
     said = {

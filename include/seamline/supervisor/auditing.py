@@ -106,7 +106,7 @@ def evidence_of(log: CommittedLog, ends: TopicEnds) -> list[LaneEvidence]:
 
 
 def find_retained_offsets(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None:
-    """Return what Kafka has of a lane; None where it is gone."""
+    """Find what Kafka has of a lane; None if it is gone."""
     return (ends.beginnings[lane], ends.ends[lane]) if lane in ends.ends else None
 
 

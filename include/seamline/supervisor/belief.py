@@ -16,7 +16,7 @@ class Belief:
         self.until = float("-inf")
 
     def confirm(self, sent: float) -> None:
-        """Believe again: a renewal that was sent then has landed."""
+        """Confirm the lease: a renewal that was sent then has landed."""
         self.until = sent + self.ttl
 
     @property
@@ -39,6 +39,6 @@ class Watchdog:
                 act()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self.ended.set()
         self.thread.join()

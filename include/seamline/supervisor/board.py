@@ -1,4 +1,4 @@
-"""What is known of a pipeline's alerts, in a file: what is raised, and what somebody has still to tell."""
+"""What is known of a pipeline's alerts, in a file: which are raised, and which notifications wait."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ FILE = "alerts.json"
 
 @dataclass(frozen=True)
 class Notification:
-    """A statement on its way by one channel; ``until`` is how long somebody is at it."""
+    """A statement on its way by one channel."""
 
     statement: AlertStatement
     channel: str
+    """The channel's name."""
     until: datetime | None = None
+    """While it is being sent: when another process may send it; None if nobody is sending it."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """What is known of a pipeline's alerts, and what is still to be told, oldest first."""
+    """What is known of a pipeline's alerts, and which notifications wait."""
 
     standing: Mapping[Key, Standing]
+    """By kind and subject."""
     telling: tuple[Notification, ...] = ()
+    """Oldest first."""
 
     @property
     def raised(self) -> tuple[Standing, ...]:
@@ -53,7 +57,7 @@ class Board:
 
     @classmethod
     def read(cls, place: Path) -> Board:
-        """Read a pipeline's board; an empty one where there is none or it is broken: what holds is raised again."""
+        """Read a pipeline's board; an empty one if it is missing or broken: alerts that persist are raised again."""
         try:
             row = of_file(place / FILE) or {"standing": [], "telling": []}
             known = [
@@ -87,7 +91,7 @@ class Board:
 
 
 def format_board_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Write instants as text, and leave out what is said twice."""
+    """Format instants as text, and leave out what is said twice."""
     return {
         name: format_utc_instant(value) if isinstance(value, datetime) else value
         for name, value in row.items()
@@ -96,13 +100,13 @@ def format_board_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_optional_moment(text: str | None) -> datetime | None:
-    """Read an instant that may not be there."""
+    """Parse an instant that may not be there."""
     return parse_moment(text) if text else None
 
 
 @contextmanager
 def open_board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
-    """Hold the board of a pipeline for a moment: read it, and write it whole."""
+    """Lock the board of a pipeline while the block runs: read it, and write it whole."""
     file = place / FILE
 
     def write(fresh: Board) -> None:

@@ -57,7 +57,7 @@ class Driver:
         return self.kill()
 
     def kill(self) -> int:
-        """End whatever is left of its session, and give the exit code."""
+        """End whatever is left of its session, and return the exit code."""
         end_session(self.child.pid)
         return self.child.wait()
 
@@ -93,7 +93,7 @@ def rotate_log(log: Path) -> None:
 
 
 def rotate_in_use(log: Path) -> None:
-    """Do the same for one that a process goes on writing to: it is copied and emptied.
+    """Rotate a log that a process goes on writing to: it is copied and emptied.
 
     What is written between the two is lost; the writer appends, so it goes on at the beginning.
     """
@@ -109,7 +109,7 @@ def is_log_large(log: Path) -> bool:
 
 
 def make_room(log: Path) -> None:
-    """Move the older ones on by one; the oldest is gone."""
+    """Move older logs on by one; the oldest is deleted."""
     for number in range(LOGS_KEPT - 1, 0, -1):
         older = log.with_name(f"{log.name}.{number}")
         if older.exists():
@@ -117,7 +117,7 @@ def make_room(log: Path) -> None:
 
 
 def read_log_tail(log: Path, lines: int = 15) -> str:
-    """Return a log's last words."""
+    """Read a log's last words."""
     if not log.exists():
         return ""
     with log.open("rb") as file:

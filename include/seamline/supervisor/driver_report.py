@@ -25,29 +25,35 @@ REFUSED = "refused"
 
 @dataclass(frozen=True)
 class DriverReport:
-    """The driver's last heartbeat.
-
-    ``lag`` is by ``topic id/partition``, ``topics`` names the ids, ``errors`` says by view why it is behind,
-    ``seconds`` are those of the last epoch's phases, ``up`` is since when it reads;
-    ``earlier`` and ``reached`` are how far it had read a minute before, and at the heartbeat.
-    """
+    """The driver's last heartbeat, read from its file."""
 
     pid: int
     token: int
+    """The fencing token of its lease."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     state: str
+    """A word for people."""
     at: datetime
+    """When it was written."""
     lag: Mapping[str, int]
+    """Records not read, by ``topic id/partition``."""
     topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by topic id."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """By view that is behind: why, as far as is known."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """Duration of each phase of the last epoch, by phase."""
     earlier: Sample | None = None
+    """How far it had read a minute before; None from a driver that does not say."""
     reached: Sample | None = None
+    """How far it had read at the heartbeat; None from a driver that does not say."""
     up: datetime | None = None
+    """Since when it reads; None if it does not say."""
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> DriverReport | None:
-        """Read the file, None where there is none; ValueError, KeyError or TypeError where it is broken."""
+        """Read the file, None if there is none; ValueError, KeyError or TypeError if it is broken."""
         row = of_file(home / "streams" / pipeline / "driver.json")
         if row is None:
             return None
@@ -78,12 +84,12 @@ class DriverReport:
 
 
 def parse_heartbeat_sample(row: Mapping[str, Any] | None) -> Sample | None:
-    """Read a sample of a heartbeat."""
+    """Parse a sample of a heartbeat."""
     return Sample(parse_moment(row["at"]), int(row["read"]), int(row["end"])) if row else None
 
 
 def of_file(file: Path) -> dict[str, Any] | None:
-    """Read a JSON object, None where there is no file."""
+    """Read a JSON object, None if there is no file."""
     try:
         found: dict[str, Any] = json.loads(file.read_text())
     except FileNotFoundError:
@@ -92,7 +98,7 @@ def of_file(file: Path) -> dict[str, Any] | None:
 
 
 def find_stale_reconcile(home: Path, pipeline: str, *, now: datetime) -> datetime | None:
-    """Return Airflow's last look at a stream where that was long ago; None where it was not, or there never was one."""
+    """Find Airflow's last look at a stream where that was long ago; None if it was not, or there never was one."""
     mark = mark_of(home, pipeline, RECONCILED)
     return mark[0] if mark and now - mark[0] > RECONCILES_WITHIN else None
 
@@ -111,6 +117,6 @@ def leave_mark(home: Path, pipeline: str, name: str, *, now: datetime, **said: A
 
 
 def mark_of(home: Path, pipeline: str, name: str) -> tuple[datetime, Mapping[str, Any]] | None:
-    """Return when something happened last, and what was said of it; None where it never did."""
+    """Return when something happened last, and what was said of it; None if it never did."""
     row = of_file(home / "streams" / pipeline / f"{name}.json")
     return (parse_moment(row["at"]), row) if row else None

@@ -1,4 +1,4 @@
-"""Watches a stream's driver: one that has something to read and holds no epoch is stuck."""
+"""Watches a stream's driver: one that has something to read and commits no epoch is stuck."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Watch:
         self.why = ""
 
     def is_stuck(self, now: float) -> bool:
-        """Look, at most once a second; true once the driver must be started anew."""
+        """Look, at most once a second; true once the driver must be restarted."""
         if self.why or now - self.looked < LOOK_EVERY:
             return bool(self.why)
         self.looked = now
@@ -62,7 +62,7 @@ class Watch:
         return choose_patience(self.seen, stuck_after=self.stuck_after, starts_within=STARTS_WITHIN)
 
     def mark(self) -> str:
-        """Return what changes while the driver gets on; empty until it is up, and always another while it is paused."""
+        """Return what changes while the driver makes progress; empty until it is up, always new while it is paused."""
         try:
             said = DriverReport.read(self.home, self.pipeline.name)
         except (OSError, ValueError, KeyError, TypeError):
@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def held(self) -> bool:
-        """Return whether the driver has held an epoch."""
+        """Return whether the driver has committed an epoch."""
         return self.seen.add_look(self.mark(), self.looked).signs > 1
 
     def close(self) -> None:
@@ -82,9 +82,9 @@ class Watch:
 
 
 def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | None]:
-    """Return what begins the watch over a stream's drivers, each under its token.
+    """Make the function that begins to watch a driver of a stream, under the driver's token.
 
-    None where the definition cannot be used: the driver says that itself.
+    None if the definition cannot be used: the driver says that itself.
     """
 
     def begin(token: int) -> Watch | None:
@@ -98,7 +98,7 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
 
 
 def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:
-    """Count the records that Kafka has and the master has not read; None where Kafka does not tell."""
+    """Count the records that Kafka has and the master has not read; None if Kafka does not answer."""
     try:
         source = pipeline.definition.source
         offsets = ends_of(read_airflow_connection(source.connection), source.topics, timeout=KAFKA_WITHIN)

@@ -49,13 +49,15 @@ T = TypeVar("T")
 
 @dataclass
 class Observer:
-    """One look at one pipeline's stream; what cannot be read is noted and taken for not known."""
+    """One look at one pipeline's stream; what cannot be read counts as unknown."""
 
     name: str
     layout: Layout
     home: Path
+    """The folder SEAMLINE_HOME."""
     now: datetime
     unread: list[str] = field(default_factory=list)
+    """What could not be read, and why, one line each."""
 
     @property
     def folder(self) -> Path:
@@ -63,7 +65,7 @@ class Observer:
         return self.home / "streams" / self.name
 
     def try_read(self, what: str, see: Callable[[], T]) -> T | None:
-        """Return what is seen, None where there is nothing or it cannot be read."""
+        """Read something; None if it is missing or cannot be read."""
         try:
             return see()
         except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told
@@ -72,7 +74,7 @@ class Observer:
             return None
 
     def read_control(self) -> Control | None:
-        """Return the control table's state; None where it cannot be read, an empty one where there is none."""
+        """Read the control table's state; None if it cannot be read, an empty one where there is none."""
         root = self.layout.table("control")
         return self.try_read(
             "control",
@@ -80,7 +82,7 @@ class Observer:
         )
 
     def read_recent(self) -> Sequence[Epoch]:
-        """Return the newest epochs, of the ledger and those that it does not have yet."""
+        """Read the newest epochs, of the ledger and those that it does not have yet."""
         return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
     def fetch_ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
@@ -90,7 +92,7 @@ class Observer:
         )
 
     def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
-        """Return the end offset of every lane that the master has read from."""
+        """Read the end offset of every lane that the master has read from."""
         asked = tuple(sorted(lanes))
         root = self.layout.table("master")
         return (
@@ -103,7 +105,7 @@ class Observer:
     def fetch_lag(
         self, ends: TopicEnds, driver: DriverReport | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
-        """Return the lag as Kafka tells it now."""
+        """Fetch the lag as Kafka tells it now."""
         held = self.read_positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
@@ -129,7 +131,7 @@ class Observer:
     def list_open_gaps(
         self, ends: TopicEnds, recent: Sequence[Epoch], control: Control | None
     ) -> tuple[str, ...]:
-        """Name what is gone from the topics before it was read and nobody has decided on.
+        """List what is gone from the topics before it was read and nobody has decided on.
 
         Of a lane that is gone with its topic only where one of the newest epochs has read it.
         """
@@ -150,7 +152,7 @@ def observe(
     now: datetime | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> Observation:
-    """Return how a stream is.
+    """Observe a stream.
 
     With ``broker`` Kafka is asked for its ends, for a few seconds at most; without, or where it does not answer, the
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
@@ -225,7 +227,7 @@ def streams_of(
 def observe_all(
     pipelines: Mapping[str, CompiledPipeline | None], warehouse: Path, *, broker: bool = True
 ) -> list[Observation]:
-    """Return how several streams are, looked at beside each other: a broker that is down is waited for once."""
+    """Observe several streams at the same time, so that a broker that is down is waited for once."""
 
     def one(name: str) -> Observation:
         try:
@@ -239,7 +241,7 @@ def observe_all(
 
 
 def disk_free(warehouse: Path) -> float | None:
-    """Return the share of a folder's disk that is free; None where there is no folder yet."""
+    """Return the share of a folder's disk that is free; None if there is no folder yet."""
     if not warehouse.is_dir():
         return None
     found = shutil.disk_usage(warehouse)
@@ -247,7 +249,7 @@ def disk_free(warehouse: Path) -> float | None:
 
 
 def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
-    """Return the lease that has not run out; a holder is named by host, process and time."""
+    """Find the lease that has not run out; a holder is named by host, process and time."""
     lease = find_shown_lease(layout, control, now=now) if control else None
     if lease is None:
         return None
@@ -256,21 +258,21 @@ def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> L
 
 
 def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
-    """Return what a supervisor said, and whether it lives."""
+    """Summarize what a supervisor said, and whether it lives."""
     if beat is None:
         return None
     return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
 
 
 def summarize_driver(said: DriverReport | None) -> Driven | None:
-    """Return what a driver said, and whether it lives."""
+    """Summarize what a driver said, and whether it lives."""
     if said is None:
         return None
     return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
 
 
 def summarize_reported_lag(said: DriverReport | None) -> Lag:
-    """Return the lag of the driver's last heartbeat, with its instant."""
+    """Summarize the lag of the driver's last heartbeat, with its instant."""
     if said is None:
         return Lag()
     lanes = {}
@@ -283,7 +285,7 @@ def summarize_reported_lag(said: DriverReport | None) -> Lag:
 
 
 def list_lagging_views(last: Epoch | None, said: DriverReport | None) -> Mapping[str, ViewBehind]:
-    """List the views whose slices are not complete to the last epoch, with their error where the driver tells it."""
+    """List the views whose slices are not complete to the last epoch, with the error that the driver reports."""
     if last is None:
         return {}
     errors = said.errors if said else {}

@@ -60,26 +60,27 @@ class Upgrade(StrEnum):
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody wants done, and why.
-
-    ``place`` is where a start or restart reads from; with ``fill`` what is passed over by it is read beside the
-    live stream; ``lost`` are the event times that it can have touched. ``name`` is a savepoint's.
-    """
+    """What somebody wants done, and why."""
 
     action: Action
     actor: str
     reason: str = ""
     place: StartPlace = StartPlace()
+    """Where a start or restart reads from."""
     fill: bool = False
+    """Whether skipped offsets are read beside the live stream."""
     lost: Interval | None = None
+    """The event times that skipped offsets can have; None for any."""
     name: str = ""
+    """The savepoint's name; empty for none, or for one made up from the time."""
     upgrade: Upgrade = Upgrade.LAST_STATE
+    """How a restart takes up a changed definition."""
 
 
 def carry_out(
     order: Order, pipeline: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """Do it and say in lines what was done; ``env`` has the pipeline's connection."""
+    """Carry out an order and report in lines what was done; ``env`` has the pipeline's connection."""
     control, now = ControlTable.ensure(layout), datetime.now(UTC)
     match order.action:
         case Action.START | Action.RESTART:
@@ -109,7 +110,7 @@ def start_stream(
     now: datetime,
     env: Mapping[str, str],
 ) -> list[str]:
-    """Want the stream to run, from where it was asked for; all is decided before anything is written."""
+    """Start the stream, from where it was asked for; all is decided before anything is written."""
     place = order.place
     if order.upgrade is Upgrade.STATELESS and place.kind is From.LEDGER:
         place = StartPlace(From.LATEST)
@@ -144,14 +145,16 @@ def start_stream(
 
 @dataclass(frozen=True)
 class PositionMove:
-    """A position further on: the decisions on what is passed over by it, and those that it makes ``void``."""
+    """A move of read positions, and the decisions that it makes."""
 
     accepted: tuple[AcceptedGap, ...]
+    """One for each run of skipped offsets."""
     void: tuple[AcceptedGap, ...]
+    """Earlier decisions that it replaces."""
     reason: str
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
-        """Say what is passed over."""
+        """Describe what is passed over."""
         gaps = [each.gap for each in self.accepted]
         count = sum(len(gap.range) for gap in gaps)
         if not count:
@@ -191,7 +194,7 @@ def plan_offset_move(
 
 
 def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
-    """Return the offset at which each lane shall be read; what was read already is not asked for again."""
+    """Find the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
     if place.kind is From.OFFSETS:
         return dict(chosen)
@@ -201,7 +204,7 @@ def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dic
 def build_savepoint(
     order: Order, pipeline: CompiledPipeline, layout: Layout, control: ControlTable, now: datetime
 ) -> Savepoint:
-    """Name the newest epoch that is held; BadRange before the first, and where the name is taken."""
+    """Build a savepoint at the newest committed epoch; BadRange before the first, and if its name is taken."""
     ledger = read_condensed_log(layout)
     if not ledger:
         raise BadRange(
@@ -222,7 +225,7 @@ def build_savepoint(
 
 
 def store_savepoint(pipeline: CompiledPipeline, control: ControlTable, point: Savepoint) -> str:
-    """Keep a savepoint, and say so."""
+    """Store a savepoint, and return the line that reports it."""
     control.save(point)
     return f"{pipeline.name}: savepoint {point}"
 
@@ -257,7 +260,7 @@ def restore_savepoint(
 
 
 def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifest: Manifest) -> list[str]:
-    """Say what the definition has that the savepoint had not."""
+    """Describe what the definition has that the savepoint had not."""
     lines = [
         f"  the definition's {view.id} is fed beside it; fix the file, or flip to it again"
         for view in pipeline.views
@@ -274,7 +277,7 @@ def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifes
 def request_hole_fills(
     pipeline: CompiledPipeline, layout: Layout, number: int | None, actor: str, reason: str
 ) -> list[OffsetRange]:
-    """Ask for holes to be filled, the one of that number or all; give the offsets."""
+    """Ask for holes to be filled, the one of that number or all; return the offsets."""
     missing = list_missing_ranges(read_condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(

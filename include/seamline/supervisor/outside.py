@@ -26,19 +26,25 @@ from seamline.supervisor.supervisor_heartbeat import Heartbeat, ensure_stream_fo
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a stream from outside; ``epoch`` is E, -1 before the first."""
+    """What is known of a stream from outside."""
 
     desired: Desired
     actor: str
+    """Who last wanted it so."""
     reason: str
+    """Why; empty if nothing was said."""
     lease: Lease | None
+    """The lease in the control table; None if nobody has one."""
     live: bool
+    """Whether the lease's process may still run."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     heartbeat: Heartbeat | None
+    """The supervisor's last; None if there never was one."""
 
 
 def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
-    """Start a supervisor that outlives us, with ``env`` over our own environment; give its process id."""
+    """Start a supervisor that outlives us, with ``env`` over our own environment; return its process id."""
     output = ensure_stream_folder(home_folder(), pipeline) / "supervisor.log"
     rotate_log(output)
     with output.open("ab") as log:
@@ -56,7 +62,7 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
 
 
 def read_stream_status(pipeline: str, *, now: datetime | None = None) -> Status:
-    """Return what is known of a stream; nothing is made that is not there."""
+    """Read what is known of a stream; nothing is made that is not there."""
     layout = Layout(warehouse_folder(), pipeline)
     control = Control()
     if Table.exists(layout.table("control")):
@@ -79,7 +85,7 @@ def is_supervisor_ending(beat: Heartbeat) -> bool:
 
 
 def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", reason: str = "stop") -> bool:
-    """Want the stream stopped and wait until it is; kill what has not ended in time and give False."""
+    """Stop the stream and wait until it has; kill what has not ended in time and return False."""
     if not Table.exists(layout.table("control")):
         return True
     control = ControlTable.ensure(layout)
@@ -126,7 +132,7 @@ def stop_all(*, timeout: float = 60.0) -> None:
 
 
 def end_leftover(pipeline: str) -> None:
-    """End the driver of a supervisor that died: it is fenced off, but it holds memory."""
+    """End the driver of a supervisor that died: it is fenced off, but takes up memory."""
     last = Heartbeat.read(home_folder(), pipeline)
     if last and last.driver and last.driver.alive():
         print_with_time(f"ending the driver {last.driver.pid} that an earlier supervisor left")

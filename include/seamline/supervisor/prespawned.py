@@ -33,7 +33,7 @@ READY, GO, ENDED = "ready ", b"go\n", "\0exit "
 
 
 class RequestedBuild:
-    """A build that a waiting process does; ``lines`` gives what it prints, and then there is a ``code``."""
+    """A build that a waiting process does; ``lines`` yields what it prints, and then there is a ``code``."""
 
     def __init__(self, connection: socket.socket, output: TextIO, pid: int) -> None:
         self.connection, self.output, self.pid = connection, output, pid
@@ -51,14 +51,14 @@ class RequestedBuild:
         self.code = -9
 
     def end(self) -> None:
-        """Kill it, and what it has started."""
+        """Kill the process, and what it has started."""
         with suppress(psutil.NoSuchProcess):
             for process in [self.process, *self.process.children(recursive=True)]:
                 process.kill()
 
 
 def submit_build(port: int, argv: Sequence[str], env: Mapping[str, str]) -> RequestedBuild | None:
-    """Hand a build to the process that waits beside the driver at a port of this host; None where there is none."""
+    """Hand a build to the process that waits beside the driver at a port of this host; None if there is none."""
     asked = {"argv": [*argv], "env": {**env}, "cwd": str(Path.cwd()), "release": fingerprint_code()}
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     output = connection.makefile("r", encoding="utf-8", errors="replace")
@@ -141,12 +141,12 @@ class SpareProcesses:
         self.busy: list[subprocess.Popen[bytes]] = []
 
     def ensure_waiting(self) -> None:
-        """Start another process where none waits, or gets ready to; none where there is no place to wait in."""
+        """Start another process where none waits, or gets ready to; none if there is no place to wait in."""
         with suppress(OSError):
             self.poll()
 
     def poll(self) -> None:
-        """See whether the one that waits was asked, or has died; OSError where nobody may wait."""
+        """See whether the one that waits was asked, or has died; OSError if nobody may wait."""
         self.busy = [process for process in self.busy if process.poll() is None]
         there = find_build_socket(self.port).exists()
         if self.waiting and self.waiting.poll() is not None:
@@ -171,12 +171,12 @@ class SpareProcesses:
 
 
 def find_build_socket(port: int) -> Path:
-    """Return the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
+    """Find the socket of the driver at a port, in a folder that is this user's alone; OSError if it is not."""
     return private_folder() / f"builds-{port}"
 
 
 def read_inode(file: Path) -> int | None:
-    """Distinguish a file from another in its place; None where there is none."""
+    """Distinguish a file from another in its place; None if there is none."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:

@@ -43,7 +43,7 @@ from seamline.supervisor.supervisor_heartbeat import (
 from seamline.supervisor.watcher import Watcher
 
 Commanding = Callable[[int], Sequence[str]]
-"""Gives a driver's command under a fencing token."""
+"""Returns a driver's command under a fencing token."""
 Watching = Callable[[int], Watch | None]
 """Begins the watch over the driver that has just been started under a token."""
 
@@ -58,9 +58,9 @@ def supervise(
     watching: Watching | None = None,
     clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
-    """Run the stream, or what ``command`` says, until it is told to stop (0), fenced off (20) or out of its lease (21).
+    """Run the stream, or ``command``, until it is told to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that does not get on is started anew. After too many failures in a row it gives up (23).
+    With ``watching`` a driver that makes no progress is restarted. After too many failures in a row it gives up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -135,7 +135,7 @@ class Supervisor:
             self.write_if_space(lambda: self.control.release(self.lease))
 
     def run_driver(self) -> int | None:
-        """Start a driver and see it through; give our exit code when there shall be no other."""
+        """Start a driver and see it through; return our exit code when there shall be no other."""
         if self.should_stop():
             return 0
         self.lapsed = False
@@ -181,7 +181,7 @@ class Supervisor:
     def take_a_new_token(self) -> None:
         """Take the lease again, as soon as there is space to: the next driver fences the last one off.
 
-        Raises LeaseHeld where another has it: we are the one who lost.
+        Raises LeaseHeld if another has it: we are the one who lost.
         """
 
         def take() -> None:
@@ -199,7 +199,7 @@ class Supervisor:
     def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
         """Wait before the next start, longer after each failure in a row; give up after too many.
 
-        What went before is ``forgiven`` to a driver that got on.
+        Earlier failures are ``forgiven`` to a driver that made progress.
         """
         strikes = 1 if forgiven else self.beat.strikes + 1
         said = f"{why}\n{read_log_tail(self.log)}"
@@ -226,7 +226,7 @@ class Supervisor:
         self.beat = replace(self.beat, driver=None)
 
     def end_driver(self) -> None:
-        """End a driver that runs on a lease in which nobody believes any more."""
+        """End a driver whose lease may have run out."""
         if self.driver and self.driver.exit_code is None:
             self.lapsed = True
             self.driver.kill()
@@ -238,7 +238,7 @@ class Supervisor:
             self.halt.wait(self.pace.tick)
 
     def renew(self) -> None:
-        """Prolong the lease and write a heartbeat when it is time to."""
+        """Renew the lease and write a heartbeat when it is time to."""
 
         def write() -> None:
             sent = self.clock()
@@ -254,7 +254,7 @@ class Supervisor:
             self.write_if_space(write)
 
     def write_if_space(self, act: Callable[[], object]) -> bool:
-        """Write something, and tell whether there was space: a full disk is no reason to go.
+        """Write something, and return whether there was space: a full disk is no reason to end.
 
         A lease that has run out meanwhile is still ours until somebody takes it; its driver has ended by then.
         """

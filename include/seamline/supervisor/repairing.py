@@ -25,7 +25,7 @@ RENEWED_EVERY = 5.0
 
 
 def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acceptance) -> list[str]:
-    """Bring every table down to what the master holds, in the place of a start; say in lines what was given up.
+    """Cut every table back to what is committed, as a start does; report in lines what was abandoned.
 
     LeaseHeld while a stream runs. Nothing of it is lost that Kafka still has: the next start reads it again.
     """
@@ -47,7 +47,7 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
 
 
 def state_edge(writer: Writer) -> None:
-    """Hold an empty epoch that is an edge: what is to be built can be, also where nothing more comes."""
+    """Commit an empty epoch that is an edge, so that builds need not wait for more records."""
     if not (newest := newest_epochs(writer.layout, 1)):
         return
     edge = Epoch(
@@ -63,7 +63,7 @@ def state_edge(writer: Writer) -> None:
 
 
 def list_abandoned(before: Manifest, after: Manifest) -> list[str]:
-    """Say which generations are withdrawn, and which intervals wait for a build."""
+    """List which generations are withdrawn, and which intervals wait for a build."""
     gone = sorted(after.forgotten - before.forgotten)
     raised = sorted(
         place for place, floor in after.floors.items() if floor > before.floors.get(place, NOTHING)

@@ -26,7 +26,7 @@ READY = "--ready"
 
 
 def read_resident_port() -> int:
-    """Return the port it listens on, by setting."""
+    """Read the port it listens on, by setting."""
     return int(os.environ.get("SEAMLINE_CONNECT_PORT", "15002"))
 
 
@@ -41,7 +41,7 @@ def is_resident_requested() -> bool:
 
 
 def make_driver_command(token: int) -> Sequence[str]:
-    """Return its command; the fencing token is for the eyes of ``ps`` only, builds commit by themselves."""
+    """Make the driver's command; its fencing token only shows in ``ps``, as builds commit by themselves."""
     return [sys.executable, str(jobs_folder() / "driver.py"), "--token", str(token)]
 
 
@@ -51,7 +51,7 @@ def token_file() -> Path:
 
 
 def make_token() -> str:
-    """Return the token, made the first time; whole or not at all, whoever makes it beside us."""
+    """Read the token, or make it the first time: whole or not at all, even if another process makes it too."""
     if not token_file().exists():
         with tempfile.NamedTemporaryFile("w", dir=token_file().parent) as fresh:
             fresh.write(secrets.token_urlsafe(32))
@@ -75,13 +75,13 @@ def client_env(url: str) -> Mapping[str, str]:
 
 
 def make_spare_command() -> tuple[Sequence[str], Mapping[str, str]]:
-    """Return the command and the environment of the process that the driver keeps ready for a build."""
+    """Make the command and the environment of the process that the driver keeps ready for a build."""
     command = [sys.executable, str(jobs_folder() / "build.py"), READY]
     return command, {**os.environ, **client_env(f"sc://localhost:{read_resident_port()}/")}
 
 
 def find_local_port(url: str) -> int | None:
-    """Return the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
+    """Find the port of a driver on this host of which its client wants nothing but to be let in; None for others."""
     parts = urlsplit(url)
     wishes = {each.partition("=")[0] for each in parts.path.strip("/").split(";") if each}
     return (parts.port or 15002) if parts.hostname in HERE and wishes <= {"token"} else None

@@ -34,20 +34,24 @@ WAITS_FOR_A_PERSON = {
 
 @dataclass(frozen=True)
 class Pace:
-    """How long things take, in seconds; every ``look`` alerts are told.
-
-    ``strikes`` is how many failures in a row are enough; a driver that has held an epoch, or lived for ``settled``,
-    begins a new row.
-    """
+    """How long things take, in seconds."""
 
     tick: float = 0.5
+    """Between two looks at the driver."""
     renew: float = 5.0
+    """Between two renewals of the lease."""
     grace: float = 90.0
+    """How long a driver may take to stop before it is killed."""
     back_off: float = 1.0
+    """Before the first restart; each further failure in a row doubles it."""
     most: float = 30.0
+    """The longest wait before a restart."""
     settled: float = 120.0
+    """After a life this long, or a committed epoch, failures are counted from one again."""
     strikes: int = 20
+    """A number, not seconds: so many failures in a row make the supervisor give up."""
     look: float = 15.0
+    """Between two looks at the alerts."""
 
 
 def wait_before(code: int, strikes: int, pace: Pace) -> float:

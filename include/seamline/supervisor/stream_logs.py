@@ -21,7 +21,7 @@ def files_of(log: Path) -> list[Path]:
 
 
 def last_lines(log: Path, count: int) -> list[str] | None:
-    """Return the last lines, oldest first, from as many files as are needed; None where there is no log."""
+    """Read the last lines, oldest first, from as many files as needed; None if there is no log."""
     if not (files := files_of(log)):
         return None
     lines: list[str] = []
@@ -46,7 +46,7 @@ def tail_of(file: Path, count: int) -> list[str]:
 
 
 def follow_log(log: Path, *, wait: Callable[[], object] = lambda: time.sleep(0.2)) -> Iterator[str]:
-    """Return what is added to a log from now on, also in the file that follows when it is rotated."""
+    """Follow what is added to a log from now on, also in the file that follows when it is rotated."""
     file = log.open("rb")
     file.seek(0, 2)
     try:

@@ -22,15 +22,14 @@ Samples = Iterator[tuple[Sequence[str], float | None]]
 
 @dataclass(frozen=True)
 class Family:
-    """One metric: what it means, its labels beside the pipeline, and its samples of an observation.
-
-    A sample of None is not known, and left out. Counters have ``_total`` at their name's end.
-    """
+    """One metric. A counter's name ends in ``_total``."""
 
     name: str
     help: str
     of: Callable[[Observation], Samples]
+    """Label values and number of each sample; a number of None is unknown, and left out."""
     labels: Sequence[str] = ()
+    """Names of the labels after ``pipeline``."""
 
 
 def make_unlabelled_sample(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
@@ -171,7 +170,7 @@ FAMILIES = (
 
 
 def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
-    """Return all metrics of some observations."""
+    """Collect all metrics of some observations."""
     found = list(observed)
     for family in FAMILIES:
         labels = ["pipeline", *family.labels]
@@ -186,19 +185,21 @@ def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
 
 @dataclass(eq=False)
 class Streams(Collector):
-    """Looks at all streams whenever it is scraped, once at a time."""
+    """Observes all streams whenever it is scraped."""
 
     look: Callable[[], Sequence[Observation]]
+    """Observes them."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    """Taken while one scrape observes: others wait."""
 
     def collect(self) -> Iterator[Metric]:
-        """Return the metrics of a fresh look."""
+        """Collect the metrics of a fresh look."""
         with self.lock:
             return collect_metrics(self.look())
 
 
 def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
-    """Return a registry of all streams of this installation, by the settings."""
+    """Make a registry of all streams of this installation, by the settings."""
     known = Definitions(definitions_folder())
 
     def look() -> Sequence[Observation]:

@@ -17,16 +17,14 @@ from seamline.runtime.processes import Life, is_local_process, name_process, sta
 
 @dataclass(frozen=True)
 class Identity:
-    """A process, not to be mistaken for another of the same id.
-
-    ``name`` is that of ``processes.name_process``. Earlier releases told its start in seconds, ``born``, which changes
-    when a clock is set.
-    """
+    """A process, not to be mistaken for another of the same id."""
 
     host: str
     pid: int
     born: float = 0.0
+    """In heartbeats of earlier releases: its start in seconds since 1970, which changes when a clock is set."""
     name: str = ""
+    """As ``processes.name_process`` returns it; empty in heartbeats of earlier releases."""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
@@ -52,22 +50,26 @@ STOPPED, LOST, GAVE_UP = "stopped", "lease lost", "gave up"
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """One heartbeat; ``strikes`` counts the driver's failures in a row, ``state`` is a word for people.
-
-    The last one of a supervisor says STOPPED, LOST or GAVE_UP. ``starts`` counts the drivers that it has started,
-    ``restarts`` is how often people had asked for one.
-    """
+    """The last that a supervisor said of itself."""
 
     pipeline: str
     supervisor: Identity
     token: int
+    """The fencing token of its lease."""
     state: str
+    """A word for people; the last of a supervisor is STOPPED, LOST or GAVE_UP."""
     at: datetime
+    """When it was written."""
     driver: Identity | None = None
+    """None while no driver runs."""
     strikes: int = 0
+    """The driver's failures in a row."""
     last_error: str = ""
+    """Why the driver failed last, with the end of its log; empty once a driver works."""
     starts: int = 0
+    """Drivers that this supervisor has started."""
     restarts: int = 0
+    """Restarts that people had asked for, as the control table counts them."""
 
     @property
     def running(self) -> bool:
@@ -75,7 +77,7 @@ class Heartbeat:
         return self.state not in (STOPPED, LOST, GAVE_UP) and self.supervisor.alive()
 
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
-        """Replace the file whole, and give the heartbeat that was written."""
+        """Replace the file whole, and return the heartbeat that was written."""
         beat = replace(self, at=now)
         file = locate_heartbeat_file(home, self.pipeline)
         fresh = file.with_suffix(".new")
@@ -85,7 +87,7 @@ class Heartbeat:
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
-        """Return the last heartbeat, None where there never was one; nothing is made by looking."""
+        """Read the last heartbeat, None if there never was one; nothing is made by looking."""
         try:
             row = json.loads((home / "streams" / pipeline / FILE).read_text())
         except FileNotFoundError:
@@ -109,5 +111,5 @@ def ensure_stream_folder(home: Path, pipeline: str) -> Path:
 
 
 def locate_heartbeat_file(home: Path, pipeline: str) -> Path:
-    """Return the heartbeat's file."""
+    """Locate the heartbeat's file."""
     return ensure_stream_folder(home, pipeline) / FILE

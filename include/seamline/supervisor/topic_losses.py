@@ -22,11 +22,14 @@ from seamline.plan.stream.start_positions import From, StartPlace, resolve_offse
 
 @dataclass(frozen=True)
 class Offsets:
-    """What Kafka has of each lane: its first offset, its end, and the one that was chosen to start from."""
+    """What Kafka has of each lane, in offsets."""
 
     beginnings: Vector
+    """The first offset that is there."""
     ends: Vector
+    """The offset after the last."""
     chosen: Vector
+    """The first offset to read."""
 
 
 def by_lane(
@@ -97,14 +100,14 @@ def list_ageing_gaps(
 
 
 def format_ageing_gap(gap: Gap) -> str:
-    """Say that Kafka may delete something before it was read."""
+    """Describe what Kafka may delete before it was read."""
     return f"soon: {gap}: unread, and older than half of what the topic keeps; is the stream up?"
 
 
 def format_loss_warnings(
     compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """Say what Kafka may delete unread soon, or why that is not known, in a line each."""
+    """Describe what Kafka may delete unread soon, or why that is not known, in a line each."""
     try:
         return [format_ageing_gap(gap) for gap in list_ageing_gaps(compiled, layout, now=now, env=env)]
     except SeamlineError as error:

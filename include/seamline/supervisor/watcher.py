@@ -30,7 +30,7 @@ class Definitions:
 
 
 class Watcher:
-    """Looks at a stream every so many seconds and tells its alerts, in a thread of its own.
+    """Observes a stream every so many seconds and sends its alerts, in a thread of its own.
 
     Neither a broker that does not answer nor a webhook that is slow costs the lease.
     """
@@ -61,7 +61,7 @@ class Watcher:
             self.log_once(f"not looked at: {type(error).__name__}: {error}")
 
     def log_once(self, text: str) -> None:
-        """Say something, unless it was the last that was said."""
+        """Log something, unless it was the last that was said."""
         if text != self.said:
             self.said = text
             self.say(text)

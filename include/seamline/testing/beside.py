@@ -21,10 +21,11 @@ Rows = list[dict[str, Any]]
 
 @dataclass
 class Beside:
-    """What is known of look-ups that only decorate; ``tables`` are as they last could be read."""
+    """The look-ups that only decorate."""
 
     con: duckdb.DuckDBPyConnection
     tables: dict[str, Rows] = field(default_factory=dict)
+    """Rows by look-up name, as they could last be read."""
 
     def decorate(self, view: CompiledView, rows: Rows) -> None:
         """Add the columns of a view's look-ups to its presented rows."""

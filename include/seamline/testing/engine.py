@@ -34,7 +34,7 @@ class Engine(Protocol):
     """The two layers of one pipeline. Topic ids are ``id of <name>``."""
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
-        """Judge raw records and commit them as one epoch; None if it died before the master held it.
+        """Validate raw records and commit them as one epoch; None if it died before the master's commit.
 
         ``epoch`` has its ranges, its edge and its instant; number, counts, event times are filled in, and the
         watermark by ``watermark(event times)``.
@@ -42,11 +42,11 @@ class Engine(Protocol):
         ...
 
     def restart(self) -> None:
-        """Start again from what is held, under a new token."""
+        """Start again from what is committed, under a new token."""
         ...
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
-        """Start again from what is held with another definition, which has the views of before and maybe more."""
+        """Start again from what is committed with another definition, which keeps the views and may add some."""
         ...
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
@@ -54,14 +54,14 @@ class Engine(Protocol):
         ...
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
-        """Plan, build, certify and publish; give the ids of the intervals that were published.
+        """Plan, build, certify and publish; return the ids of the intervals that were published.
 
         Without ``asked`` the dirty ones. CertificateFailed for red ones, after the green are published.
         """
         ...
 
     def ledger(self) -> Sequence[Epoch]:
-        """List the epochs that are held."""
+        """List the epochs that are committed."""
         ...
 
     def cuts(self) -> dict[tuple[str, str], int]:
@@ -73,7 +73,7 @@ class Engine(Protocol):
         ...
 
     def quarantine(self) -> list[dict[str, Any]]:
-        """List what was refused and is held, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
+        """List committed refused records, by ``_topic``, ``_partition``, ``_offset``, ``_reason``, ``_detail``."""
         ...
 
 

@@ -57,7 +57,7 @@ def compute_derived_measure(
 
 
 def query_rows(con: duckdb.DuckDBPyConnection, text: str, rows: pa.Table) -> list[tuple[Any, ...]]:
-    """Ask DuckDB about one table, known as ``rows``."""
+    """Query one table, known as ``rows``, with DuckDB."""
     con.register("rows", rows)
     try:
         return con.execute(text).fetchall()

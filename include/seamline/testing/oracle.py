@@ -25,12 +25,18 @@ class Row:
 
     epoch: int
     place: Place
+    """The event time, partition, offset, and the item's position."""
     topic: str
     interval: str
+    """The interval's id."""
     id: tuple[Any, ...]
+    """The values of the event id; empty if none is declared."""
     keys: Mapping[str, Any]
+    """Values by key column."""
     values: tuple[Any, ...]
+    """The inputs of the measures, in their order."""
     counts: bool
+    """Whether the view selects it."""
 
 
 def filter_counted_rows(
@@ -102,7 +108,7 @@ def present_oracle_rows(
 
 
 def assign_count_windows(view: CompiledView, rows: Iterable[Row]) -> list[Row]:
-    """Return each row, in the order in which they came, the number of its count window."""
+    """Assign each row, in the order in which they came, the number of its count window."""
     found, seen = [], Counter[tuple[Any, ...]]()
     for row in rows:
         key = (row.interval, *row.keys.values())

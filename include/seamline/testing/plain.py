@@ -43,7 +43,7 @@ class Plain(PlainStream):
     """Both layers as lists."""
 
     def reprocess(self) -> dict[int, Verdict]:
-        """Judge what another record version judged, with the look-ups as they are."""
+        """Validate what another record version validated, with the look-ups as they are."""
         version, known = self.pipeline.record_version, len(self.restated)
         paths = self.lookups.version_paths(versions := self.lookups.current_versions())
         waiting = {each.number for each in list_outdated_epochs(self.epochs, version, self.judged)}
@@ -125,7 +125,7 @@ class Plain(PlainStream):
         return made
 
     def build_input(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
-        """Return a view's input of one interval up to a cut, as the first so many restatements have it."""
+        """Build a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
         if not list_interval_restatements(decisions, interval):
@@ -145,7 +145,7 @@ class Plain(PlainStream):
     def certify(
         self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None
     ) -> tuple[Check, ...]:
-        """Judge a build as its certificate does."""
+        """Check a build as its certificate does."""
         mine = self.build_input(view, interval, cut, len(self.restated))
         rows = filter_counted_rows(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
         expected = [

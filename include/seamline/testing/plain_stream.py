@@ -47,15 +47,23 @@ class PlainStream:
     pipeline: CompiledPipeline
     epochs: list[Epoch] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of the quarantine, in the order in which they came."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    """Input rows by view name, ascending by epoch."""
     statements: list[Statement] = field(default_factory=list)
+    """Of the manifest, in the order of their commits."""
     manifest: Manifest = field(default_factory=lambda: fold_statements([], 0))
     read: list[Read] = field(default_factory=list)
+    """One for each committed epoch, ascending."""
     judged: dict[int, Read] = field(default_factory=dict)
+    """Epochs that were validated again, by number."""
     restated: list[Restatement] = field(default_factory=list)
     taken: int = NOTHING
+    """The highest number that was used, by a dead attempt too; -1 for none."""
     seen: Seen = field(default_factory=dict)
+    """Event ids that the stream remembers, to drop duplicates."""
     progress: Progress | None = None
+    """None before the first epoch."""
 
     def __post_init__(self) -> None:
         self.con = states.open_duckdb()
@@ -141,7 +149,7 @@ class PlainStream:
         return self.pipeline.grid.of(moment).id
 
     def restart(self) -> None:
-        """Nothing is lost: lists are what is held; only the look-ups are read again."""
+        """Nothing is lost: lists are what is committed; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
 
@@ -163,7 +171,7 @@ class PlainStream:
 
     @property
     def current(self) -> list[Read]:
-        """What the record version has judged: epochs of its own, and those judged again."""
+        """What the record version has validated: epochs of its own, and those validated again."""
         found = [self.judged.get(each.epoch.number, each) for each in self.read]
         return [
             each

@@ -36,7 +36,9 @@ class Refused:
     partition: int
     offset: int
     reason: str
+    """As quarantine states it."""
     detail: str
+    """What was wrong with the record."""
 
 
 class Scenario:
@@ -106,8 +108,8 @@ class Scenario:
     def crash(self, after: str) -> Epoch | None:
         """Read all that waits and die after a step of the epoch, then start again.
 
-        The steps are planned, files, slices, quarantine, master, ledger. What the master does not hold is read
-        again by the next epoch; None is given then.
+        The steps are planned, files, slices, quarantine, master, ledger. What was not committed is read
+        again by the next epoch; None is returned then.
         """
         if after not in PHASES:
             raise BadRange(f"{after!r} is no step of an epoch.", hint=f"one of {', '.join(PHASES)}.")
@@ -123,8 +125,8 @@ class Scenario:
     def redefine(self, pipeline: Pipeline) -> None:
         """Start the stream again with another definition, which keeps the views and may add some.
 
-        If it changes what a record means, the next build judges again what was read before, and the views answer by
-        their new versions. BadRange where it is another pipeline, reads other topics, drops a view, or changes only
+        If it changes what a record means, the next build validates again what was read before, and the views answer by
+        their new versions. BadRange if it is another pipeline, reads other topics, drops a view, or changes only
         the view: both versions would run, and a scenario asks one.
         """
         made = compile_pipeline(pipeline)
@@ -147,14 +149,14 @@ class Scenario:
         self.events.append(Event("define", f"record version {made.record_version}{new and f', new: {new}'}"))
 
     def wait(self, duration: str) -> Epoch:
-        """Let time pass and hold an empty edge, as an idle stream does: lanes fall idle by then."""
+        """Let time pass and commit an empty edge, as an idle stream does: lanes fall idle by then."""
         self.now += parse_duration(duration)
         return self.epoch()
 
     def batch(self, start: str = "", end: str = "") -> list[str]:
         """Build, certify and publish the interval at ``start``, those until ``end``, or the dirty ones.
 
-        Gives the ids of those published. CertificateFailed where one is red.
+        Returns the ids of those published. CertificateFailed if one is red.
         """
         asked = self._span(start, end) if start else None
         self.runs += 1
@@ -200,7 +202,7 @@ class Scenario:
 
     @property
     def ledger(self) -> Sequence[Epoch]:
-        """The epochs that are held."""
+        """The epochs that are committed."""
         return self.engine.ledger()
 
     @property
@@ -245,7 +247,7 @@ class Scenario:
 
 
 def epoch_line(epoch: Epoch) -> str:
-    """Say what an epoch read, accepted and refused."""
+    """Describe what an epoch read, accepted and refused."""
     lanes = [(str(part.lane).removeprefix(ID_OF), part) for part in epoch.ranges]
     read = " ".join(f"{lane}[{part.start},{part.end})" for lane, part in lanes) or "nothing"
     accepted = " ".join(f"{interval[:10]}:+{rows}" for interval, rows in sorted(epoch.accepted.items()))
@@ -261,7 +263,7 @@ def epoch_line(epoch: Epoch) -> str:
 
 
 def find_lane_ends(ledger: Sequence[Epoch]) -> dict[Lane, int]:
-    """Return the end of every lane."""
+    """Find the end of every lane."""
     return {part.lane: part.end for epoch in ledger for part in epoch.ranges}
 
 
@@ -278,7 +280,7 @@ def bytes_of(value: Value) -> bytes | None:
 
 
 def encode_headers(headers: Mapping[str, bytes]) -> str:
-    """Write headers as the stream reads them."""
+    """Encode headers as the stream reads them."""
     return json.dumps(
         [{"key": name, "value": base64.b64encode(value).decode()} for name, value in headers.items()]
     )

@@ -10,10 +10,12 @@ MARKS = {"epoch": "|", "crash": "X", "restart": "o", "define": "*", "restate": "
 
 @dataclass(frozen=True)
 class Event:
-    """One step: its kind and what happened."""
+    """One step of a scenario."""
 
     kind: str
+    """A key of MARKS."""
     text: str
+    """What happened."""
 
 
 def draw_timeline(pipeline: str, events: Iterable[Event], cuts: Mapping[tuple[str, str], int]) -> str:

@@ -1,4 +1,4 @@
-"""How the dull engine judges records: epoch by epoch, and again from its raw records where that was decided."""
+"""How the dull engine validates records: epoch by epoch, and again from its raw records where that was decided."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ from seamline.model.time.intervals import Interval
 
 @dataclass(frozen=True)
 class Read:
-    """An epoch with its raw records, by what they were judged, and the rows that were accepted.
-
-    ``known`` is how many restatements its rows were made with.
-    """
+    """An epoch with its raw records, and what they were validated to."""
 
     epoch: Epoch
     pipeline: CompiledPipeline
+    """What they were validated by."""
     raw: pa.Table
+    """All records."""
     marks: pa.Table | None
+    """Which of them the stream recognised as duplicates; None without ``dedup_within``."""
     accepted: pa.Table
+    """Rows of the master."""
     refused: pa.Table
+    """Rows of the quarantine."""
     known: int = 0
+    """How many restatements the rows were made with."""
 
 
 def validate_raw_records(
@@ -50,7 +53,7 @@ def validate_raw_records(
     lookups: Mapping[str, Path],
     marks: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
-    """Let the kernel part records into rows and refusals."""
+    """Validate records with the kernel, which splits them into rows and refusals."""
     config = KernelConfig(
         pipeline=pipeline,
         topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.source.topics},
@@ -99,7 +102,7 @@ def of_interval(rows: pa.Table, interval: Interval) -> pa.Table:
 
 
 def find_latest_event_times(accepted: pa.Table) -> dict[Lane, datetime]:
-    """Return the largest event time of every lane."""
+    """Find the largest event time of every lane."""
     found: dict[Lane, datetime] = {}
     columns = (accepted[name].to_pylist() for name in ("_topic_id", "_partition", "_event_time"))
     for topic_id, partition, at in zip(*columns, strict=True):

@@ -35,7 +35,7 @@ router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)],
 
 
 def build_action_dependencies(layer: str) -> list[Any]:
-    """Return what every route that changes something asks first: JSON, and a line in Airflow's log."""
+    """Build the checks of every route that changes something: JSON, and a line in Airflow's log."""
     return [Depends(only_json), Depends(log_request_dag(layer)), Depends(action_logging())]
 
 

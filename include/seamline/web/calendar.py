@@ -49,20 +49,21 @@ class Square:
 
     @property
     def sign(self) -> str:
-        """Say the shade in a letter."""
+        """Return the letter of the shade."""
         return SIGNS[self.shade]
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of a calendar: a month of days, a day of hours; None where no rows are."""
+    """A row of a calendar: a month of days, a day of hours, or a year of longer intervals."""
 
     label: str
     squares: tuple[Square | None, ...]
+    """One for each column; None where an interval has no rows."""
 
 
 def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
-    """Say the worst of an interval: holes, a red certificate, and then its status."""
+    """Shade an interval by its worst fact: holes, a red certificate, and then its status."""
     if cell.holes:
         return Shade.HOLED
     if cell.failed:
@@ -89,7 +90,7 @@ def shade_cells(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -
 
 
 def find_certified_end(known: Sequence[Square], grid: Grid) -> datetime | None:
-    """Return the end of the last interval up to which all that have rows are certified; None where the first is not."""
+    """Find the end of the last interval up to which all that have rows are certified; None if the first is not."""
     end = None
     for each in sorted(known, key=lambda each: each.cell.interval):
         if each.shade is not Shade.CERTIFIED:
@@ -111,7 +112,7 @@ def lay_out_strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
 
 
 def locate_in_strip(start: datetime, length: timedelta) -> tuple[str, int]:
-    """Return the row and the column of an interval."""
+    """Locate the row and the column of an interval."""
     text = format_utc_instant(start)
     if length < DAY:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -117,7 +117,7 @@ def draw_measure(
 
 
 def make_hover_texts(values: Sequence[Any]) -> Figure:
-    """Say what is written beside a point: of decimals themselves, else the page writes its place."""
+    """Make what is written beside a point: of decimals themselves, else the page writes its place."""
     if not any(isinstance(value, Decimal) for value in values):
         return {}
     texts = [f"{value:,f}" if isinstance(value, Decimal) else "" for value in values]

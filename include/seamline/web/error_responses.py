@@ -54,7 +54,7 @@ class ErrorBody(BaseModel):
 
 
 def handle_request_error(request: Request, error: Exception) -> Response:
-    """Say what was wrong with a request, and the way out: as a page to who reads pages, as JSON to programs."""
+    """Say what was wrong with a request, and the way out: as a page to a browser, as JSON to a program."""
     status, said, headers = describe_error(error)
     if "/api/v1/" in request.url.path or "text/html" not in request.headers.get("accept", ""):
         answer = as_json(said, status)
@@ -73,7 +73,7 @@ def handle_request_error(request: Request, error: Exception) -> Response:
 
 
 def describe_error(error: Exception) -> tuple[int, dict[str, str], dict[str, str]]:
-    """Return the status, the words and the headers of a refusal."""
+    """Describe the status, the words and the headers of a refusal."""
     match error:
         case SeamlineError():
             status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), 500)

@@ -33,6 +33,7 @@ class InsideAirflow(AirflowApi):
     """Airflow's application; only from a route that is no coroutine: calls wait for the server's own loop."""
 
     app: Any = field(default=None, repr=False)
+    """Airflow's FastAPI application."""
 
     @classmethod
     def of(cls, request: Request) -> Self:
@@ -71,7 +72,7 @@ class InsideAirflow(AirflowApi):
     async def asked(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
-        """Send a request and give its status and body."""
+        """Send a request and return its status and body."""
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
             with fail_after(PATIENCE):

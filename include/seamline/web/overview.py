@@ -19,31 +19,38 @@ from seamline.web.calendar import Shade, find_certified_end, shade_cells
 
 @dataclass(frozen=True)
 class Card:
-    """A pipeline at a glance; None is not known. ``through`` is what every view is certified to.
-
-    ``lag`` is what the driver said at its last heartbeat, in records.
-    """
+    """A pipeline at a glance; None means unknown."""
 
     name: str
     actual: str
+    """What the stream does: a word for people."""
     desired: str
+    """What the stream should do: a word for people."""
     fine: bool
+    """Whether the stream is in order."""
     lag: int | None
+    """Records not read at the driver's last heartbeat."""
     epoch: int | None
+    """The newest committed epoch."""
     committed: datetime | None
+    """When it was committed."""
     watermark: datetime | None
+    """The stream's, at its newest epoch."""
     through: datetime | None
+    """The instant up to which every served view is certified."""
     debts: int
+    """How many intervals are dirty or were never built."""
     alarms: tuple[str, ...]
+    """Sentences."""
 
 
 def load_pipeline_cards(names: Sequence[str]) -> list[Card]:
-    """Look at pipelines; Kafka is not asked, so that a broker that is away keeps nobody waiting."""
+    """Load the cards of pipelines; Kafka is not asked, so that a broker that is down keeps nobody waiting."""
     return [load_card_or_alarm(name) for name in names]
 
 
 def load_card_or_alarm(name: str) -> Card:
-    """Look at one; what cannot be read of it is an alarm."""
+    """Load a pipeline's card; what cannot be read is an alarm."""
     try:
         return build_pipeline_card(name)
     except SeamlineError as error:
@@ -51,7 +58,7 @@ def load_card_or_alarm(name: str) -> Card:
 
 
 def build_pipeline_card(name: str) -> Card:
-    """Put together what its tables, its stream and its alarms say."""
+    """Build a card from what the pipeline's tables, stream and alarms say."""
     pipeline, layout = open_requested_pipeline(name)
     seen = observe(name, layout, pipeline, broker=False)
     known = shade_cells(list_completeness(pipeline, layout), pipeline.grid, seen.watermark)

@@ -53,7 +53,7 @@ def render_template(name: str, context: Mapping[str, Any]) -> str:
 
 
 def format_instant_html(moment: datetime | str | None) -> Markup:
-    """Write an instant in UTC; the page's script writes it in the reader's zone beside it."""
+    """Format an instant in UTC; the page's script writes it in the reader's zone beside it."""
     if moment is None or moment == "":
         return Markup(UNKNOWN)
     text = format_utc_instant(
@@ -69,12 +69,12 @@ def count(value: float | None) -> str:
 
 
 def format_relative_change(value: float | None) -> str:
-    """Write a relative change: +0.8 %."""
+    """Format a relative change: +0.8 %."""
     return UNKNOWN if value is None else f"{value * 100:+.2g} %"
 
 
 def format_table_cell(value: Any) -> Any:
-    """Write a value of a table; instants as such, NULL as it is called."""
+    """Format a value of a table; instants as such, NULL as it is called."""
     match value:
         case None:
             return Markup('<span class="null">NULL</span>')

@@ -41,12 +41,19 @@ class ViewRequest:
     """What a reader asks of a view's page."""
 
     start: str = ""
+    """An instant, inclusive, as text; with ``end`` empty too, the last intervals that have rows."""
     end: str = ""
+    """An instant, exclusive, as text; empty for no bound."""
     side: str = "merged"
+    """One of SIDES."""
     measure: str = ""
+    """Empty for the first measure that is a number."""
     version: str = ""
+    """A fingerprint; empty for the version that is served."""
     offset: int = 0
+    """Rows before the page."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Values by key column, as text."""
 
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> ViewRequest:
@@ -147,7 +154,7 @@ def build_page_answer(
 
 
 def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
-    """Return the span of the last intervals that have rows, as text; empty where there are none."""
+    """Return the span of the last intervals that have rows, as text; empty if there are none."""
     ids = sorted({id for epoch in read_condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
     return (ids[0], format_utc_instant(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
 
@@ -182,7 +189,7 @@ def with_link(
 
 
 def format_key_value(value: Any) -> str:
-    """Write a key's value as the API takes it."""
+    """Format a key's value as the API takes it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Decimal):
@@ -202,13 +209,13 @@ def by_key(rows: Iterable[dict[str, Any]], view: CompiledView) -> list[tuple[str
 
 
 def format_series_name(values: Sequence[Any], view: CompiledView) -> str:
-    """Write the name of a series; a text that could be taken for something else is in quotes."""
+    """Format the name of a series; a text that could be taken for something else is in quotes."""
     grouping, keys = (f"{values[0]} ", values[1:]) if view.grouped else ("", values)
     return f"{grouping}{', '.join(map(format_distinct_key, keys))}" or view.name
 
 
 def format_distinct_key(value: Any) -> str:
-    """Write a key's value beside others."""
+    """Format a key's value beside others."""
     if not isinstance(value, str):
         return "NULL" if value is None else format_key_value(value)
     plain = value and value != "NULL" and not value.startswith('"') and ", " not in value
@@ -216,7 +223,7 @@ def format_distinct_key(value: Any) -> str:
 
 
 def find_largest_value(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
-    """Return a series' largest value, about, by which the drawn ones are chosen."""
+    """Find a series' largest value, about, by which the drawn ones are chosen."""
     return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
 
 
@@ -228,7 +235,7 @@ def format_equivalent_calls(
     where: str | None,
     root: str,
 ) -> dict[str, Any]:
-    """Write the same question for the command line, Python, SQL and HTTP."""
+    """Format the same question for the command line, Python, SQL and HTTP."""
     query = [(name, value) for name, value in (("start", asked.start), ("end", asked.end)) if value]
     query += [("side", asked.side)] + ([("version", asked.version)] if asked.version else [])
     query += [(f"key.{name}", each) for name, some in asked.keys.items() for each in some]

@@ -34,11 +34,11 @@ def measure_answer_accuracy(
     span: Interval,
     ages: Sequence[timedelta] = AGES,
 ) -> list[Accuracy]:
-    """Tell of each measure how far answers of an age were from the final ones, over the panes of a span.
+    """Compute for each measure how far answers of an age were from the final ones, over the panes of a span.
 
-    What was answered at an age is what the epochs held by then make, as the speed layer counts; the epochs' instants
+    What was answered at an age is what the epochs committed by then make, as the speed layer counts; their instants
     are the ledger's. Records of another record version are left out. Sessions and count windows have no
-    age: an empty list. Raises NotFound where the stream never ran.
+    age: an empty list. Raises NotFound if the stream never ran.
     """
     if view.counts or isinstance(view.windows, Gaps):
         return []
@@ -68,7 +68,7 @@ def measure_answer_accuracy(
 
 
 def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -> Interval | None:
-    """Return the span of the last intervals that have rows; None where there is none."""
+    """Return the span of the last intervals that have rows; None if there is none."""
     ids = sorted({id for epoch in read_condensed_log(layout) for id in epoch.accepted})[-count:]
     if not ids:
         return None
@@ -76,7 +76,7 @@ def last_intervals(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -
 
 
 def ages_of(pieces: pa.Table, log: CommittedLog, view: CompiledView) -> pa.Array:
-    """Return how old, in microseconds, each piece's pane was when its epoch was held."""
+    """Return how old, in microseconds, each piece's pane was when its epoch was committed."""
     held = {epoch.number: to_unix_micros(epoch.committed_at) for epoch in log.epochs}
     instants = pa.array([held[number] for number in pieces[EPOCH].to_pylist()], pa.int64())
     ends = pc.add(pieces["pane"].cast(INSTANT).cast(pa.int64()), view.pane // MICROSECOND)

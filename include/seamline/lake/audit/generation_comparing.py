@@ -48,12 +48,16 @@ from seamline.plan.batch.attribution import (
 
 @dataclass(frozen=True)
 class Mark:
-    """An interval of a run: a generation answered up to ``before`` (or none), slices above it up to ``until``."""
+    """An interval of a run, and what answered it before."""
 
     row: BuildRow
+    """What the run built."""
     before: int
+    """The last epoch that the former generation counts; -1 for none."""
     until: int
+    """The last epoch whose slices answered above it."""
     known: KnownChanges
+    """Changes that explain a difference."""
 
 
 def compare_generations(
@@ -113,7 +117,7 @@ def compare_generations(
 
 
 def list_record_files(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
-    """List the files of the master, and of what was judged again."""
+    """List the files of the master, and of what was validated again."""
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),
@@ -129,7 +133,7 @@ def list_comparison_marks(
     rows: Iterable[BuildRow],
     until: int,
 ) -> Iterator[Mark]:
-    """Say of each interval up to where it was answered, and by what; those without an answer are left out."""
+    """List up to where each interval was answered, and by what; those without an answer are left out."""
     decisions = list_restatements(layout)
     verdicts = Reprocessed(pipeline, layout).verdicts()
     for row in rows:
@@ -149,7 +153,7 @@ def list_comparison_marks(
 
 
 def marks_table(marks: Sequence[Mark]) -> pa.Table:
-    """Return the marks to SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
+    """Return the marks as a table for SQL: epochs above ``_before`` and up to ``_until`` were answered by slices."""
     rows = [mark.row for mark in marks]
     return pa.table(
         {
@@ -268,7 +272,7 @@ def summarize_measure_change(name: str, differing: Sequence[dict[str, Any]]) -> 
 
 
 def format_differing_place(view: CompiledView, each: dict[str, Any]) -> str:
-    """Name a place and what is known of it."""
+    """Format a place and what is known of it."""
     where = ", ".join(
         [*(f"{key.name}={each[key.name]}" for key in view.keys), f"pane={format_utc_instant(each['pane'])}"]
     )

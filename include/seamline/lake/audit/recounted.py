@@ -38,12 +38,16 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class Recount:
-    """A view's slices up to an epoch: how many states were compared, and what is wrong with them."""
+    """A view's slices, counted again up to an epoch."""
 
     view: str
+    """The id of the version, ``name/fingerprint``."""
     until: int
+    """The last epoch, inclusive."""
     states: int
+    """How many states were compared."""
     findings: tuple[Finding, ...]
+    """What is wrong with them; empty if nothing is."""
 
 
 def recount_states(
@@ -77,7 +81,7 @@ def recount_states(
 
 
 def find_view_lag(view: CompiledView, log: CommittedLog, until: int) -> Iterable[Finding]:
-    """Say that a view is behind the log."""
+    """Find out whether a view is behind the log."""
     if until < log.epoch:
         after = [epoch for epoch in log.epochs if epoch.number > until]
         rows = sum(epoch.rows for epoch in after)
@@ -187,7 +191,7 @@ def state_differs_sql(field: pa.Field) -> str:
 
 
 def find_state_differences(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
-    """Say what differs, all blocks together, with one place as an example."""
+    """Find what differs, all blocks together, with one place as an example."""
     if not wrong.num_rows:
         return
     blocks = {*zip(wrong["_from"].to_pylist(), wrong["_to"].to_pylist(), strict=True)}
@@ -208,7 +212,7 @@ OUTCOME = ("_in_slices", "_in_log", "_sliced", "_logged", "_differs")
 
 
 def format_example(row: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Say what one place has and what it should have."""
+    """Describe what one place has and what it should have."""
     where = ", ".join(f"{name}={format_place_value(row[name])}" for name in names)
     if row["_in_slices"] is None:
         return f"{where} has none, {row['_logged']} records should be in it"
@@ -218,5 +222,5 @@ def format_example(row: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def format_place_value(value: Any) -> str:
-    """Write a key or an instant."""
+    """Format a key or an instant."""
     return format_utc_instant(value) if hasattr(value, "tzinfo") else str(value)

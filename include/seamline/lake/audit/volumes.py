@@ -27,7 +27,7 @@ def check_published_generations(
 ) -> tuple[int, list[Finding]]:
     """Check every published generation of a view version, or those of the intervals of a span.
 
-    Gives how many there are, and what is wrong.
+    Returns how many there are, and what is wrong.
     """
     manifest = manifest_of(layout)
     ids = None if span is None else {interval.id for interval in pipeline.grid.within(span)}
@@ -54,7 +54,7 @@ def check_published_generations(
 
 
 def count_generation_volumes(files: Files | None, intervals: Collection[str]) -> Volumes:
-    """Count what the generations' table holds of some intervals."""
+    """Count what the generations' table has of some intervals."""
     if files is None or not files.actions.num_rows:
         return {}
     by_interval: dict[str, list[str]] = {}

@@ -25,12 +25,12 @@ def open_parquet_duckdb() -> duckdb.DuckDBPyConnection:
 
 
 connection = PerThread(open_parquet_duckdb)
-"""Gives this thread's."""
+"""Returns this thread's connection."""
 
 
 @contextmanager
 def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Let this thread's DuckDB know tables by name, for as long as it takes: it holds on to what it knows."""
+    """Register tables by name in this thread's DuckDB while the block runs: it keeps what it knows in memory."""
     require_time_left()
     con = connection()
     for name, table in tables.items():
@@ -43,7 +43,7 @@ def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:
-    """Spell the reading of Parquet files, without a guess at partitions from their names.
+    """Write the reading of Parquet files, without a guess at partitions from their names.
 
     ``uneven`` files may each lack columns that others have: those are NULL.
     """
@@ -52,12 +52,12 @@ def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:
 
 
 def quote_literal(value: str) -> str:
-    """Write a string for SQL."""
+    """Quote a string for SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def span_number(instant: str, size: int) -> str:
-    """Spell the number of the span of ``size`` microseconds that holds an instant of the years that Python knows.
+    """Write the number of the span of ``size`` microseconds that holds an instant of the years that Python knows.
 
     ``instant`` is in microseconds from 1970, which begins a span. DuckDB divides towards zero: spans are counted from
     before the year 1, so that no number is below zero.
@@ -66,7 +66,7 @@ def span_number(instant: str, size: int) -> str:
 
 
 def span_start_sql(instant: str, size: int) -> str:
-    """Spell the start of the span of ``span_number``, in microseconds from 1970."""
+    """Write the start of the span of ``span_number``, in microseconds from 1970."""
     return f"({span_number(instant, size)} * {size} - {span_origin_offset(size)})"
 
 

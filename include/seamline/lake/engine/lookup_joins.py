@@ -8,7 +8,7 @@ from seamline.model.expressions import Expression
 
 
 def relation_of(join: Join) -> str:
-    """Name the relation that holds a look-up's table, as ``lookups.load`` gives it."""
+    """Name the relation that holds a look-up's table, as ``lookups.load`` returns it."""
     return f"lookup_{join.name}"
 
 
@@ -24,7 +24,7 @@ def lookup_keys_sql(join: Join) -> str:
 
 
 def guarded_value_sql(made: Expression) -> str:
-    """Write an expression that is NULL where it has no value."""
+    """Write an expression that is NULL if it has no value."""
     if not made.guards:
         return made.duckdb
     wrong = " OR ".join(f"({guard.condition_duckdb}) IS TRUE" for guard in made.guards)

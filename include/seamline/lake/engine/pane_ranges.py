@@ -18,14 +18,14 @@ from seamline.model.time.zone_clock import MICROSECOND
 
 @dataclass(frozen=True)
 class Span:
-    """The windows that are asked for: by the half-open bounds of their start, and by intervals they start in.
-
-    All in microseconds since 1970; ``intervals`` are the starts of intervals, None for all.
-    """
+    """The windows that are asked for."""
 
     start: int = FIRST
+    """The first start, inclusive, in microseconds since 1970."""
     end: int = LAST
+    """The bound of the starts, exclusive, in microseconds since 1970."""
     intervals: frozenset[int] | None = None
+    """Starts, in microseconds since 1970, of the intervals that windows start in; None for all."""
 
     @classmethod
     def between(cls, start: datetime | None, end: datetime | None) -> Span:
@@ -74,7 +74,7 @@ def is_within_bounds(
 def extend_bounds_forward(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
-    """Return wider bounds where a session that is asked for may go on beyond what was read; None where none does."""
+    """Return wider bounds where a session that is asked for may go on beyond what was read; None if none does."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
@@ -88,7 +88,7 @@ def extend_bounds_forward(
 def extend_bounds_back(
     view: CompiledView, found: pa.Table, panes: Sequence[Bounds], attempt: int
 ) -> list[Bounds] | None:
-    """Return wider bounds where a session may have begun before what was read; None where none can."""
+    """Return wider bounds where a session may have begun before what was read; None if none can."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
     starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)

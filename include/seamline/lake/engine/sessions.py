@@ -17,12 +17,12 @@ LAST_PARTIAL = "max(_last) OVER (_ordered ROWS BETWEEN UNBOUNDED PRECEDING AND 1
 
 
 def of_rows(relation: str, keys: Sequence[str], gap: int, interval: int) -> str:
-    """Spell rows with ``_event_time``, numbered by session among those of the same (quoted) ``keys``."""
+    """Write the query for rows with ``_event_time``, numbered by session among those of the same (quoted) ``keys``."""
     return numbered_sessions_sql(relation, keys, "_event_time", LAST_ROW, gap, interval)
 
 
 def of_partials(relation: str, keys: Sequence[str], gap: int, interval: int | None) -> str:
-    """Spell partial sessions (``pane`` is the first instant, ``_last`` the last), numbered in the same way."""
+    """Write the query for partial sessions (``pane`` is the first instant, ``_last`` the last), numbered alike."""
     return numbered_sessions_sql(relation, keys, "pane", LAST_PARTIAL, gap, interval)
 
 

@@ -127,14 +127,14 @@ def combine_states(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequen
 
 
 def stored_states_sql(view: CompiledView, paths: Sequence[str]) -> str:
-    """Spell the reading of files of states: what earlier releases kept them without is NULL."""
+    """Write the reading of files of states: what earlier releases kept them without is NULL."""
     late = late_columns_sql(view)
     files = read_parquet_sql(paths, uneven=bool(late))
     return f"({' UNION ALL BY NAME '.join([f'SELECT * FROM {files}', *late])})" if late else files
 
 
 def late_columns_sql(view: CompiledView) -> list[str]:
-    """Spell no rows with the state columns that earlier releases kept none of; nothing where there are none."""
+    """Write a query of no rows with the state columns that earlier releases lacked; empty if there are none."""
     columns = [f"NULL::{part.type} AS {quote_identifier(part.name)}" for part in view.parts if part.late]
     return [f"SELECT {', '.join(columns)} WHERE false"] if columns else []
 
@@ -145,7 +145,7 @@ def combine_if_several(view: CompiledView, tables: Sequence[pa.Table]) -> pa.Tab
 
 
 def cast_to_partial_schema(view: CompiledView, table: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Give a table the columns ``by`` and the exact schema of partial states."""
+    """Cast a table to the columns ``by`` and the exact schema of partial states."""
     schema = pa.schema([*(table.schema.field(name) for name in by), *partial_schema(view)])
     return table.select(schema.names).cast(schema)
 
@@ -160,7 +160,7 @@ def merge_sessions(
 ) -> pa.Table:
     """Join partial sessions of the same ``keys`` that are closer than the gap; in the same ``interval`` if given.
 
-    Gives the keys, ``pane``, ``_last``, and what ``aggregate_states`` gives.
+    Returns the keys, ``pane``, ``_last``, and what ``aggregate_states`` returns.
     """
     assert isinstance(view.windows, Gaps)
     query = sessions.of_partials("partials", [*map(quote_identifier, keys)], view.windows.gap, interval)

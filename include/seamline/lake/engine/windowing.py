@@ -64,7 +64,7 @@ def window_states_schema(view: CompiledView) -> pa.Schema:
 
 
 def format_grouping_set(keys: Sequence[str]) -> str:
-    """Name a grouping set as SQL writes it: ``(carrier, origin)``, and ``()`` for the grand total."""
+    """Format a grouping set as SQL writes it: ``(carrier, origin)``, and ``()`` for the grand total."""
     return f"({', '.join(keys)})"
 
 
@@ -96,7 +96,7 @@ def of_gaps(view: CompiledView, taken: pa.Table, keys: Sequence[str], gap: int) 
 
 
 def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
-    """Return the furthest that clocks have shown up to each instant (see ``Clock.furthest_reading``)."""
+    """Compute the furthest that clocks have shown up to each instant (see ``Clock.furthest_reading``)."""
     panes, place = np.unique(instants, return_inverse=True)
     at = np.searchsorted(np.array(clock.since, np.int64), panes, side="right") - 1
     shown = panes + np.array(clock.ahead, np.int64)[at]
@@ -105,7 +105,7 @@ def compute_clock_readings(clock: Clock, instants: Numbers) -> Numbers:
 
 
 def find_reached_instants(clock: Clock, shown: Numbers) -> Numbers:
-    """Return the first instants at which clocks have come as far as readings (see ``Clock.first_reaching``)."""
+    """Find the first instants at which clocks have come as far as readings (see ``Clock.first_reaching``)."""
     at = np.searchsorted(np.array(clock.tops, np.int64), shown, side="right") - 1
     found: Numbers = np.maximum(
         np.array(clock.since, np.int64)[at], shown - np.array(clock.ahead, np.int64)[at]
@@ -151,7 +151,7 @@ def place_cumulating_windows(ruling: Ruling, whole: pa.Table) -> pa.Table:
 
 
 def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) -> pa.Table:
-    """Give windows their bounds in the place of their numbers."""
+    """Replace the numbers of windows by their bounds."""
     last = pa.nulls(found.num_rows, pa.int64()) if ends is None else pa.array(ends, pa.int64())
     return (
         found.drop_columns([CELL]).append_column(START, pa.array(starts, pa.int64())).append_column(END, last)
@@ -159,7 +159,7 @@ def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) ->
 
 
 def shift_cells(table: pa.Table, by: int) -> pa.Table:
-    """Number the cells anew."""
+    """Shift the numbers of the cells."""
     return replace_column(table, CELL, column_to_numpy(table, CELL) + by) if by else table
 
 
@@ -197,6 +197,6 @@ def column_to_numpy(table: pa.Table, name: str) -> Numbers:
 
 
 def replace_column(table: pa.Table, name: str, values: Numbers) -> pa.Table:
-    """Put numbers in the place of a column."""
+    """Replace a column by numbers."""
     at = table.schema.get_field_index(name)
     return table.set_column(at, name, pa.array(values, pa.int64()))

@@ -1,4 +1,4 @@
-"""The log: every epoch that the master holds, one by one or condensed."""
+"""The log: every committed epoch, one by one or condensed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
 
 
 def known_epochs(layout: Layout) -> Sequence[Epoch]:
-    """List every epoch that the master holds, also those that the ledger misses; none before the first.
+    """List every committed epoch, also those that the ledger lacks; none before the first.
 
     It takes memory and time for each of them: what can do with less asks ``each_epoch``, or ``read_condensed_log``.
     """
@@ -30,7 +30,7 @@ def known_epochs(layout: Layout) -> Sequence[Epoch]:
 
 
 def each_epoch(layout: Layout) -> Iterator[Epoch]:
-    """Return every epoch that the master holds, one after the other: of what is packed a row group is in memory."""
+    """Iterate over every committed epoch: of packed files one row group at a time is in memory."""
     if not Table.exists(layout.table("master")):
         return
     groups = groups_of(Ledger.ensure(layout).table)
@@ -46,7 +46,7 @@ def each_epoch(layout: Layout) -> Iterator[Epoch]:
 
 
 def read_condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int | None = None) -> list[Epoch]:
-    """Return the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
+    """Read the log condensed, as far as ``until`` (all if None); no sum crosses ``until`` or one of the ``cuts``.
 
     The newest epoch is a row of its own. What is read does not grow with the log, but by a few bytes for each of the
     ledger's packed files.
@@ -62,7 +62,7 @@ def read_condensed_log(layout: Layout, *, cuts: Iterable[int] = (), until: int |
 
 
 def condense_open_log(ledger: Ledger, master: Master) -> list[Epoch]:
-    """Return the log condensed by the handles of who writes, at the versions that they see: nothing is opened anew."""
+    """Condense the log by a writer's handles, at the versions that they see: nothing is reopened."""
     rows = join_ledger_and_master(
         up_to(lambda parts: of_ledger(ledger.table, parts), ()),
         lambda held: (master.missing(held[-1].number if held else -1), master.epoch),
@@ -84,7 +84,7 @@ def up_to(read: Callable[[Collection[int]], list[Epoch]], bounds: Iterable[int])
 def join_ledger_and_master(
     ledger: LedgerRows, above: Callable[[list[Epoch]], tuple[list[Epoch], int] | None]
 ) -> list[Epoch]:
-    """Return rows of the ledger as far as the master holds them, and the epochs above that it alone holds.
+    """Join the ledger's rows of committed epochs and the epochs above that the master alone has.
 
     ``ledger`` reads its rows up to an epoch, all if None, the last of them in any case; ``above`` is asked for what the
     master holds above them. The ledger may have kept what the master has lost, and lack what the master has of before
@@ -109,7 +109,7 @@ def ledger_rows(layout: Layout, cuts: Collection[int]) -> list[Epoch]:
 
 
 def list_epochs_above_ledger(layout: Layout, held: Sequence[Epoch]) -> tuple[list[Epoch], int] | None:
-    """List the epochs that the master holds above those of the ledger, and give E; None without a master.
+    """List the committed epochs above those of the ledger, and E; None without a master.
 
     The master is looked at after the ledger: an epoch in between is found in one of the two.
     """
@@ -122,7 +122,7 @@ def list_epochs_above_ledger(layout: Layout, held: Sequence[Epoch]) -> tuple[lis
 
 
 def newest_epochs(layout: Layout, count: int) -> list[Epoch]:
-    """List the newest ``count`` epochs that the master holds, in order; fewer where there are fewer."""
+    """List the newest ``count`` committed epochs, in order; fewer if there are fewer."""
 
     def held(end: int | None) -> list[Epoch]:
         return (

@@ -19,7 +19,7 @@ class Ledger:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Ledger:
-        """Open the ledger, made if it is not there."""
+        """Open the ledger; create it if missing."""
         return cls(Table.ensure(layout.table("ledger"), SCHEMA))
 
     @classmethod
@@ -28,7 +28,7 @@ class Ledger:
         return Table.exists(layout.table("ledger"))
 
     def append(self, epochs: list[Epoch]) -> None:
-        """Add rows for epochs that the master holds, in one commit."""
+        """Append rows for committed epochs, in one commit."""
         if not epochs:
             return
         first, last = epochs[0].number, epochs[-1].number
@@ -55,7 +55,7 @@ class Ledger:
         return [epochs[each] for each in sorted(epochs)]
 
     def read_sizes(self, after: int, most: int) -> dict[int, int]:
-        """Return the rows of the first ``most`` epochs above one, by their numbers in order."""
+        """Read the rows of the first ``most`` epochs above one, by their numbers in order."""
         wanted = pc.field("epoch") > after
         found = self.table.handle.to_pyarrow_dataset().to_table(["epoch", "rows"], filter=wanted)
         first = found.sort_by("epoch").slice(0, most)

@@ -1,4 +1,4 @@
-"""The ledger's files in the order of their epochs, and the rows of a condensed log that they give."""
+"""The ledger's files in the order of their epochs, and the rows of a condensed log that they make."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Group:
     """Files whose epochs overlap, as where a row was written twice; nearly always one."""
 
     files: tuple[LedgerFile, ...]
+    """By first epoch, ascending; never empty."""
 
     @property
     def first(self) -> int:
@@ -36,16 +37,16 @@ class Group:
         return max(file.last for file in self.files)
 
     def condense(self) -> list[Epoch]:
-        """Return all epochs condensed."""
+        """Condense all epochs."""
         return self.files[0].condense() if len(self.files) == 1 else condense_epochs(self.read())
 
     def read(self) -> list[Epoch]:
-        """Read all epochs, in order; one that is there twice is given once."""
+        """Read all epochs, in order; one that is there twice is returned once."""
         found = {each.number: each for file in self.files for each in file.read()}
         return [found[number] for number in sorted(found)]
 
     def iterate(self) -> Iterator[Epoch]:
-        """Return all epochs, in order, a row group at a time where the file sums up its own."""
+        """Iterate over all epochs, in order, a row group at a time where the file sums up its own."""
         blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
         if not blocks:
             yield from self.read()
@@ -130,7 +131,7 @@ def scan_ledger_file(path: str) -> LedgerFile:
 
 
 def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
-    """Read the row of an epoch; None where there is none."""
+    """Read the row of an epoch; None if there is none."""
     at = bisect_right(groups, number, key=lambda group: group.first) - 1
     rows = groups[at].split_at_cuts([number - 1, number], newest=False) if at >= 0 else ()
     return next((row for row in rows if row.number == number and not isinstance(row, Summed)), None)
@@ -139,7 +140,7 @@ def row_of(groups: Sequence[Group], number: int) -> Epoch | None:
 def condense_ledger_files(
     groups: Sequence[Group], cuts: Iterable[int], *, newest: bool = True
 ) -> Iterator[Epoch]:
-    """Return the rows of a condensed log that cross no cut; with ``newest`` the last epoch is one."""
+    """Condense a ledger to rows that cross no cut; with ``newest`` the last epoch is a row of its own."""
     parts = sorted(set(cuts))
     for group in groups:
         last = newest and group is groups[-1]
@@ -150,7 +151,7 @@ def condense_ledger_files(
 
 
 def iterate_edges(groups: Iterable[Group]) -> Iterator[int]:
-    """Return the edges of a ledger, those of a batch of rows at a time."""
+    """Iterate over the edges of a ledger, those of a batch of rows at a time."""
     for group in groups:
         for file in group.files:
             with pq.ParquetFile(file.path) as opened:

@@ -82,7 +82,7 @@ def write_ledger_blocks(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Pa
 
 
 def split_into_blocks(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
-    """Part epochs into blocks."""
+    """Split epochs into blocks."""
     block: list[Epoch] = []
     for epoch in epochs:
         block.append(epoch)
@@ -95,27 +95,28 @@ def split_into_blocks(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """A live file: its epochs ``first..last``, both in, and its rows.
-
-    ``mark`` is its largest watermark in microseconds since 1970, rounded up, ``since`` when its earliest epoch was
-    committed, rounded down; None where nobody tells.
-    """
+    """A live file of the ledger."""
 
     path: str
+    """Absolute."""
     first: int
+    """The lowest epoch."""
     last: int
+    """The highest epoch, inclusive."""
     rows: int
     mark: int | None = None
+    """The largest watermark, in microseconds since 1970, rounded up; None if unknown."""
     since: int | None = None
+    """When the earliest epoch was committed, in microseconds since 1970, rounded down; None if unknown."""
 
     def condense(self) -> list[Epoch]:
-        """Return its epochs condensed."""
+        """Condense the file's epochs."""
         if self.rows == 1:
             return self.read()
         return read_cached_summary(self.path, WHOLE, lambda: self._told() or condense_epochs(self.read()))
 
     def read_blocks(self) -> list[list[Epoch]]:
-        """Return its row groups, each condensed; an empty list where its footer does not tell."""
+        """Read its row groups, each condensed; an empty list if its footer has no summaries."""
         return read_cached_summary(self.path, BLOCKS, self._blocks)
 
     def _blocks(self) -> list[list[Epoch]]:
@@ -146,7 +147,7 @@ _guard = threading.Lock()
 
 
 def read_cached_summary(path: str, what: bytes, read: Callable[[], T]) -> T:
-    """Return what was read of a file before, or read it: a file never changes, another may be put in its place."""
+    """Read a file, or return what was read of it before: a file never changes, but may be replaced by another."""
     found = os.stat(path)  # noqa: PTH116 - there are many
     key = (path, found.st_ino, found.st_mtime_ns, what)
     with _guard:

@@ -1,4 +1,4 @@
-"""The edges of the log, each with the watermark at it, as the ledger's files tell when somebody asks."""
+"""The edges of the log, each with the watermark at it, as the ledger's files have them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ FOLLOWED = 1_000
 
 @dataclass(frozen=True)
 class Marks:
-    """Edges in their order: their numbers, their watermarks in microseconds since 1970, and when.
-
-    The watermarks of one clock never fall.
-    """
+    """Edges in ascending order, one column for each fact."""
 
     numbers: tuple[int, ...] = ()
+    """Epochs."""
     marks: tuple[int, ...] = ()
+    """Watermarks in microseconds since 1970; those of one clock never fall."""
     instants: tuple[datetime, ...] = ()
+    """When each edge was committed."""
 
 
 @dataclass(frozen=True)
 class Edges:
-    """The edges of the log: those of the ledger's files, of which one is opened for a question, and later ones."""
+    """The edges of the log; of those in the ledger's files, few files are opened for a question."""
 
     groups: tuple[Group, ...] = ()
+    """The ledger's files, ascending."""
     later: Marks = Marks()
+    """Edges above the ledger's files."""
     last: int = -1
-    """The last epoch that was looked at, edge or not."""
+    """The last epoch that was looked at, edge or not; -1 for none."""
     first: int = 0
     """Edges below it are of another clock: their watermarks tell nothing."""
 

@@ -42,6 +42,6 @@ def read_table_state(table: Table) -> TableState:
 
 
 def read_app_version(table: Table, app: str) -> int:
-    """Return what an app id says in a table, NOTHING where it says nothing."""
+    """Read the version of an app id in a table, NOTHING if it has none."""
     found = table.txn(app)
     return NOTHING if found is None else found

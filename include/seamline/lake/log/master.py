@@ -1,4 +1,4 @@
-"""The master and its commit: the point at which an epoch is held."""
+"""The master and its commit: the point at which an epoch is committed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRUNES = ("_epoch", "_event_time", "_offset", "_partition")
 
 
 class Master:
-    """Every accepted record; its commits say which epochs are held, to which offsets, for which views."""
+    """Every accepted record; its commits say which epochs are committed, to which offsets, for which views."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -42,7 +42,7 @@ class Master:
 
     @classmethod
     def open(cls, layout: Layout) -> Master:
-        """Open the master; NotFound where there is none."""
+        """Open the master; NotFound if there is none."""
         return cls(Table.open(layout.table("master")))
 
     @classmethod
@@ -52,7 +52,7 @@ class Master:
 
     @property
     def epoch(self) -> int:
-        """E: the last epoch the master holds, -1 for none."""
+        """E: the last committed epoch, -1 for none."""
         found = self.table.txn(EPOCH)
         return -1 if found is None else found
 
@@ -75,7 +75,7 @@ class Master:
     def commit(
         self, epoch: Epoch, written: Iterable[DataFile], marks: Mapping[str, int | None] | None = None
     ) -> None:
-        """Hold an epoch. Refuses a number at or below E, and a range that does not join the last.
+        """Commit an epoch. Refuses a number at or below E, and a range that does not join the last.
 
         ``marks`` are the newest numbers of the tables that it relies on, by name.
         What an epoch of kind amend has read was passed over before: it moves no lane's end.
@@ -97,7 +97,7 @@ class Master:
     def rows(self) -> Iterator[Epoch]:
         """Return the rows that the commits carry, the newest first, as far back as their entries in the log are there.
 
-        Commits without one, of starts that held nothing, may be any number: nobody who looks for an epoch counts them.
+        Starts that committed nothing may leave any number of commits without one: no search for an epoch counts them.
         """
         for version in range(self.table.version, -1, -1):
             if (commit := log_store.read_commit(self.table.root, version)) is None:
@@ -108,7 +108,7 @@ class Master:
     def missing(self, after: int) -> list[Epoch]:
         """List the epochs above ``after`` from the commits' metadata, in order: the ledger's repair.
 
-        Goes back until a commit proves that nothing lies between. ProtocolError where the entries that would are gone.
+        Goes back until a commit proves that nothing lies between. ProtocolError if the entries that would are gone.
         """
         if after >= self.epoch:
             return []

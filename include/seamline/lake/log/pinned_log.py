@@ -1,4 +1,4 @@
-"""The log as readers pin it: which epochs are held, how far a view is, and how both were at an instant."""
+"""The log as readers pin it: which epochs are committed, how far a view is, and how both were at an instant."""
 
 from __future__ import annotations
 
@@ -34,24 +34,28 @@ NEVER = 2**62
 
 @dataclass(frozen=True)
 class Log:
-    """What one version of the master says: E, the newest edge, W(v), and the newest epoch's row.
-
-    ``identity`` and ``version`` are those of the master's table, ``line`` its history; ``mark`` is the newest number
-    of the view's slices that it relies on.
-    """
+    """What one version of the master says of the log and of one view."""
 
     identity: str
+    """The id of the master's table."""
     version: int
+    """The version of the master's table."""
     epoch: int
+    """E, the newest committed epoch; -1 for none."""
     edge: int
+    """The newest edge; -1 for none."""
     frontier: int
+    """W(v), the last epoch in the view's slices."""
     newest: Epoch | None
+    """The row of ``epoch``; None if its commit entry is gone, or before the first epoch."""
     line: int | None = None
+    """The line that the log is on; None if the table names none."""
     mark: int = NOTHING
+    """The newest number in the view's slices that the master relies on; -1 for none."""
 
 
 def fill_newest_row(layout: Layout, log: Log) -> Log:
-    """Return the log with its newest row. ProtocolError where nobody tells of that epoch any more.
+    """Fill in the log's newest row. ProtocolError if neither commits nor ledger have it.
 
     Log clean-up may have taken the entry of an epoch that is old; the ledger has its row.
     """
@@ -80,22 +84,24 @@ def log_of(table: Table, view: CompiledView) -> Log:
 
 @dataclass(frozen=True)
 class CommittedPast:
-    """What one version of the master makes sure for ever: the epochs held up to E, and the edges among them.
-
-    ``register`` are the epochs that are holes, and those that filled some; ``clocks`` the first epoch of each run of
-    them that tell event times in one way, which are few.
-    """
+    """What one version of the master settles for ever."""
 
     version: int
+    """The version of the master's table."""
     epoch: int
+    """E, the newest committed epoch; -1 for none."""
     held: EpochNumbers
+    """Numbers of the committed epochs, up to E."""
     edges: Edges
     register: tuple[Epoch, ...] = ()
+    """Epochs that are holes, and those that filled some, ascending."""
     line: int | None = None
+    """The line that the log is on; None if the table names none."""
     clocks: tuple[Epoch, ...] = ()
+    """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
     def row_of(self, timed: Timed) -> int:
-        """Return the number from which on epochs told event times so, up to the last that did; NEVER if none did."""
+        """Return the first epoch of the last run that derived event times so; NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
             if timed.is_of_clock(epoch):
@@ -105,7 +111,7 @@ class CommittedPast:
         return first
 
     def extend(self, log: Log) -> CommittedPast | None:
-        """Go on by one commit of the master; None where it has made more than one, or another."""
+        """Extend by one commit of the master; None if it has made more than one, or is on another line."""
         if log.version == self.version and log.line == self.line:
             return self
         if log.version != self.version + 1 or log.newest is None or log.line != self.line:
@@ -126,7 +132,7 @@ _known: dict[str, CommittedPast] = {}
 
 
 def past_of(layout: Layout, log: Log) -> CommittedPast:
-    """Return the epochs held and the edges; the ledger is not opened for a single commit of the master."""
+    """Return the committed epochs and the edges; the ledger is not opened for a single commit of the master."""
     known = _known.get(log.identity)
     found = known.extend(log) if known else None
     if found is None:
@@ -136,7 +142,7 @@ def past_of(layout: Layout, log: Log) -> CommittedPast:
 
 
 def forget_past() -> None:
-    """Have the ledgers opened anew, where files of theirs that were known are gone."""
+    """Forget what was read of ledgers, so that they are read again: files that were known are gone."""
     _known.clear()
 
 
@@ -165,12 +171,15 @@ def read_past(layout: Layout, log: Log) -> CommittedPast:
 
 @dataclass(frozen=True)
 class LedgerPast:
-    """What a ledger says: the epochs that are held, the edges, and the epochs that are holes or have filled some."""
+    """What a ledger says of the log."""
 
     held: EpochNumbers = EpochNumbers((), ())
+    """Numbers of the committed epochs."""
     edges: Edges = Edges()
     register: tuple[Epoch, ...] = ()
+    """Epochs that are holes, and those that filled some, ascending."""
     clocks: tuple[Epoch, ...] = ()
+    """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
     @classmethod
     def of(cls, table: Table) -> LedgerPast:
@@ -183,7 +192,7 @@ class LedgerPast:
 
 
 def keep_clock_changes(rows: Iterable[Epoch]) -> Iterator[Epoch]:
-    """Keep the first row, and each that tells event times in another way than the one before, or may."""
+    """Keep the first row, and each that derives event times in another way than the one before, or may."""
     before: tuple[str, str] | None = None
     for row in rows:
         if (told := (row.clock, row.record_version)) != before:
@@ -199,7 +208,7 @@ def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
 def moment_of(
     layout: Layout, log: Log, held: EpochNumbers, as_of: int | datetime
 ) -> tuple[int, Epoch | None]:
-    """Return the last epoch at ``as_of`` (a number or an instant), and its row where somebody tells of it."""
+    """Return the last epoch at ``as_of`` (a number or an instant), and its row where that is still there."""
     if isinstance(as_of, datetime):
         found = read_cached_table(
             layout.table("ledger"), ("at", as_of, log.epoch), lambda it: last_at(it, as_of, log.epoch)
@@ -258,6 +267,6 @@ def read_ledger_row(ledger: Table, epoch: int) -> Epoch | None:
 
 
 def read_master_row(master: Table, epoch: int) -> Epoch | None:
-    """Return the row of an epoch by the master's commits; None where its entry is gone, or there was none."""
+    """Read the row of an epoch by the master's commits; None if its entry is gone, or there was none."""
     found = next((row for row in Master(master).rows() if row.number <= epoch), None)
     return found if found and found.number == epoch else None

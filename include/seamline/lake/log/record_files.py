@@ -1,4 +1,4 @@
-"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was judged again."""
+"""Files of records, written as they come: a Parquet file of the master, the quarantine, or what was validated again."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Sink:
 
 
 def fill_missing_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows all columns of a schema: NULL where they have none."""
+    """Add the columns of a schema that rows lack, as NULL."""
     columns = [
         rows[each.name] if each.name in rows.column_names else pa.nulls(rows.num_rows, each.type)
         for each in schema

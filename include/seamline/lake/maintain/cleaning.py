@@ -18,7 +18,7 @@ PINNED_HOURS = 24
 
 
 def remove_dead_epochs(root: Path, held: CommittedEpochs) -> Upkeep:
-    """Take the rows of dead epochs out of the quarantine, whose files are of one epoch each."""
+    """Remove the rows of dead epochs from the quarantine, whose files are of one epoch each."""
     table = Table.open(root)
     gone = [
         Piece(row["path"], row["size_bytes"], row["min._epoch"], row["max._epoch"])

@@ -20,7 +20,7 @@ from seamline.plan.maintain.repair_steps import list_unchained_epochs
 
 
 def trim_ledger(ledger: Ledger, master: Master, *, line: int, named: bool) -> None:
-    """Take rows above E out, and bring the ledger to a line.
+    """Remove rows above E, and move the ledger to a line.
 
     With ``named`` those go too that are out of the chain, in which each row names the one before it; the whole ledger
     is read for that.

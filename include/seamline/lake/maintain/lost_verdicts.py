@@ -1,6 +1,6 @@
 """Verdicts on epochs that the log has lost: they, and all of their attempts, count no more.
 
-An attempt's files do not tell its epochs apart. Those of them that are held are judged again by the next build.
+An attempt's files do not tell its epochs apart. Those of them that are committed are validated again by the next build.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seamline.model.protocol.seam import NOTHING
 
 
 def newest_reprocessed_epoch(layout: Layout) -> int:
-    """Return the newest epoch that was judged again by any record version, NOTHING where none was."""
+    """Return the newest epoch that was validated again by any record version, NOTHING if none was."""
     return max(
         (
             each.last
@@ -27,15 +27,15 @@ def newest_reprocessed_epoch(layout: Layout) -> int:
 
 
 def delete_verdicts_above(layout: Layout, end: int) -> int:
-    """Take the verdicts of attempts at epochs above ``end`` out, which is E of a start that has held none yet.
+    """Delete the verdicts of attempts at epochs above ``end``, which is E of a start that has committed none yet.
 
-    Gives how many attempts that were: each has one commit, and one file.
+    Returns the number of those attempts: each has one commit, and one file.
     """
     return sum(remove_lost_epoch_files(table, end) for table in open_verdict_tables(layout))
 
 
 def remove_lost_epoch_files(table: Table, end: int) -> int:
-    """Take the files with epochs above a number out of a table, again while others commit."""
+    """Remove the files with epochs above a number from a table, again while others commit."""
     while True:
         try:
             return take_out(

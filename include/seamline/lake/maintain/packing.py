@@ -69,7 +69,7 @@ def pack_file_groups(
     name: str,
     beside: str = APP,
 ) -> Upkeep:
-    """Put what ``write`` makes of groups of files in their place, until ``plan`` has none; ``name`` is for people."""
+    """Replace groups of files by what ``write`` makes of them, until ``plan`` has none; ``name`` is for people."""
     done = Upkeep()
     while groups := plan()[:AT_ONCE]:
         gone = [piece for group in groups for piece in group]

@@ -62,12 +62,13 @@ log = logging.getLogger("seamline.stream")
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables that a start has taken over; ``slices`` by the id of their view, those that stand still included."""
+    """The tables that a start has taken over."""
 
     master: Master
     quarantine: Table
     ledger: Ledger
     slices: Mapping[str, Table]
+    """By version id, ``name/fingerprint``; versions that are no longer fed are among them."""
 
     @property
     def others(self) -> dict[str, Table]:
@@ -76,7 +77,7 @@ class Tables:
 
 
 def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
-    """Raise OutOfStep where a generation is served that has seen what the master does not hold."""
+    """Raise OutOfStep if a generation is served that has counted epochs that are not committed."""
     manifest = ManifestTable.ensure(layout).read()
     why = next(find_master_losses(MasterState(master.epoch), {}, highest_served_cut(manifest)), "")
     if why := why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master)):
@@ -84,7 +85,7 @@ def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> No
 
 
 def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator[str]:
-    """Say what of the tables cannot be of one history, without changing anything.
+    """Find what of the tables cannot be of one history, without changing anything.
 
     ``views`` are those of the definition: a start opens their slices, whether the manifest knows of them or not.
     """
@@ -112,9 +113,9 @@ def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator
 
 
 def find_uncommitted_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]) -> str:
-    """Say that a generation is served up to an epoch below E that the log does not hold; empty if none is.
+    """Find a generation that is served up to an epoch below E that was never committed; empty if there is none.
 
-    ``rows`` gives the log condensed: it is read where something is served.
+    ``rows`` reads the log condensed: it is read where something is served.
     """
     cuts = {each.epoch: each for each in manifest.published.values() if each.epoch > NOTHING}
     numbers = numbers_of(rows()) if cuts else EpochNumbers((), ())
@@ -130,7 +131,7 @@ def numbers_of(rows: Iterable[Epoch]) -> EpochNumbers:
 
 
 def check_control_tokens(layout: Layout) -> Iterator[str]:
-    """Say that the control table is from before some start: what was decided since is in no table."""
+    """Check whether the control table is older than some start: what was decided since is in no table."""
     if Table.exists(layout.table("control")):
         # The tables first: a token is given out before any of them carries it.
         carried = newest_token(layout.table("control").parent)
@@ -152,9 +153,9 @@ def repair_tables(
     token: int,
     acceptance: Acceptance | None = None,
 ) -> Go:
-    """Do what a start has to before it holds an epoch; give the last number taken, and W of each of ``frontiers``.
+    """Repair what a start must before it commits an epoch; return the last number taken, and W of each frontier.
 
-    OutOfStep where a person has to decide, and has not by ``acceptance``.
+    OutOfStep if a person has to decide, and has not by ``acceptance``.
     """
     manifest = ManifestTable.ensure(layout)
     told = newest_named_epoch(layout, manifest.read())
@@ -176,7 +177,7 @@ def withdraw_lost_answers(
     steps: Iterable[Step],
     acceptance: Acceptance,
 ) -> None:
-    """Let nothing answer any more from what the master does not hold; a start that dies here is told again."""
+    """Withdraw all answers from epochs that were never committed; a start that dies here repeats it."""
     rows, now = read_condensed_log(layout), datetime.now(UTC)
     numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
@@ -209,7 +210,7 @@ def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str])
 def plan_table_repair(
     tables: Tables, frontiers: Mapping[str, int], *, token: int, named: int, accepted: bool = False
 ) -> list[Step]:
-    """List what a start has to do; slices that get no more are held to what the master says of them, too."""
+    """Plan what a start has to do; slices that get no more are compared with what the master says of them, too."""
     told = {view: tables.master.frontier(view) for view in tables.slices}
     return plan_repair_steps(
         read_master_state(tables.master, tables.slices, {**told, **frontiers}),
@@ -224,7 +225,7 @@ def plan_table_repair(
 
 
 def apply_repair_step(pipeline: str, tables: Tables, step: Step) -> None:
-    """Take one step."""
+    """Apply one step."""
     match step:
         case Stop(why):
             raise out_of_step(pipeline, why)
@@ -246,7 +247,7 @@ def begin_line(
     frontiers: Mapping[str, int],
     relied: Mapping[str, Table],
 ) -> None:
-    """Say in the master that a line begins, and what it relies on."""
+    """Record in the master that a line begins, and what it relies on."""
     marks = {MARK + name: read_app_version(table, EPOCH) for name, table in relied.items()}
     stated = {FRONTIER + view: frontier for view, frontier in frontiers.items()}
     master.append([], txns={LINE: line, BOOT: started, TAKEN: taken, **marks, **stated}, sync=True)

@@ -1,4 +1,4 @@
-"""Rows of attempts at judging records again that came to nothing: out of their table, then off the disk."""
+"""Rows of attempts at validating records again that came to nothing: out of their table, then off the disk."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Named = Collection[tuple[str, str]]
 def list_retention_verdicts(
     layout: Layout, manifest: Manifest, *, keep: int, older_than: timedelta | None, now: datetime
 ) -> list[RetentionVerdict]:
-    """Say of every generation that is there, of all versions, whether it may be deleted."""
+    """List every generation that is there, of all versions, with whether it may be deleted."""
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.view, row.interval, row.generation): row.at for row in rows}
     until = find_last_abandoned_second(claims_of(layout, now=now), now=now)
@@ -117,7 +117,7 @@ def forget_generations(
 
 
 def clean_generations(layout: Layout, manifest: Manifest) -> Upkeep:
-    """Take files of forgotten generations out of their tables, and delete those taken out over a day ago.
+    """Remove files of forgotten generations from their tables, and delete those removed over a day ago.
 
     A reader may have pinned the others. Cut short anywhere, the next one goes on.
     """

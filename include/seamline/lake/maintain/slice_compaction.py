@@ -74,7 +74,7 @@ def compact_slices(view: CompiledView, layout: Layout, held: CommittedEpochs, bl
 def pack_slices(
     view: CompiledView, layout: Layout, held: CommittedEpochs, blocks: list[Block], *, target: int = TARGET
 ) -> Upkeep:
-    """Put small files of closed blocks together, rows as they are, until no two are to be joined.
+    """Pack small files of closed blocks, rows as they are, until no two are to be joined.
 
     Each row keeps the epochs of its own block: a cut may still fall on any edge.
     """
@@ -112,14 +112,14 @@ def side_by_side(
 
 
 def count_open_slices(plan: Compaction) -> dict[str, int]:
-    """Name the slices that are not to be merged yet."""
+    """Count the slices that are not to be merged yet."""
     return {"slice files whose block is still open": plan.open} if plan.open else {}
 
 
 def write_merged_blocks(
     view: CompiledView, table: Table, merge: Merge, held: CommittedEpochs
 ) -> Iterator[data_files.DataFile]:
-    """Write one file for each block that has rows; StraddlesCut where a row crosses an edge."""
+    """Write one file for each block that has rows; StraddlesCut if a row crosses an edge."""
     schema = slices_schema(view)
     read = [parquet_files.read_parquet_file(table.root / piece.path) for piece in merge.pieces]
     rows = pa.concat_tables([fill_missing_columns(each, schema).cast(schema) for each in read])
@@ -142,7 +142,7 @@ def write_merged_blocks(
 
 
 def filter_committed_rows(rows: pa.Table, held: CommittedEpochs) -> pa.Table:
-    """Keep the rows of epochs that are held."""
+    """Keep the rows of epochs that are committed."""
     numbers = [epoch for epoch in pc.unique(rows["to_epoch"]).to_pylist() if epoch in held.numbers]
     return rows.filter(pc.is_in(rows["to_epoch"], pa.array(numbers, pa.int64())))
 

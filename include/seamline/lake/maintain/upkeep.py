@@ -149,7 +149,7 @@ def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
 def whole_ledger(layout: Layout) -> tuple[Master, CommittedEpochs, int, Upkeep]:
     """Compare the ledger with the master's commits since the last upkeep, and add the rows it lacks.
 
-    Gives with what is held the number of records that it accepted. A row that the stream adds at the same moment is
+    Returns also how many records the committed epochs accepted. A row that the stream adds at the same moment is
     there twice and read once. Of all rows only which are edges is read, the rest is read condensed.
     """
     ledger = Ledger.ensure(layout).table
@@ -192,7 +192,7 @@ def list_committed_epochs(master: Master, *, after: int) -> list[Epoch]:
 
 
 def find_lost_ledger_rows(master: Master, held: CommittedEpochs, rows: int) -> str:
-    """Say what the master holds, by its number or by its files, whose ledger rows are lost; empty if nothing.
+    """Find committed epochs, by E or by the master's files, whose ledger rows are lost; empty if there are none.
 
     A file of many epochs names two of them: the others are found out by the ``rows`` that the ledger knows of.
     """

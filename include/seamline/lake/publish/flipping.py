@@ -1,4 +1,4 @@
-"""Which version of a view is served: a flip is one manifest commit, then the serving table is made anew."""
+"""Which version of a view is served: a flip is one manifest commit, then the serving table is written again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seamline.plan.publish.publication import plan_flip, plan_retirement
 def flip_view(pipeline: CompiledPipeline, layout: Layout, view_name: str, *, to: str = "") -> list[Statement]:
     """Serve the version of that fingerprint, or of an unmistakable beginning of one; none written if it is.
 
-    Without ``to`` it is the definition's own. Raises PublishRefused where answers would lack something.
+    Without ``to`` it is the definition's own. Raise PublishRefused if answers would lack something.
     """
     return flip_views(pipeline, layout, {view_name: to})
 
@@ -80,6 +80,6 @@ def find_view_version(manifest: Manifest, view_name: str, to: str) -> str:
 
 
 def read_version_frontiers(manifest: Manifest, layout: Layout) -> dict[str, int]:
-    """Return W of every version: the master's word, and never below the epoch before its birth."""
+    """Read W of every version: the master's word, and never below the epoch before its birth."""
     master = Master.open(layout)
     return {id: max(master.frontier(id), birth - 1) for id, birth in manifest.births.items()}

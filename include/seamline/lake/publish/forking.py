@@ -43,10 +43,10 @@ RENEWED_EVERY = 5.0
 def fork_pipeline(
     source: CompiledPipeline, layout: Layout, point: Savepoint, other: CompiledPipeline, to: Layout
 ) -> int:
-    """Begin ``other`` with the log of ``source`` up to a savepoint; give the rows of its master.
+    """Begin ``other`` with the log of ``source`` up to a savepoint; return the rows of its master.
 
-    BadRange where it has a log already, reads other topics than the source or counts by other intervals, or the source
-    has lost the savepoint's epoch; OutOfStep where a start has to repair the source's tables first.
+    BadRange if it has a log already, reads other topics than the source or counts by other intervals, or the source
+    has lost the savepoint's epoch; OutOfStep if a start has to repair the source's tables first.
     """
     require_new(source, other, to)
     readiness.require_repaired(layout)
@@ -98,7 +98,7 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
 
 @contextmanager
 def acquire_stream_lease(to: Layout) -> Iterator[None]:
-    """Keep a pipeline's stream from starting meanwhile; LeaseHeld where it has started."""
+    """Keep a pipeline's stream from starting meanwhile; LeaseHeld if it has started."""
     control = ControlTable.ensure(to)
     lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(to)
@@ -110,7 +110,7 @@ def acquire_stream_lease(to: Layout) -> Iterator[None]:
 
 
 def require_position(layout: Layout, point: Savepoint) -> None:
-    """Refuse a savepoint whose epoch is lost: records below its offsets are held under later numbers, in no fork."""
+    """Refuse a savepoint of a lost epoch: records below its offsets are committed under later numbers, in no fork."""
     if not readiness.is_epoch_committed(layout, point.epoch):
         raise BadRange(
             f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",
@@ -119,7 +119,7 @@ def require_position(layout: Layout, point: Savepoint) -> None:
 
 
 def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], point: Savepoint) -> int:
-    """Make the tables of the log; give the master's rows."""
+    """Make the tables of the log; return the master's rows."""
     numbers = {epoch.number for epoch in held}
     taken = {name: copy_table_files(layout, draft, name, numbers) for name in (LAST, "quarantine")}
     edges = [epoch.number for epoch in held if epoch.edge]
@@ -137,7 +137,7 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
 
 
 def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:
-    """Take over what people have decided about rows of the log, but what an earlier fork has taken."""
+    """Copy what people have decided about rows of the log, except what an earlier fork has copied."""
     control = ControlTable.ensure(to)
     for each in list_restatements(layout):
         mine = replace(each, epoch=min(each.epoch, point.epoch))
@@ -179,7 +179,7 @@ def link_file(path: str, target: str) -> str:
 
 
 def move_fork_tables(draft: Layout, to: Layout) -> None:
-    """Put the tables in their place, the master last; what an earlier fork left there gives way."""
+    """Move the tables into place, the master last; what an earlier fork left there is removed."""
     names = sorted(path.name for path in draft.table(LAST).parent.iterdir())
     for name in [*(name for name in names if name != LAST), LAST]:
         with suppress(FileNotFoundError):

@@ -27,9 +27,9 @@ def restate_lookup(
     reason: str,
     now: datetime,
 ) -> Restatement:
-    """Decide by what the log holds now, and write the decision; the next build of the intervals goes by it.
+    """Decide by what is in the log now, and write the decision, which the next build of the intervals follows.
 
-    Of epochs that were judged again it holds what they are now, in the intervals in which they are.
+    Of epochs that were validated again it records what they are now, in the intervals in which they are.
     """
     epochs = read_reprocessed_log(pipeline, layout)
     made = decide_restatement(
@@ -53,7 +53,7 @@ def decide_restatement(
 ) -> Restatement:
     """Make a decision. The table is read, and its version kept, unless an epoch has used the one that is asked for.
 
-    Raises what ``plan.batch.restating_plan`` raises, and LookupBroken where the table has to be read and cannot be.
+    Raises what ``plan.batch.restating_plan`` raises, and LookupBroken if the table has to be read and cannot be.
     """
     join = find_joined_lookup(pipeline, name)
     used = version in first_uses(epochs, name, pipeline.record_version)

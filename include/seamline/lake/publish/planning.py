@@ -70,7 +70,7 @@ def plan_run(
 
 
 def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
-    """Say of every live version how many intervals further than an event's own its windows go."""
+    """Return by live version how many intervals further than an event's own its windows reach."""
     return {
         view.id: count_reached_intervals(view.windows, view.interval // MICROSECOND)
         for view in add_live_versions(pipeline, layout).views
@@ -87,14 +87,14 @@ def estimate_plan_cost(plan: BatchPlan, layout: Layout) -> BatchPlan:
 def job_of(
     pipeline: CompiledPipeline, plan: BatchPlan, *, run: str, reason: str = "", actor: str = ""
 ) -> BuildJob:
-    """Return the build that a plan asks for; its ``spans`` are empty where there is nothing to build."""
+    """Return the build that a plan asks for; its ``spans`` are empty if there is nothing to build."""
     joined = merge_intervals(build.interval for build in plan.builds)
     why = reason or format_build_reasons(plan)
     return BuildJob(pipeline.name, run, plan.cut, tuple(joined), why, plan.planned, actor)
 
 
 def format_build_reasons(plan: BatchPlan) -> str:
-    """Say why a plan builds what it builds, in one line."""
+    """Describe why a plan builds what it builds, in one line."""
     kinds = Counter(kind for build in plan.builds for kind in build.kinds)
     return ", ".join(kind if len(kinds) == 1 else f"{kind} ({count})" for kind, count in kinds.items())
 
@@ -122,6 +122,6 @@ def master_files(layout: Layout) -> Iterator[MasterFile]:
 
 
 def list_build_attempts(layout: Layout) -> list[Attempt]:
-    """List the newest attempts at building; none where nothing was ever built."""
+    """List the newest attempts at building; none if nothing was ever built."""
     place = layout.table("builds")
     return Builds(Table.open(place)).attempts() if Table.exists(place) else []

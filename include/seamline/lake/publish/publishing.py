@@ -32,10 +32,12 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True)
 class Publication:
-    """What a run has published (nothing if that was done before), and what was held back of it, and why."""
+    """What a run has published, and what was held back."""
 
     statements: tuple[Statement, ...]
+    """Empty if all was published before."""
     held_back: Mapping[str, str]
+    """By interval id: why it was not published."""
 
 
 def publish_run(
@@ -49,7 +51,7 @@ def publish_run(
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
     A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
-    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep where a start has to repair it
+    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep if a start has to repair it
     first, and Conflict if another run published one of the intervals since this one began; nothing is published then.
     """
     require_repaired(layout)
@@ -134,7 +136,7 @@ def commit_publication(
 
 
 def publication_refusal(run: str, offer: Offer) -> PublishRefused:
-    """Say why nothing of a run may be published."""
+    """Describe why nothing of a run may be published."""
     whys = sorted(set(offer.held_back.values()))
     if whys == [RED]:
         return PublishRefused(

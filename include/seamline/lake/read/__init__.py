@@ -1,1 +1,1 @@
-"""Reading: versions pinned, what counts is merged, windows are presented."""
+"""Reading: versions pinned, what counts is merged, windows are presented, and how far each is right."""

@@ -19,37 +19,43 @@ STATUSES = tuple(Status)
 
 @dataclass(frozen=True)
 class IntervalAnswer:
-    """How one interval was answered: ``rows_since`` are the rows counted from slices, above the cut.
-
-    ``restated`` is how many restatements the build of the generation knew; ``note`` says who decided that it answers,
-    where that was not its certificate alone. ``missing`` bounds how many records its numbers may lack: offsets that
-    Kafka had lost before they were read, and that may belong to it.
-    """
+    """How one interval was answered."""
 
     status: Status
     cut: int
+    """The last epoch that slices do not answer; the generation counts every epoch up to it. -1 for none."""
     generation: str
+    """The generation's name; empty if none answers."""
     rows_since: int
+    """Rows counted from slices, above the cut."""
     complete_to: int
+    """The last epoch up to which the answer has every row of the interval."""
     restated: int = 0
+    """How many restatements the build of the generation knew."""
     note: str = ""
+    """Who decided that this generation answers, and why; empty if its certificate alone decides."""
     missing: int = 0
+    """The most records that the numbers may lack: offsets that Kafka lost before they were read."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ways(Mapping[str, IntervalAnswer]):
-    """The intervals of an answer by id, in their order: a column of each fact, ``statuses`` as places in STATUSES.
-
-    ``starts`` are in microseconds since 1970. ``told`` are, by place, those of which the manifest tells.
-    """
+    """The intervals of an answer by id, in the order of their starts, with one column for each fact."""
 
     starts: Numbers
+    """Microseconds since 1970, ascending; every other column has the same length and order."""
     statuses: Numbers
+    """Places in STATUSES."""
     cuts: Numbers
+    """The last epoch that slices do not answer; -1 for none."""
     rows_since: Numbers
+    """Rows counted from slices."""
     complete_to: Numbers
+    """Epochs, inclusive."""
     missing: Numbers
+    """The most records that each interval may lack."""
     told: MutableMapping[int, IntervalAnswer]
+    """By place: the answers of the intervals that the manifest mentions."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -81,7 +87,7 @@ class Ways(Mapping[str, IntervalAnswer]):
         )
 
     def listed(self) -> Iterator[tuple[str, IntervalAnswer]]:
-        """Return them one by one, without looking each up by its id."""
+        """Iterate over the intervals in order, which is faster than a search for each id."""
         return zip(self, map(self.at, range(len(self))), strict=True)
 
     def of(self, *statuses: Status) -> Numbers:
@@ -115,5 +121,5 @@ class Ways(Mapping[str, IntervalAnswer]):
 
 
 def format_interval_id(micros: int) -> str:
-    """Name the interval that starts at so many microseconds since 1970."""
+    """Format the id of the interval that starts at so many microseconds since 1970."""
     return format_utc_instant(EPOCH + timedelta(microseconds=micros))

@@ -32,15 +32,18 @@ class Unsettled(Exception):
 
 @dataclass(frozen=True)
 class GenerationFiles:
-    """The files of generations in the order of their intervals."""
+    """The files of generations, indexed by their intervals."""
 
     files: Files
+    """In no particular order."""
     order: np.ndarray
+    """Places in ``files``, sorted by interval id."""
     intervals: np.ndarray
+    """The interval id of each place in ``order``: ascending, repeated where an interval has several files."""
 
     @classmethod
     def of(cls, files: Files) -> GenerationFiles:
-        """Sort them."""
+        """Sort the files by interval."""
         names = np.array(files.partition("interval").cast(pa.string()).to_pylist(), np.str_)
         order = np.argsort(names, kind="stable")
         return cls(files, order, names[order])
@@ -110,7 +113,7 @@ def list_manifest_marks(snapshot: Snapshot, side: Side) -> pa.Table:
 
 
 def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of the generations that answer; Unsettled where one is absent or short."""
+    """List the files of the generations that answer; Unsettled if one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
     inside = pa.array(is_within_bounds(column_to_numpy(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
@@ -184,7 +187,7 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
 
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
-    """Raise BadRange where slices that were counted then may be gone."""
+    """Raise BadRange if slices that were counted then may be gone."""
     if snapshot.served_at is None:
         return
     length = snapshot.grid.length // MICROSECOND

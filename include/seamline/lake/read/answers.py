@@ -17,36 +17,45 @@ from seamline.model.time.intervals import format_utc_instant
 
 @dataclass(frozen=True)
 class Answer:
-    """
-    The presented rows of a view and how far they are right.
+    """The presented rows of a view and how far they are right.
 
-    ``table``: ``grouping`` (of a view with several sets), keys, columns of look-ups, ``window_start``,
-    ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted from either side), ``epoch`` (each
-    row's own ``complete_to``), ``certified``, ``complete`` (the watermark is past the window's end), ``phase`` (a
-    ``seam.Phase``).
-    ``states``: the merged states on the same rows. ``version`` is the fingerprint that answered; ``whole`` are
-    the intervals of which every window that starts in them is there, None for all. ``lookups`` are the versions
-    of the look-ups whose columns are there, by name. ``served_at`` is the instant whose answer it is, if one was
-    asked for; ``as_of`` tells that today's publications answer for an epoch of the past. ``beyond`` maps the columns
-    that have a total as text, where no DECIMAL holds it, to the total.
+    ``table`` has the columns ``grouping`` (of a view with several sets), keys, columns of look-ups,
+    ``window_start``, ``window_end``, measures, ``batch_part`` and ``speed_part`` (rows counted from either side),
+    ``epoch`` (the last up to which the row is right), ``certified``, ``complete`` (the watermark is past the
+    window's end) and ``phase`` (a ``seam.Phase``).
     """
 
     view: str
+    """The qualified name: ``pipeline.view``."""
     version: str
+    """The fingerprint of the version that answered."""
     side: Side
+    """The layers that answered."""
     table: pa.Table
     states: pa.Table
+    """The merged states, before presentation, in the order of ``table``."""
     intervals: Ways
+    """How each interval was answered, by interval id."""
     whole: frozenset[str] | None
+    """Ids of the intervals of which every window that starts in them is in ``table``; None for all."""
     epoch: int
+    """The last epoch that was committed, or the one as of which the answer is."""
     until: int
+    """The last epoch whose slices count, at most ``epoch``: slices may lag behind the master."""
     manifest_version: int
+    """The version of the manifest's table that the answer is from."""
     has_event_id: bool
+    """Whether records have an event id, so that duplicates can be recognised."""
     dedup_within: str = ""
+    """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     lookups: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the look-ups whose columns are in ``table``, by look-up name."""
     served_at: datetime | None = None
+    """The instant whose answer this repeats; None for an answer of now."""
     as_of: bool = False
+    """Whether today's publications answer for an epoch of the past."""
     beyond: Mapping[str, str] = field(default_factory=dict)
+    """By column that has a total as text, because no DECIMAL can hold it: the column of that total."""
 
     @property
     def answered(self) -> Numbers:
@@ -65,7 +74,7 @@ class Answer:
 
     @property
     def exact_duplicates_to(self) -> int | None:
-        """The epoch up to which duplicates are taken out exactly; None where no event id is declared."""
+        """The epoch up to which duplicates are taken out exactly; None if no event id is declared."""
         if not self.has_event_id:
             return None
         return least_cut(self.intervals, self.answered)
@@ -86,13 +95,13 @@ class Answer:
         return replace(self, table=self.table.filter(kept), states=self.states.filter(kept))
 
     def summary(self) -> str:
-        """Say in a sentence or two how far the answer can be trusted."""
+        """Describe in a sentence or two how far the answer can be trusted."""
         then = f"As served at {format_utc_instant(self.served_at)}: " if self.served_at else ""
         then = f"As of epoch {self.epoch}, by what is published now: " if self.as_of else then
         return then + self.told()
 
     def told(self) -> str:
-        """Say how far the rows are right."""
+        """Describe how far the rows are right."""
         if not self.intervals:
             return f"No rows up to epoch {self.until}."
         far = f"epoch {self.complete_to}"
@@ -118,7 +127,7 @@ class Answer:
         return "".join(said)
 
     def list_overflows(self) -> Iterator[str]:
-        """Say which totals no DECIMAL holds."""
+        """List which totals no DECIMAL holds."""
         for name, total in self.beyond.items():
             column = self.table[name]
             if count := len(column) - column.null_count:

@@ -32,7 +32,7 @@ def read_counted_states(
 ) -> pa.Table:
     """Read the states that count by the seam's rule, within ``panes`` and, unless sets are grouped, ``where``.
 
-    ``counted_schema``, a row for each state. StraddlesCut where a slice crosses a cut; where one reaches beyond the
+    ``counted_schema``, a row for each state. StraddlesCut if a slice crosses a cut; where one reaches beyond the
     snapshot, Unsettled, or BadRange of the past. ExpressionError and BadRange for a condition that is none.
     """
     view = snapshot.view
@@ -89,7 +89,7 @@ def scan_state_files(
 def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:
     """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
 
-    Rows that upkeep has merged are of held epochs; a number above ``until`` may be held by now.
+    Rows that upkeep has merged are of committed epochs; a number above ``until`` may be held by now.
     """
     numbers = pc.unique(rows["to_epoch"]).to_pylist()
     if not (dead := [number for number in numbers if number <= until and number not in held]):
@@ -99,7 +99,7 @@ def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table
 
 
 def add_interval_starts(rows: pa.Table, snapshot: Snapshot) -> pa.Table:
-    """Put beside states the start of their interval, ``_at``."""
+    """Add the start of their interval, ``_at``, to states."""
     length = snapshot.grid.length // MICROSECOND
     at = rows["pane"].cast(INSTANT).cast(pa.int64()).to_numpy()
     return rows.append_column("_at", pa.array(at - at % length))
@@ -143,7 +143,7 @@ def require_whole_slices(found: pa.Table, snapshot: Snapshot) -> pa.Table:
 
 
 def compacted_slices_error(snapshot: Snapshot) -> BadRange:
-    """Say that slices are kept from edge to edge, and name the last edge."""
+    """Make the error that says that slices are kept from edge to edge, and name the last edge."""
     edge = snapshot.edges.newest_up_to(snapshot.until)
     last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(

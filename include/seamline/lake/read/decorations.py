@@ -34,17 +34,19 @@ ROW = "_row"
 
 @dataclass(frozen=True)
 class Shown:
-    """The version of a look-up that is shown; the empty version, of no rows, where there never was one."""
+    """The version of a look-up that is shown."""
 
     version: str
+    """A hash of the rows; empty if no version was ever read."""
     table: pa.Table
+    """The look-up's rows; none if the version is empty."""
 
 
 _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
 
 
 def load_current_lookup(join: Join, layout: Layout) -> Shown:
-    """Return a look-up as it is now, read once for each change of it.
+    """Load a look-up as it is now, read once for each change of it.
 
     Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
     """
@@ -63,7 +65,7 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
 
 
 def read_served_lookup(join: Join, layout: Layout) -> Shown:
-    """Return a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
+    """Read a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
         table = pq.read_table(path)
@@ -73,12 +75,12 @@ def read_served_lookup(join: Join, layout: Layout) -> Shown:
 
 
 def list_lookup_versions(view: CompiledView, layout: Layout) -> Mapping[str, str]:
-    """Return the version of each look-up that a view shows."""
+    """List the version of each look-up that a view shows."""
     return {join.name: load_current_lookup(join, layout).version for join in view.decorations}
 
 
 def save_shown_lookups(view: CompiledView, layout: Layout) -> None:
-    """Keep what is shown, for a time when the tables cannot be read."""
+    """Save what is shown, for a time when the tables cannot be read."""
     for join in view.decorations:
         found = load_current_lookup(join, layout)
         if found.version and found.version != read_served_lookup(join, layout).version:
@@ -86,7 +88,7 @@ def save_shown_lookups(view: CompiledView, layout: Layout) -> None:
 
 
 def add_lookup_columns(found: Answer, view: CompiledView, layout: Layout) -> Answer:
-    """Put the columns of a view's look-ups behind its keys; the rows and their order stay."""
+    """Add the columns of a view's look-ups after its keys; the rows and their order stay."""
     if not view.decorations:
         return found
     used = {join: load_current_lookup(join, layout) for join in view.decorations}

@@ -92,7 +92,7 @@ def read_merged_answer(
 
 
 def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
-    """Read ``once``, which pins anew, and again while tables move under it; ReadUnstable after several attempts."""
+    """Retry ``once``, which pins again each time, while tables move under it; ReadUnstable after several attempts."""
     last: Exception | None = None
     for attempt in in_time(range(ATTEMPTS)):
         try:
@@ -128,7 +128,7 @@ def read_snapshot_answer(*, snapshot: Snapshot, span: Span, side: Side, where: s
 def read_snapshot(
     snapshot: Snapshot, span: Span, side: Side, where: str | None = None
 ) -> tuple[Answer, pa.Table]:
-    """Answer from what is pinned, and give the states that count; Unsettled where it does not fit together."""
+    """Answer from what is pinned, and return the states that count; Unsettled if it does not fit together."""
     found, taken, panes = read_windows(
         snapshot, span.panes(snapshot.view), side, where, extend_bounds_forward
     )
@@ -147,7 +147,7 @@ def read_windows(
 ) -> tuple[pa.Table, pa.Table, list[Bounds]]:
     """Read panes and merge them into windows, again with wider bounds while a session may go on ``beyond``.
 
-    Gives the windows, the states they were made of, and the bounds.
+    Returns the windows, the states they were made of, and the bounds.
     """
     for attempt in in_time(count()):
         taken = read_counted_states(snapshot, panes, side, where)
@@ -175,7 +175,7 @@ def keep_counted_states(snapshot: Snapshot, taken: pa.Table, side: Side) -> pa.T
 
 
 def add_carried_columns(taken: pa.Table) -> pa.Table:
-    """Put beside the states what windows carry along (``windowing.COUNTED``)."""
+    """Add the columns that windows carry along (``windowing.COUNTED``) to the states."""
     speed = taken["_speed"].cast(pa.int64())
     newest = pc.fill_null(taken["from_epoch"], -1)
     kept = taken.drop_columns(["_at", "from_epoch", "to_epoch", "_speed"])

@@ -28,19 +28,19 @@ SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
 
 Again = Callable[[pa.Table], pa.Table]
-"""Gives rows of the master as restatements have them."""
+"""Returns rows of the master as restatements have them."""
 
 
 @dataclass(frozen=True)
 class CountedRecords:
-    """Rows of one interval that belong into the number: ``batch`` up to the cut, ``speed`` above it.
-
-    ``duplicates`` are rows up to the cut whose event id an earlier row of the interval bears.
-    """
+    """How many rows of one interval belong in the number."""
 
     batch: int
+    """Rows up to the cut, duplicates left out."""
     speed: int
+    """Rows above the cut."""
     duplicates: int
+    """Rows up to the cut whose event id an earlier row of the interval has."""
 
 
 def read_original_rows(
@@ -55,7 +55,7 @@ def read_original_rows(
     page: int = 0,
     size: int = 20,
 ) -> tuple[dict[str, CountedRecords], list[dict[str, Any]]]:
-    """Count the rows of a key and window per interval, and give one page of them in the order they came.
+    """Count the rows of a key and window per interval, and return one page of them in the order they came.
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """
@@ -91,7 +91,7 @@ def read_original_rows(
 
 
 def count_true_rows(mask: pa.ChunkedArray) -> int:
-    """Count what is true."""
+    """Count the rows for which a mask is true."""
     return pc.sum(mask.cast(pa.int64())).as_py() or 0
 
 

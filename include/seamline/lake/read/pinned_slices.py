@@ -1,4 +1,4 @@
-"""Slices as a reader pins them, held against what the master says of them."""
+"""Slices as a reader pins them, compared with what the master says of them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from seamline.model.protocol.seam import NOTHING
 
 @dataclass(frozen=True)
 class Sliced:
-    """The files of a view's slices, the newest number in them, and the line they are of."""
+    """What one version of a view's slices table has."""
 
     files: Files
     epoch: int
+    """The newest epoch that was committed to it; -1 for none."""
     line: int | None
+    """The line of the log that the slices belong to; None if the table names none."""
 
     @classmethod
     def of(cls, table: Table) -> Sliced:
-        """Read them at one version."""
+        """Read the slices at the version that a table's handle sees."""
         epoch = table.txn(EPOCH)
         return cls(Files.of(table), NOTHING if epoch is None else epoch, table.txn(LINE))
 
 
 def pin_slices(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
-    """Pin a view's slices, None where there is no table; OutOfStep where they are of another line than the master."""
+    """Pin a view's slices, None if there is no table; OutOfStep if they are of another line than the master."""
     found = read_cached_table(layout.slices(view), "sliced", Sliced.of)
     if found is not None and found.line != log.line and (found.epoch, found.line) != (NOTHING, None):
         raise under_repair_error(layout, f"the slices of {view.id}")
@@ -38,7 +40,7 @@ def pin_slices(layout: Layout, view: CompiledView, log: Log) -> Sliced | None:
 
 
 def require_line(layout: Layout, log: Log) -> None:
-    """Raise OutOfStep where the ledger is of another line than the master.
+    """Raise OutOfStep if the ledger is of another line than the master.
 
     Asked before the ledger is read: once it is brought to the line, its rows are the line's.
     """
@@ -50,13 +52,13 @@ def require_line(layout: Layout, log: Log) -> None:
 
 
 def find_complete_epoch(log: Log, found: Sliced | None) -> int:
-    """Return the epoch up to which slices hold what the master says: W, or less where commits were lost."""
+    """Find the epoch up to which slices hold what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 
 
 def under_repair_error(layout: Layout, what: str) -> OutOfStep:
-    """Say that an answer has to wait for a start."""
+    """Make the error that says that an answer has to wait for a start."""
     return OutOfStep(
         f"The tables of {layout.pipeline} are being repaired: {what} is not of the master's line.",
         hint="start the stream; it makes them one again.",

@@ -25,28 +25,36 @@ OLD, NEW, BOTH = "only before", "only after", "changed"
 
 @dataclass(frozen=True)
 class Largest:
-    """The row in which a measure has changed most; ``count`` rows have changed in it at all."""
+    """The largest change of a measure."""
 
     count: int
+    """Rows that both sides have and in which the measure differs."""
     row: Mapping[str, Any] | None
+    """The row of ``Difference.rows`` with the largest change; None if no change is a number."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """What two sets of rows have in common, and what not.
 
-    ``rows`` has one for each place (``places``: grouping set, keys, window) that differs: ``_change`` says how, and
-    a measure ``total`` has columns ``_total_before``, ``_total_after`` and ``_total_difference`` (after less before,
-    NULL where that is no number). ``measures`` are those that both have.
+    ``rows`` has one row for each place that differs: ``_change`` says how, and a measure ``total`` has columns
+    ``_total_before``, ``_total_after`` and ``_total_difference`` (after less before, NULL where that is no number).
     """
 
     rows: pa.Table
+    """Sorted by place; places with the same values on both sides are left out."""
     places: tuple[str, ...]
+    """Columns that identify a row: grouping set, keys, window."""
     measures: Mapping[str, Largest]
+    """By measure that both sides have."""
     equal: int
+    """Places at which both sides have the same values."""
     changed: int
+    """Places that both sides have, with other values."""
     only_before: int
+    """Places that the first side alone has."""
     only_after: int
+    """Places that the second side alone has."""
 
     @property
     def none(self) -> bool:
@@ -156,7 +164,7 @@ def find_largest_change(rows: pa.Table, name: str, before: pa.DataType, after: p
 
 
 def list_row_place_names(view: CompiledView) -> list[str]:
-    """List the columns that tell a view's presented rows apart."""
+    """List the columns that distinguish a view's presented rows."""
     grouping = [GROUPING] if view.grouped else []
     return [*grouping, *(key.name for key in view.keys), "window_start", "window_end"]
 

@@ -75,7 +75,7 @@ def serving_schema(view: CompiledView) -> pa.Schema:
 
 
 def ensure_serving_table(layout: Layout, view: CompiledView) -> Table:
-    """Open the serving table, made if it is not there."""
+    """Open the serving table; create it if missing."""
     return Table.ensure(layout.serving(view), serving_schema(view), partition_by=["interval"])
 
 
@@ -175,7 +175,7 @@ def write_serving_files(
 
 
 def split_by_interval(rows: pa.Table, grid: Grid) -> Iterator[tuple[str, pa.Table]]:
-    """Cut rows, which are in the order of their windows, into intervals."""
+    """Split rows, which are in the order of their windows, into intervals."""
     length = grid.length // MICROSECOND
     numbers = np.floor_divide(rows["window_start"].cast(pa.int64()).to_numpy(), length)
     found, first = np.unique(numbers, return_index=True)

@@ -26,12 +26,12 @@ CLOSE = 1e-9
 
 
 def list_state_place_names(view: CompiledView) -> list[str]:
-    """List what tells the states of an interval apart."""
+    """List the columns that distinguish the states of an interval."""
     return [*(key.name for key in view.keys), "pane"]
 
 
 def side_by_side_sql(view: CompiledView) -> str:
-    """Write the query that puts both answers side by side; ``_kind`` is NULL where they agree."""
+    """Write the query that puts both answers side by side; ``_kind`` is NULL if they agree."""
     names = [INTERVAL, *list_state_place_names(view)]
     on = " AND ".join(
         f"b.{quote_identifier(name)} IS NOT DISTINCT FROM a.{quote_identifier(name)}" for name in names
@@ -85,7 +85,7 @@ def relative_change_sql(measure: CompiledMeasure) -> str:
 def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
-    ``paths`` are files of the master, and of what was judged again.
+    ``paths`` are files of the master, and of what was validated again.
     """
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]

@@ -35,30 +35,41 @@ from seamline.model.time.intervals import Grid, Interval
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one read goes by. ``until`` is the last epoch whose slices count; ``epoch`` is E, or as of when.
-
-    With ``as_of`` today's publications answer, as far as they fit; with ``served_at`` those of then, and ``gone`` are
-    the floors that have risen since. ``lacking``
-    counts offsets in holes by the event times that they may have had, None for any.
-    """
+    """What one read depends on, pinned at one version of each table."""
 
     view: CompiledView
     grid: Grid
+    """The pipeline's intervals."""
     has_event_id: bool
+    """Whether records have an event id, so that duplicates can be recognised."""
     dedup_within: str
+    """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     epoch: int
+    """The last epoch that was committed, or the one as of which to answer."""
     until: int
+    """The last epoch whose slices count, at most ``epoch``."""
     as_of: bool
+    """Whether today's publications answer for an epoch of the past, as far as they fit."""
     watermark: datetime | None
+    """The watermark at ``epoch``; None before the first event."""
     edges: Edges
+    """Edges of the log; those of another clock count without their watermarks."""
     held: EpochNumbers
+    """Numbers of the committed epochs."""
     slices: Files | None
+    """None if the batch side alone is asked for, or there is no table."""
     manifest: Manifest
+    """Of now, or with ``served_at`` as it was then."""
     generations: Files | None
+    """None if the speed side alone is asked for, or there is no table."""
     restated: tuple[Restatement, ...]
+    """Oldest first; those decided by ``served_at``, none with ``as_of``."""
     served_at: datetime | None = None
+    """The instant whose publications answer; None for those of now."""
     gone: Mapping[str, int] = field(default_factory=dict)
+    """With ``served_at``: the floors of today by interval id, up to which slices may be gone."""
     lacking: Mapping[Interval | None, int] = field(default_factory=dict)
+    """Offsets in open holes by the event times that they may have had; None is any."""
 
     @property
     def past(self) -> bool:
@@ -79,7 +90,7 @@ class Snapshot:
     ) -> Snapshot:
         """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
 
-        With ``served_at`` what was served then. NotFound where the stream never ran, BadRange for an unknown
+        With ``served_at`` what was served then. NotFound if the stream never ran, BadRange for an unknown
         ``as_of`` or ``served_at`` and where the log has lost epochs of then, ProtocolError for a version that cannot
         be made from its stored definition.
         """
@@ -153,7 +164,7 @@ class Snapshot:
         return next(fitting, None)
 
     def believed(self, generation: Statement | None) -> Statement | None:
-        """Return a published generation; OutOfStep where the log does not hold the epoch that it was built up to."""
+        """Return a published generation; OutOfStep if the epoch that it was built up to is not committed."""
         if generation and generation.epoch <= self.epoch and not self.counts_epoch(generation.epoch):
             raise out_of_step(
                 self.view.qualified.partition(".")[0],
@@ -162,7 +173,7 @@ class Snapshot:
         return generation
 
     def counts_epoch(self, number: int) -> bool:
-        """Return whether the log holds an epoch, or it is none."""
+        """Return whether an epoch is committed, or the number stands for none."""
         return number <= NOTHING or number in self.held
 
     def unmade(self, generation: Statement, interval: str) -> bool:
@@ -176,7 +187,7 @@ class Snapshot:
         return self.manifest.floor(self.view.id, interval)
 
     def building(self, interval: str, side: Side) -> bool:
-        """Return whether an interval has no answer; BadRange where it had one that is gone by now."""
+        """Return whether an interval has no answer; BadRange if it had one that is gone by now."""
         if side is Side.SPEED:
             return False
         found, floor = self.generation(interval), self.floor(interval)
@@ -197,5 +208,5 @@ def known_by(decisions: tuple[Restatement, ...], instant: datetime | None) -> tu
 
 
 def list_raised_floors(manifest: Manifest, view: CompiledView) -> Mapping[str, int]:
-    """Return the floors of a view's intervals that were raised."""
+    """List the floors of a view's intervals that were raised."""
     return {interval: epoch for (id, interval), epoch in manifest.floors.items() if id == view.id}

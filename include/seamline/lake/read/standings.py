@@ -1,4 +1,4 @@
-"""How intervals stand: by what the manifest tells of them, and the others by the rule for those it tells nothing of."""
+"""How intervals stand: by what the manifest says of them, and by one rule for all that it does not mention."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from seamline.runtime.deadline import in_time
 
 @dataclass(frozen=True)
 class StatedIntervals:
-    """The intervals of a view of which a manifest tells: their starts in order, and which may have no row.
-
-    Those answer by a publication, or wait for a build.
-    """
+    """The intervals of a view that a manifest mentions."""
 
     manifest: Manifest
     starts: Numbers
+    """Microseconds since 1970, ascending."""
     named: Flags
+    """In the same order: whether it is in an answer even without rows: published, or waiting for a build."""
 
 
 _known: dict[str, StatedIntervals] = {}
 
 
 def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
-    """List the intervals of which the manifest tells, once for each manifest."""
+    """List the intervals that the manifest mentions, once for each manifest."""
     manifest, view = snapshot.manifest, snapshot.view.id
     known = _known.get(view)
     if known is None or known.manifest is not manifest:
@@ -51,7 +50,7 @@ def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
 
 
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
-    """Say for every interval that has anything within the bounds how it is answered, in order."""
+    """Find how every interval that has anything within the bounds is answered, in order."""
     at, length, told = (
         column_to_numpy(taken, "_at"),
         snapshot.grid.length // MICROSECOND,
@@ -66,7 +65,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
 
 
 def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
-    """Say how the intervals at ``starts`` are answered, of which so many rows came from slices."""
+    """Find how the intervals at ``starts`` are answered, of which so many rows came from slices."""
     found = find_plain_ways(snapshot, starts, since, side)
     for at in in_time(np.flatnonzero(np.isin(starts, list_stated_intervals(snapshot).starts)).tolist()):
         each = found.told[at] = find_manifest_way(
@@ -78,7 +77,7 @@ def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side
 
 
 def find_plain_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:
-    """Say how intervals are answered of which the manifest tells nothing."""
+    """Find how intervals are answered that the manifest does not mention."""
     cuts = plain_cuts(snapshot, starts)
     building = cuts > NOTHING if side is not Side.SPEED else np.zeros(len(starts), np.bool_)
     return Ways(
@@ -93,7 +92,7 @@ def find_plain_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: S
 
 
 def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
-    """Return the cuts of intervals of which the manifest tells nothing: slices up to a birth are not there."""
+    """Return the cuts of intervals that the manifest does not mention: there are no slices up to a birth."""
     birth, filled = snapshot.floor(""), snapshot.manifest.filled.get(snapshot.view.id)
     cuts = np.full(len(starts), birth, np.int64)
     # No row is accepted from before the pipeline's start.
@@ -104,7 +103,7 @@ def plain_cuts(snapshot: Snapshot, starts: Numbers) -> Numbers:
 
 
 def find_manifest_way(snapshot: Snapshot, id: str, since: int, side: Side) -> IntervalAnswer:
-    """Say how one interval of which the manifest tells is answered."""
+    """Find how one interval that the manifest mentions is answered."""
     generation = None if side is Side.SPEED else snapshot.generation(id)
     cut = generation.epoch if generation else snapshot.floor(id)
     owned = side is Side.BATCH or (snapshot.view.counts and generation is not None)

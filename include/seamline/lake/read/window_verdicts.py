@@ -1,4 +1,4 @@
-"""How far each window is right: the intervals that it depends on, judged together, for all windows at once."""
+"""How far each window is right, by the intervals that it depends on, found for all windows at once."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ UNANSWERED, MOST = -(2**62), 2**62
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Of each window whether it has an answer, which it has not while an interval of it builds, and up to what epoch;
-
-    if all its intervals are certified, if the watermark is past its end, and if events came after that.
-    """
+    """How far each window is right, one column for each fact, in the order of the windows."""
 
     answered: Flags
+    """Whether it has an answer: none while one of its intervals is being built."""
     epochs: Numbers
+    """The last epoch up to which it is right; UNANSWERED if it has no answer."""
     certified: Flags
+    """Whether all its intervals are certified."""
     complete: Flags
+    """Whether the watermark is past its end."""
     corrected: Flags
+    """Whether it is complete and events came after the watermark had passed its end."""
 
     def only(self, kept: Flags) -> Verdicts:
-        """Keep some."""
+        """Keep the windows at which ``kept`` is true."""
         return Verdicts(*(getattr(self, each.name)[kept] for each in fields(self)))
 
 
 def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
-    """Judge windows by their bounds."""
+    """Compute the verdicts on windows by their bounds."""
     starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()
     if endless.any():
@@ -73,7 +75,7 @@ def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -
 
 
 def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
-    """Tell of which windows events came after an edge at which the watermark had passed their end."""
+    """Find the windows that got events after an edge at which the watermark had passed their end."""
     newest, place = np.unique(column_to_numpy(found, "_newest"), return_inverse=True)
     marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
@@ -82,13 +84,13 @@ def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -
 
 
 def find_interval_epochs(ways: Ways) -> tuple[Numbers, Numbers]:
-    """Return the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
+    """Find the epoch up to which each interval is right, UNANSWERED while it builds, and 1 where it is certified."""
     epochs = np.where(ways.statuses == BUILDING, UNANSWERED, ways.complete_to)
     return epochs, np.isin(ways.statuses, CERTIFIED).astype(np.int64)
 
 
 def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
-    """Judge windows that depend on all intervals there are."""
+    """Find how far windows are right that depend on all intervals."""
     epochs, certified = find_interval_epochs(ways)
     return np.full(count, epochs.min(), np.int64), np.full(count, bool(certified.all()))
 
@@ -96,7 +98,7 @@ def over_all(ways: Ways, count: int) -> tuple[Numbers, Flags]:
 def find_window_epochs(
     snapshot: Snapshot, ways: Ways, first: Numbers, last: Numbers, side: Side
 ) -> tuple[Numbers, Flags]:
-    """Judge windows that depend on the intervals numbered from ``first`` to ``last``.
+    """Find how far windows are right that depend on the intervals numbered from ``first`` to ``last``.
 
     Those that are in the answer, or that the manifest tells of, are looked at one by one, each once; the others
     among them, however many, are alike on either side of the last one that had rows at the view's birth.
@@ -140,7 +142,7 @@ def is_in_runs(numbers: Numbers, first: Numbers, last: Numbers) -> Flags:
 
 
 def find_run_minimums(values: Numbers, low: Numbers, high: Numbers) -> Numbers:
-    """Return the least of each run ``values[low:high]``; MOST of an empty one.
+    """Find the least of each run ``values[low:high]``; MOST of an empty one.
 
     Runs are covered by two that are as long as a power of two, whose least values come by doubling (a sparse table).
     """

@@ -35,12 +35,16 @@ def is_double(type: pa.DataType) -> bool:
 
 @dataclass
 class Bounds:
-    """The least and greatest value per column, and how many are NULL; ``known`` is false where one has no bounds."""
+    """The bounds of a file's columns."""
 
     low: dict[str, Any] = field(default_factory=dict)
+    """The least value by column; a column of NULLs alone is left out."""
     high: dict[str, Any] = field(default_factory=dict)
+    """The greatest value by column."""
     nulls: dict[str, int] = field(default_factory=dict)
+    """How many values are NULL, by column."""
     known: bool = True
+    """False as soon as one column has values and no bounds."""
 
     @classmethod
     def of_file(cls, path: Path, metadata: pq.FileMetaData) -> Bounds:
@@ -53,7 +57,7 @@ class Bounds:
         return found
 
     def see(self, rows: pa.Table) -> None:
-        """Take in the doubles of some rows."""
+        """Widen the bounds by the doubles of some rows."""
         for each in rows.schema:
             if is_double(each.type):
                 column = rows[each.name]
@@ -63,7 +67,7 @@ class Bounds:
                 self.widen(each.name, (least or -0.0, most or 0.0), column.null_count, len(column))
 
     def widen(self, name: str, bounds: tuple[Any, Any] | None, nulls: int, values: int) -> None:
-        """Take in what is known of so many more values of a column."""
+        """Widen a column's bounds by those of so many more values."""
         self.nulls[name] = self.nulls.get(name, 0) + nulls
         if values == nulls:
             return

@@ -24,7 +24,7 @@ class Meeting(Enum):
 
 
 def classify_commit_conflict(ours: Commit, other: Commit, *, newest: str) -> Meeting:
-    """Say what becomes of ours, decided on a version whose commit has the id ``newest``."""
+    """Classify what becomes of our commit, decided on a version whose commit has the id ``newest``."""
     if other.id and other.id == ours.id:
         return Meeting.OURS
     token, theirs = ours.txns.get(TOKEN), other.txns.get(TOKEN)

@@ -16,17 +16,20 @@ from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, l
 
 @dataclass(frozen=True)
 class DataFile:
-    """A Parquet file below a table's folder that no commit names yet.
-
-    ``data_change`` is false for one that only says again what others said.
-    """
+    """A Parquet file below a table's folder that no commit names yet."""
 
     path: str
+    """Relative to the table's folder."""
     size: int
+    """Bytes."""
     rows: int
+    """Rows in the file."""
     stats: str
+    """Delta's statistics as JSON."""
     partition: Mapping[str, str] = field(default_factory=dict)
+    """Values by partition column."""
     data_change: bool = True
+    """False if the file only repeats rows of files that it replaces."""
 
     def add(self, written_at: datetime) -> AddAction:
         """Describe the file to Delta."""

@@ -28,8 +28,8 @@ class Table(Committed):
     def open(cls, root: Path) -> Table:
         """Open a table at its newest version, or before the first entry that is not whole.
 
-        NotFound where there is none; NotWhole where nothing can be opened before what is broken. A commit after
-        what is not whole is refused with NotWhole. ChangedByOthers where another writer has changed rows.
+        NotFound if there is none; NotWhole if nothing can be opened before what is broken. A commit after
+        what is not whole is refused with NotWhole. ChangedByOthers if another writer has changed rows.
         """
         return cls(root, *log_wholeness.open_whole_table(root)).require_ours()
 
@@ -69,7 +69,7 @@ class Table(Committed):
         return bool(DeltaTable.is_deltatable(str(root)))
 
     def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
-        """Return the table; ProtocolError where it lacks a column of states, or holds it in another type.
+        """Return the table; ProtocolError if it lacks a column of states, or has it in another type.
 
         The ``late`` ones of them are added.
         """
@@ -87,7 +87,7 @@ class Table(Committed):
         return self
 
     def widen(self, schema: pa.Schema) -> Table:
-        """Add the columns that the table lacks; ProtocolError where one is there with another type.
+        """Add the columns that the table lacks; ProtocolError if one is there with another type.
 
         Two that add the same at once both find it there.
         """

@@ -37,7 +37,7 @@ def is_sync_enabled() -> bool:
 
 
 def sync_files(paths: Iterable[Path]) -> None:
-    """Have the contents of files on disk, several at once where there are many: disks do that in one go."""
+    """Sync the contents of files to disk, several at once where there are many: disks do that in one go."""
     wanted = list(paths)
     if len(wanted) <= FEW:
         for path in wanted:
@@ -48,13 +48,13 @@ def sync_files(paths: Iterable[Path]) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Have the content of a file on disk."""
+    """Sync the content of a file to disk."""
     if is_sync_enabled():
         sync_or_exit(path, os.O_RDONLY, os.fdatasync)
 
 
 def sync_folders(paths: Iterable[Path], *, above: Path | None = None) -> None:
-    """Have the names in folders on disk, the innermost first; also those of the folders up to ``above``."""
+    """Sync the names in folders to disk, the innermost first; also those of the folders up to ``above``."""
     wanted = set(paths)
     if above is not None:
         wanted |= {each for path in list(wanted) for each in path.parents if each.is_relative_to(above)}
@@ -63,7 +63,7 @@ def sync_folders(paths: Iterable[Path], *, above: Path | None = None) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Have the names in a folder on disk; some file systems know no such thing, and keep names by themselves."""
+    """Sync the names in a folder to disk; some file systems know no such thing, and keep names by themselves."""
 
     def named(handle: int) -> None:
         try:

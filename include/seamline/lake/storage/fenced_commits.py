@@ -79,7 +79,7 @@ class Committed(Synced):
         instead: pa.Schema | None = None,
         sync: bool | None = None,
     ) -> int:
-        """Commit files (none is fine) and give the new version.
+        """Commit files (none is fine) and return the new version.
 
         With ``instead`` they replace all there is, and the table has that schema from then on. ``sync`` says whether
         the commit is on disk before this returns; without a word the table says so (``synced``).
@@ -125,7 +125,7 @@ class Committed(Synced):
         return self.version
 
     def _place(self, draft: Draft, *, synced: bool) -> bool:
-        """Put a commit under the next version; false where somebody else has it whom it does not concern."""
+        """Put a commit under the next version; false if somebody else has it whom it does not concern."""
         if not self._follows():
             self._start_anew(draft.commit)
         self.require_ours()
@@ -181,7 +181,7 @@ class Committed(Synced):
             raise self._overtaken()
 
     def _start_anew(self, ours: Commit) -> None:
-        """Look at the table anew; FenceLost or Conflict where a commit was decided on what it was before."""
+        """Read the table again; FenceLost or Conflict if a commit was decided on its earlier state."""
         conflict = self._overtaken()
         self._anew()
         if self.token is not None and self.txn(TOKEN) != self.token:
@@ -226,7 +226,7 @@ class Committed(Synced):
         return False
 
     def _refusal(self, words: str) -> FenceLost | Conflict | None:
-        """Say that a commit was overtaken, where deltalake says so; None where it failed otherwise."""
+        """Say that a commit was overtaken, where deltalake says so; None if it failed otherwise."""
         if self.token is not None:
             return self._lost() if "concurrent transaction" in words else None
         return self._overtaken() if any(each in words for each in OVERTAKEN) else None
@@ -261,7 +261,7 @@ class Committed(Synced):
 def build_commit_properties(
     txns: Mapping[str, int], metadata: Mapping[str, str] | None = None
 ) -> CommitProperties:
-    """Return what goes with a commit of deltalake's; it has an id, as ours have."""
+    """Build what goes with a commit of deltalake's; it has an id, as ours have."""
     return CommitProperties(
         custom_metadata={**(metadata or {}), ID: str(uuid.uuid4()), BY: ENGINE},
         app_transactions=[Transaction(app, version) for app, version in txns.items()] or None,

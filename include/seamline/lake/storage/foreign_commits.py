@@ -28,16 +28,18 @@ MAPPED = 2
 
 @dataclass(frozen=True)
 class Change:
-    """The first commit that changed rows; which files have ``come`` since, and which of those before it have ``gone``.
-
-    A file is named with the rows of it that count: a deletion vector makes it another.
-    """
+    """What another writer changed in a table; a file with another deletion vector counts as another file."""
 
     version: int
+    """The first commit that changed rows."""
     operation: str
+    """What that commit calls itself."""
     engine: str
+    """Who wrote that commit."""
     came: frozenset[str] = frozenset()
+    """Files that were added since and are there."""
     gone: frozenset[str] = frozenset()
+    """Files that were there before and are not now."""
 
     def refusal(self, root: Path) -> ChangedByOthers:
         """Say who has changed a table, and how that is undone."""
@@ -52,7 +54,7 @@ class Change:
 
 
 def apply_foreign_commit(change: Change | None, commit: Commit) -> Change | None:
-    """Return what is changed after one more commit; None where all files are what they were, as by RESTORE."""
+    """Return what is changed after one more commit; None if all files are what they were, as by RESTORE."""
     if commit.ours or (change is None and not commit.changes):
         return change
     known = change or Change(commit.version, *read_commit_origin(commit.info))
@@ -91,7 +93,7 @@ def list_unknown_features(protocol: ProtocolVersions) -> list[str]:
 
 
 def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthers:
-    """Say what another writer has made a table ask for, and how that is undone."""
+    """Make the error that says what another writer has made a table ask for, and how that is undone."""
     named = ", ".join(features)
     return ChangedByOthers(
         f"{root} has been changed by another writer: it asks whoever reads or writes it for {named}.",
@@ -103,7 +105,7 @@ def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthe
 def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
-    None where none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
+    None if none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
     has been told. Ours is done by writers, which refuse such a table first.
     """
     found: list[Commit] = []

@@ -12,10 +12,12 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 
 @dataclass(frozen=True)
 class Layout:
-    """The tables of one pipeline under a warehouse folder."""
+    """The folders of one pipeline's tables."""
 
     warehouse: Path
+    """The folder of all pipelines."""
     pipeline: str
+    """Its name, which is the name of its folder."""
 
     def table(self, name: str) -> Path:
         """Return the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
@@ -50,7 +52,7 @@ class Layout:
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
     def records(self, hash: str) -> Path:
-        """Return the folder of what was judged again by a record version, named by its hash."""
+        """Return the folder of what was validated again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash
 
     def lookup(self, name: str, version: str) -> Path:
@@ -72,7 +74,7 @@ def warehouse_folder() -> Path:
 
 
 def home_folder() -> Path:
-    """Return the folder of what is no table: driver logs, checkpoints, heartbeats."""
+    """Return the folder of everything but tables: driver logs, checkpoints, heartbeats."""
     return Path(os.environ.get("SEAMLINE_HOME", ".seamline")).resolve()
 
 

@@ -21,7 +21,7 @@ CHUNKS = 8
 def update_live_files(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
     """Return the files that are live after some more commits, in no order.
 
-    ArrowException, KeyError or ValueError where these do not tell all that ``live`` has columns for.
+    ArrowException, KeyError or ValueError if these do not tell all that ``live`` has columns for.
     """
     added: dict[str, Mapping[str, Any]] = {}
     gone: set[str] = set()
@@ -70,5 +70,5 @@ def cast_json_values(values: list[Any], wanted: pa.DataType) -> pa.Array:
 
 
 def value_to_text(value: Any) -> str:
-    """Spell a value so that it casts to its type."""
+    """Write a value so that it casts to its type."""
     return f"{value:f}" if isinstance(value, Decimal) else str(value)

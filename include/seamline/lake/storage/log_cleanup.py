@@ -41,7 +41,7 @@ def delete_old_entries(root: Path, kept: timedelta, *, now: datetime, most: int 
 
 
 def find_log_start(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
-    """Return the newest whole checkpoint that was there at an instant, as version and files; None without one."""
+    """Find the newest whole checkpoint that was there at an instant, as version and files; None without one."""
     newest = find_whole_checkpoint(root)
     for version, files in sorted(list_checkpoints(root).items(), reverse=True):
         if version <= newest and checkpoint_written_at(files) < instant and all_whole(files):
@@ -55,7 +55,7 @@ def checkpoint_written_at(files: list[Path]) -> datetime:
 
 
 def list_files_below(root: Path, first: int) -> Iterator[tuple[int, str]]:
-    """Name the files of all versions below one."""
+    """List the files of all versions below one."""
     for file in os.scandir(root / log_store.FOLDER):
         if (match := NUMBERED.match(file.name)) and (version := int(match[1])) < first:
             yield version, file.name

@@ -26,16 +26,19 @@ AHEAD = 200
 
 @dataclass(frozen=True)
 class Damage:
-    """The first ``version`` that is not whole, why, and the newest that is there; ``whole`` later ones are whole."""
+    """Where a table's log has to end, and why."""
 
     version: int
+    """The first version that is not whole."""
     why: str
     newest: int
+    """The newest version that is there."""
     whole: int
+    """How many versions from ``version`` on are whole nevertheless."""
 
 
 def find_log_damage(root: Path) -> Damage | None:
-    """Find where a table's log has to end; None where all of it is whole."""
+    """Find where a table's log has to end; None if all of it is whole."""
     commits, end, why = read_whole_commits(root)
     first, newest = end, last(root, end) if why else end - 1
     while lost := find_missing_file(root, [each for each in commits if each.version < first]):
@@ -87,7 +90,7 @@ def opens_below(root: Path, version: int) -> bool:
 
 
 def bytes_of(root: Path, version: int) -> bytes | None:
-    """Return the bytes of an entry; None where it is not there."""
+    """Return the bytes of an entry; None if it is not there."""
     try:
         return log_store.entry_path(root, version).read_bytes()
     except FileNotFoundError:
@@ -122,7 +125,7 @@ def find_missing_file(root: Path, commits: Sequence[Commit]) -> tuple[int, str] 
 
 
 def find_data_file_flaw(root: Path, file: Mapping[str, Any]) -> str:
-    """Say how a data file differs from what its commit says of it; empty if it does not."""
+    """Find how a data file differs from what its commit says of it; empty if it does not."""
     path = root / file["path"]
     path = path if path.exists() else root / unquote(file["path"])
     try:

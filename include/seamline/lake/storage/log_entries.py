@@ -35,19 +35,22 @@ Action = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Commit:
-    """One version: what it says of itself, its ``txn`` actions by app id, and its files, by their path in the log.
-
-    ``shape`` tells that it has another schema, or other settings, or asks for more of those who read or write;
-    ``removals`` are the files of ``removes``, with all that is said of them.
-    """
+    """One version of a table, as its log entry has it."""
 
     version: int
+    """-1 for a draft."""
     info: Mapping[str, Any] = field(default_factory=dict)
+    """The ``commitInfo``."""
     txns: Mapping[str, int] = field(default_factory=dict)
+    """Versions of ``txn`` actions by app id."""
     adds: tuple[Mapping[str, Any], ...] = ()
+    """The ``add`` actions."""
     removes: frozenset[str] = frozenset()
+    """Paths of removed files, as the log spells them."""
     shape: bool = False
+    """Whether it changes the schema or the settings, or asks for more of those who read or write."""
     removals: tuple[Mapping[str, Any], ...] = ()
+    """The ``remove`` actions."""
 
     @property
     def ours(self) -> bool:
@@ -65,21 +68,22 @@ class Commit:
 
     @property
     def id(self) -> str:
-        """Its own id, which no other commit has; empty where another writer gave it none."""
+        """Its own id, which no other commit has; empty if another writer gave it none."""
         return str(self.info.get(ID) or "")
 
     @property
     def after(self) -> str:
-        """The id of the commit that it was made after; empty where its writer did not say."""
+        """The id of the commit that it was made after; empty if its writer did not say."""
         return str(self.info.get(AFTER) or "")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A commit of ours before it has a version: ``body`` are the lines after its first."""
+    """A commit of ours before it has a version."""
 
     commit: Commit
     body: bytes
+    """The entry's lines after the first."""
 
     @classmethod
     def of(
@@ -91,7 +95,7 @@ class Draft:
         partition_by: list[str],
         now: datetime,
     ) -> Draft:
-        """Spell a commit; ``metadata`` stands in its ``commitInfo``."""
+        """Encode a commit; ``metadata`` stands in its ``commitInfo``."""
         given = list(files)
         actions: list[Action] = [
             {"remove": encode_remove_action(each)} for each in given if isinstance(each, RemoveAction)
@@ -120,12 +124,12 @@ class Draft:
 
 
 def encode_action_line(action: Action) -> bytes:
-    """Spell an action as a line of an entry."""
+    """Encode an action as a line of an entry."""
     return json.dumps(action, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 def parse_entry(version: int, data: bytes) -> Commit:
-    """Take an entry apart; ValueError with the reason where it is not whole.
+    """Parse an entry; ValueError with the reason where it is not whole.
 
     A commit of another writer is whole if each of its lines is an action: what is cut off behind a line cannot be seen.
     """
@@ -137,7 +141,7 @@ def parse_entry(version: int, data: bytes) -> Commit:
 
 
 def find_entry_flaw(data: bytes) -> str:
-    """Say why the bytes of an entry are not a whole commit; empty if they are.
+    """Find why the bytes of an entry are not a whole commit; empty if they are.
 
     The lines of one of ours are not taken apart: their sum is enough.
     """
@@ -192,7 +196,7 @@ def summarize_actions(version: int, actions: Iterable[Action]) -> Commit:
 
 
 def encode_add_action(file: AddAction) -> dict[str, Any]:
-    """Spell an ``add``."""
+    """Encode an ``add``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),
         "partitionValues": file.partition_values,
@@ -204,7 +208,7 @@ def encode_add_action(file: AddAction) -> dict[str, Any]:
 
 
 def encode_remove_action(file: RemoveAction) -> dict[str, Any]:
-    """Spell a ``remove``."""
+    """Encode a ``remove``."""
     return {
         "path": quote(file.path, safe=UNQUOTED),
         "dataChange": file.data_change,

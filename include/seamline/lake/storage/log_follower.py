@@ -32,7 +32,7 @@ class Followed:
         self._opened(handle, newest)
 
     def _opened(self, handle: DeltaTable, newest: Commit | None) -> None:
-        """Go by what deltalake has read, and by nothing else."""
+        """Start from what deltalake has read, and from nothing else."""
         metadata, protocol = handle.metadata(), handle.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         self._handle = handle
@@ -79,12 +79,12 @@ class Followed:
         Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
         again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
         seen tells that what was seen is no longer in the log; so does another entry, or none, in the place of its
-        newest, which a repair has set aside. ChangedByOthers where another writer has changed rows.
+        newest, which a repair has set aside. ChangedByOthers if another writer has changed rows.
         """
         return self._moved_on().require_ours()
 
     def require_ours(self) -> Self:
-        """Return the table; ChangedByOthers where another writer has changed rows, or what the table asks for."""
+        """Return the table; ChangedByOthers if another writer has changed rows, or what the table asks for."""
         if self._change is not None:
             raise self._change.refusal(self.root)
         if self._strange:
@@ -127,7 +127,7 @@ class Followed:
         return self
 
     def _follow(self, commit: Commit) -> None:
-        """Take in the commit that comes next."""
+        """Apply the next commit."""
         self.version, self.newest = commit.version, commit.id
         self._entry = file_identity(log_store.entry_path(self.root, self.version))
         self._change = foreign_commits.apply_foreign_commit(self._change, commit)
@@ -180,7 +180,7 @@ class Followed:
 
 
 def file_identity(file: Path) -> tuple[int, int] | None:
-    """Distinguish a file from another that was later put in its place; None where there is none."""
+    """Distinguish a file from another that was later put in its place; None if there is none."""
     try:
         found = file.stat()
     except OSError:

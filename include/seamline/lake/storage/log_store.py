@@ -37,9 +37,9 @@ def entry_path(root: Path, version: int) -> Path:
 
 
 def read_commit(root: Path, version: int) -> Commit | None:
-    """Read a commit; None where there is no such version, or its file was cleaned away after a checkpoint.
+    """Read a commit; None if there is no such version, or its file was cleaned away after a checkpoint.
 
-    NotWhole where the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
+    NotWhole if the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
     """
     file = entry_path(root, version)
     try:
@@ -54,7 +54,7 @@ def read_commit(root: Path, version: int) -> Commit | None:
 
 @contextmanager
 def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
-    """Write an entry to a file that has no number yet; OSError where nothing can be written."""
+    """Write an entry to a file that has no number yet; OSError if nothing can be written."""
     draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
     try:
         draft.write_bytes(data)
@@ -66,7 +66,7 @@ def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
 
 
 def link_draft(draft: Path, root: Path, version: int) -> bool:
-    """Put a draft under a version, whole or not at all; False where that is taken, OSError where nobody knows."""
+    """Link a draft to a version, whole or not at all; False if that is taken, OSError if nobody knows."""
     try:
         os.link(draft, entry_path(root, version))
     except FileExistsError:
@@ -75,11 +75,11 @@ def link_draft(draft: Path, root: Path, version: int) -> bool:
 
 
 def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
-    """Put a commit under a version until it is known what stands there, which is given; None where ours just landed.
+    """Retry a commit under a version until it is known what has that version; return it, or None if ours just landed.
 
     That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
-    OSError where nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
+    OSError if nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
     """
     problem = OSError(errno.EIO, f"{entry_path(root, version)} is taken, it is said, and is not there")
     for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
@@ -100,7 +100,7 @@ def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insis
 
 
 def read_last_checkpoint(root: Path) -> int:
-    """Return the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
+    """Read the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
     try:
         return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):

@@ -23,11 +23,11 @@ MAGIC = b"PAR1"
 
 
 def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
-    """Open a table at its newest version, or before the first entry that is not whole; give that commit too.
+    """Open a table at its newest version, or before the first entry that is not whole; return that commit too.
 
     It is None where log clean-up has taken its entry.
 
-    NotFound where there is no table; NotWhole where nothing can be opened before what is broken.
+    NotFound if there is no table; NotWhole if nothing can be opened before what is broken.
     """
     try:
         handle = DeltaTable(str(root))
@@ -68,7 +68,7 @@ def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
 
 
 def find_whole_checkpoint(root: Path) -> int:
-    """Return the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
+    """Find the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
     marked = log_store.read_last_checkpoint(root)
     if marked >= 0 and not flaw_of_checkpoint(classic_checkpoint_path(root, marked)):
         return marked
@@ -82,7 +82,7 @@ def checkpoints_of(root: Path, version: int) -> list[Path]:
 
 
 def broken_checkpoint(root: Path) -> NotWhole | None:
-    """Say what is wrong with the checkpoint from which deltalake would open a table; None where nothing is."""
+    """Describe what is wrong with the checkpoint from which deltalake would open a table; None if nothing is."""
     marked = log_store.read_last_checkpoint(root)
     found = list_checkpoints(root)
     newest = max(found, default=-1)
@@ -121,7 +121,7 @@ def classic_checkpoint_path(root: Path, version: int) -> Path:
 
 
 def flaw_of_checkpoint(file: Path) -> str:
-    """Say why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
+    """Describe why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size

@@ -27,23 +27,28 @@ PARTITION = "partition."
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What was done, in counts; ``left`` and ``deleted`` are files by reason, ``refused`` are sentences.
-
-    ``repaired`` ledger rows were added, ``merged`` blocks made of ``replaced`` files, ``packed`` small files made
-    fewer, by table, ``dead`` files of dead epochs taken out of their tables, ``forgotten`` generations that nobody
-    may publish any more, ``shortened`` files of old versions of logs.
-    """
+    """What upkeep has done, in counts."""
 
     repaired: int = 0
+    """Ledger rows added."""
     merged: int = 0
+    """Blocks of slices made."""
     replaced: int = 0
+    """Files that those blocks replaced."""
     packed: Mapping[str, int] = field(default_factory=dict)
+    """Small files that fewer ones replaced, by table."""
     dead: int = 0
+    """Files of dead epochs removed from their tables."""
     forgotten: int = 0
+    """Generations that may not be published any more."""
     deleted: Mapping[str, int] = field(default_factory=dict)
+    """Files deleted, by reason."""
     left: Mapping[str, int] = field(default_factory=dict)
+    """Files left in place, by reason."""
     refused: tuple[str, ...] = ()
+    """Sentences: what was not done, and why."""
     shortened: int = 0
+    """Files of old versions deleted from logs."""
 
     def plus(self, other: Upkeep) -> Upkeep:
         """Add up what two steps did."""
@@ -95,7 +100,7 @@ def upkeep_file_name(table: Table, block: Block) -> str:
 
 
 def take_out(table: Table, paths: Collection[str]) -> int:
-    """Commit that files are no part of the table any more, those of ``paths`` that are; give how many.
+    """Commit that files are no part of the table any more, those of ``paths`` that are; return how many.
 
     Raises Conflict if another upkeep was first.
     """

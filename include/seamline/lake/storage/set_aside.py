@@ -26,7 +26,7 @@ log = logging.getLogger("seamline.lake")
 
 
 def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
-    """Take every entry and checkpoint of a log from version ``first`` on out of it; give their names."""
+    """Take every entry and checkpoint of a log from version ``first`` on out of it; return their names."""
     folder = root / log_store.FOLDER
     found = [
         each for each in folder.iterdir() if (at := parse_log_version(each.name)) is not None and at >= first
@@ -58,7 +58,7 @@ def last_first(file: Path) -> tuple[bool, int]:
 
 
 def read_aside_actions(root: Path) -> Iterator[dict[str, Any]]:
-    """Return the actions of what was set aside, as far as they can be read."""
+    """Read the actions of what was set aside, as far as they can be read."""
     for file in (root / FOLDER).glob("*/*.json"):
         for line in file.read_bytes().splitlines():
             try:
@@ -76,7 +76,7 @@ def newest_aside_version(root: Path, app: str) -> int:
 
 
 def list_aside_files(root: Path) -> set[str]:
-    """Name the data files of what was set aside, which stay as long as it does."""
+    """List the data files of what was set aside, which stay as long as it does."""
     return {unquote(action["add"]["path"]) for action in read_aside_actions(root) if "add" in action}
 
 

@@ -55,7 +55,7 @@ class Synced(Followed):
         self._durable = self.version
 
     def _summed(self, version: int) -> Commit | None:
-        """Read an entry that a checkpoint sums up; None where it is gone, or broken: nobody needs it."""
+        """Read an entry that a checkpoint sums up; None if it is gone, or broken: nobody needs it."""
         try:
             return log_store.read_commit(self.root, version)
         except NotWhole:
@@ -69,6 +69,6 @@ class Synced(Followed):
 
 
 def locate_table_file(root: Path, name: str) -> Path:
-    """Return where a file of a table is; the log may spell its path in URL form."""
+    """Locate a file of a table; the log may spell its path in URL form."""
     path = root / name
     return path if "%" not in name or path.exists() else root / unquote(name)

@@ -1,4 +1,4 @@
-"""Tables held open between reads: a handle per table, moved on only when somebody looks."""
+"""Tables kept open between reads: a handle per table, refreshed only when somebody reads."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ T = TypeVar("T")
 
 @dataclass
 class CachedTable:
-    """A handle, the table it was opened on, and what was seen in it at its version."""
+    """A table's handle, and what was seen in the table at the handle's version."""
 
     table: Table
     identity: tuple[int, int] | None
+    """Of the log's first entry: a table made anew at the same place has another. None if the entry is gone."""
     seen: dict[Hashable, Any] = field(default_factory=dict)
+    """By the reader's key; emptied when the version changes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    """Taken by whoever uses the handle."""
     given: bool = False
-    """Whether the handle is somebody else's now."""
+    """Whether the handle was passed on to a writer."""
 
     def refresh(self) -> None:
         """Move on to the newest version."""
@@ -49,7 +52,7 @@ _guard = threading.Lock()
 
 
 def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
-    """Return what ``see`` finds in the newest version of a table, None where there is no table.
+    """Read what ``see`` finds in the newest version of a table, None if there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
     and lets no handle out.
@@ -68,9 +71,9 @@ def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T
 
 
 def take_cached_table(root: Path) -> Table | None:
-    """Return the handle itself, at the newest version, to one who writes; None where none is held. Others open anew.
+    """Take the handle itself, at the newest version, for a writer; None if none is cached. Others reopen.
 
-    What is held of a table that is gone, or was made anew since, is forgotten.
+    The handle of a table that is gone, or was created again since, is forgotten.
     """
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:
@@ -103,11 +106,13 @@ def _holding(root: Path) -> CachedTable | None:
 
 @dataclass(frozen=True)
 class Files:
-    """The live files of one version of a table, with their statistics, one row a file."""
+    """The live files of one version of a table."""
 
     root: Path
+    """The table's folder."""
     version: int
     actions: pa.Table
+    """One row for each file, with its statistics."""
 
     @classmethod
     def of(cls, table: Table) -> Files:
@@ -115,11 +120,11 @@ class Files:
         return cls(table.root, table.version, table.actions())
 
     def low(self, column: str) -> pa.ChunkedArray:
-        """Return the least value per file; NULL where it is not known."""
+        """Return the least value per file; NULL if it is not known."""
         return self._stat(f"min.{column}")
 
     def high(self, column: str) -> pa.ChunkedArray:
-        """Return the greatest value per file; NULL where it is not known."""
+        """Return the greatest value per file; NULL if it is not known."""
         return self._stat(f"max.{column}")
 
     def partition(self, column: str) -> pa.ChunkedArray:

@@ -27,7 +27,7 @@ KEPT = {
 """By the name of a table's folder; the others get an entry a run and keep Delta's own.
 
 Opening a table lists what its log keeps, and a stream adds an entry a second. Nobody reads a ledger of an hour ago:
-what was answered then is told by numbers of epochs, which are rows. A master's entries mend a ledger that is short, and
+what was answered then is told by numbers of epochs, which are rows. A master's entries repair a short ledger, and
 Spark opens a master at the version that a job has begun with.
 """
 BY_ITSELF = timedelta(days=30)
@@ -41,6 +41,6 @@ def settings_of(name: str) -> dict[str, str]:
 
 
 def parse_log_retention(settings: Mapping[str, str | None]) -> timedelta:
-    """Read for how long a log is kept; what cannot be read is as long as Delta's default."""
+    """Parse how long a log is kept; Delta's default if that cannot be read."""
     found = SPAN.fullmatch(settings.get(RETENTION) or "")
     return timedelta(**{f"{found[2].lower()}s": int(found[1])}) if found else BY_ITSELF

@@ -17,7 +17,7 @@ from seamline.model.protocol.manifest import Manifest, Statement
 
 
 def list_absent_generations(layout: Layout, manifest: Manifest) -> Iterator[Statement]:
-    """Return what is served of generations of which rows are not there."""
+    """List what is served of generations of which rows are not there."""
     for view in sorted({view for view, _ in manifest.published}):
         there = count_rows_by_generation(layout, view)
         for (name, interval), each in sorted(manifest.published.items()):

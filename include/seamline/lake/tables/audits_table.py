@@ -33,11 +33,11 @@ class Audits:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Audits:
-        """Open the audits, made if they are not there."""
+        """Open the audits; create them if missing."""
         return cls(Table.ensure(layout.table("audits"), SCHEMA))
 
     def append(self, audit: Audit) -> None:
-        """Keep an audit."""
+        """Append an audit."""
         row = {"at": audit.at, "epoch": audit.epoch, "passed": audit.passed, "actor": audit.actor}
         rows = pa.Table.from_pylist([{**row, "row": json.dumps(serialize_audit(audit))}], schema=SCHEMA)
         self.table.append([data_files.write_data_file(rows, self.table.root, f"{uuid.uuid4().hex}.parquet")])
@@ -49,5 +49,5 @@ class Audits:
 
 
 def audits_of(layout: Layout, count: int = 1) -> list[Audit]:
-    """Return the last audits, the newest first; none where there is no table, which is not made for it."""
+    """Return the last audits, the newest first; none if there is no table, which is not made for it."""
     return Audits.ensure(layout).newest(count) if Table.exists(layout.table("audits")) else []

@@ -45,32 +45,41 @@ LATER = {"exploded": 0, "restated": 0, "planned": NOTHING}
 
 @dataclass(frozen=True)
 class BuildRow:
-    """One view's interval in one attempt; ``view`` is ``name/fingerprint``.
-
-    ``rows`` are the generation's rows in its table, ``state_rows`` the sum of their ``rows`` column.
-    ``expected`` is the generation that was published when the attempt began, or nothing.
-    ``exploded``: by how many the rows of a view are more than the records they were made of.
-    ``restated`` is how many restatements the attempt knew, ``planned`` the manifest's version it was planned on.
-    ``seconds`` are those of the whole attempt, of which the interval is a part.
-    """
+    """One view's interval in one attempt."""
 
     run: str
     view: str
+    """The id of the version: ``name/fingerprint``."""
     interval: str
+    """The interval's id."""
     generation: str
+    """The attempt's name, which all intervals of the attempt share."""
     cut: int
+    """The last epoch that was read."""
     rows: int
+    """Rows of the generation in its table."""
     state_rows: int
+    """Records counted in those rows: the sum of their ``rows`` column."""
     rows_read: int
+    """Rows of the interval that were read from the master."""
     duplicates: int
+    """Rows left out because an earlier row has their event id."""
     not_selected: int
+    """Rows left out by the view's filter."""
     expected: str
+    """The generation that was published when the attempt began; empty for none."""
     seconds: float
+    """Duration of the whole attempt, not of this interval."""
     reason: str
+    """Why the run was asked for."""
     at: datetime
+    """When the attempt ended."""
     exploded: int = 0
+    """By how many the view's input rows exceed the records from which they were made."""
     restated: int = 0
+    """How many restatements the attempt knew."""
     planned: int = NOTHING
+    """The manifest's version that the plan was made from; -1 if unknown."""
 
 
 class Builds:
@@ -81,7 +90,7 @@ class Builds:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Builds:
-        """Open the builds, made if they are not there."""
+        """Open the builds; create them if missing."""
         return cls(Table.ensure(layout.table("builds"), SCHEMA).widen(SCHEMA))
 
     def append(self, rows: Iterable[BuildRow]) -> None:
@@ -97,7 +106,7 @@ class Builds:
 
     @property
     def newest_cut(self) -> int:
-        """Return the highest cut of all attempts, by the files' statistics; NOTHING where there is none."""
+        """Return the highest cut of all attempts, by the files' statistics; NOTHING if there is none."""
         found = Files.of(self.table)
         known = found.high("cut").to_pylist() if found.actions.num_rows else []
         if None in known:

@@ -37,7 +37,7 @@ class Certificates:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Certificates:
-        """Open the certificates, made if they are not there."""
+        """Open the certificates; create them if missing."""
         return cls(Table.ensure(layout.table("certificates"), SCHEMA))
 
     def append(self, certificates: Sequence[Certificate]) -> None:

@@ -1,6 +1,6 @@
 """The claims table: conditional commits say which run builds which intervals.
 
-A claim ends when its run gives it back, when its process is seen to be gone, or when its beat is seen to stand still
+A claim ends when its run releases it, when its process is seen to be gone, or when its beat is seen to stand still
 for TTL. Publishing does not rest on it: the manifest is compare-and-set, a claim only keeps two from the same work.
 """
 
@@ -40,14 +40,17 @@ SCHEMA = pa.schema([("run", pa.string()), ("state", pa.string()), *WHOLE])
 
 @dataclass
 class Waiting:
-    """How one who wants to know waits until it is sure of what other processes hold."""
+    """How to wait until it is certain which claims other processes have."""
 
     clock: Callable[[], float] = boot_clock_seconds
+    """Seconds, monotonic."""
     wait: Callable[[float], object] = time.sleep
+    """Sleeps for a number of seconds."""
     sightings: dict[str, Sighting] = field(default_factory=dict)
+    """What was seen of each claim so far, by run."""
 
     def assess(self, claim: Claim, now: datetime) -> Standing:
-        """Judge a claim, a little surer each time."""
+        """Assess whether a claim is live; each look brings more certainty."""
         if not claim.process:
             # Nobody beats between two tasks. An end that is too far away is of a clock that is hours ahead.
             return Standing.HELD if now < claim.until < now + 2 * HANDED_OVER else Standing.FREE
@@ -65,24 +68,24 @@ class Claims:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Claims:
-        """Open the claims, made if they are not there."""
+        """Open the claims; create them if missing."""
         return cls(Table.ensure(layout.table("claims"), SCHEMA))
 
     def read(self) -> tuple[Claim, ...]:
-        """Return every claim that was not given back, in the order they were taken."""
+        """Read every claim that was not released, in the order in which they were taken."""
         text, table = self.decisions.read(), self.decisions.table
         found = map(Claim.from_row, json.loads(text)) if text else ()
         return tuple(replace(each, beat=table.txn(f"{BEAT}{each.slot}") or 0) for each in found)
 
     def list_live(self, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-        """Return the claims that hold; those of another place are watched, for TTL at most."""
+        """List the live claims; those of another place are watched, for TTL at most."""
         found, free = self._sort_by_life(lambda _: True, now, waiting or Waiting())
         return tuple(each for each in found if each not in free)
 
     def _sort_by_life(
         self, asked: Callable[[Claim], bool], now: datetime, waiting: Waiting
     ) -> tuple[tuple[Claim, ...], tuple[Claim, ...]]:
-        """Read all claims, and name those that nobody holds any more among the ones ``asked`` about."""
+        """Read all claims, and list which of the ones ``asked`` about are not live any more."""
         while True:
             found = self.read()
             judged = {each: waiting.assess(each, now) for each in found if asked(each)}
@@ -111,7 +114,7 @@ class Claims:
                 continue
 
     def renew(self, run: str, process: str) -> bool:
-        """Prolong the claim that a process holds for a run; false if it holds none any more."""
+        """Renew the claim that a process has for a run; false if it has none any more."""
         while (
             mine := next((each for each in self.read() if belongs_to_run(each, run, process)), None)
         ) is not None:
@@ -123,7 +126,7 @@ class Claims:
         return False
 
     def keep(self, run: str, process: str = "", *, now: datetime) -> None:
-        """Keep the claim of a run, if it is this process's or nobody's, until its next task takes it up."""
+        """Keep the claim of a run, if it is this process's or nobody's, until the run's next task takes it."""
 
         def handed(found: tuple[Claim, ...]) -> tuple[Claim, ...]:
             until = now + HANDED_OVER
@@ -135,7 +138,7 @@ class Claims:
         self._change(run, HANDED, handed)
 
     def release(self, run: str, process: str = "") -> None:
-        """Return the claim of a run back, if it has one that is this process's or nobody's."""
+        """Release the claim of a run, if it is this process's or nobody's."""
         self._change(
             run,
             RELEASED,
@@ -143,7 +146,7 @@ class Claims:
         )
 
     def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
-        """Decide on what is there, again each time another has decided meanwhile."""
+        """Change the claims that are there, again each time another process was first."""
         while True:
             found = self.read()
             changed = change(found)
@@ -160,7 +163,7 @@ class Claims:
 
 
 def free_slot(claims: Collection[Claim]) -> int:
-    """Return the lowest slot that no claim has: there are as many as were ever held at once."""
+    """Return the lowest slot that no claim has: there are as many slots as there ever were claims at once."""
     taken = {each.slot for each in claims}
     return next(number for number in count(1) if number not in taken)
 
@@ -185,14 +188,14 @@ def has_claim_ended(claim: Claim) -> bool:
 
 
 def claims_of(layout: Layout, *, now: datetime, waiting: Waiting | None = None) -> tuple[Claim, ...]:
-    """Return the claims that hold; none where there is no table. One of another place takes two renewals to judge."""
+    """Return the live claims; none if there is no table. Assessing one of another place takes two renewals."""
     if not Table.exists(layout.table("claims")):
         return ()
     return Claims(Table.open(layout.table("claims"))).list_live(now=now, waiting=waiting)
 
 
 def claims_shown(layout: Layout) -> tuple[Claim, ...]:
-    """Return the claims as those show them who cannot wait: without those whose process is seen to be gone."""
+    """Return the claims to show without waiting: all but those whose process is seen to be gone."""
     if not Table.exists(layout.table("claims")):
         return ()
     found = Claims(Table.open(layout.table("claims"))).read()

@@ -1,4 +1,4 @@
-"""What the log holds: the offsets of its records, lane by lane, and its rows by epoch."""
+"""What is committed to the log: the offsets of its records, lane by lane, and its rows by epoch."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ SPELLED = 32
 
 @dataclass(frozen=True)
 class CommittedLog:
-    """The files of master and quarantine as of one epoch, and what is held up to it.
-
-    ``log`` is all of it condensed. ``epochs`` are those that are looked at: each, or with a ``span`` those that brought
-    rows of its intervals, of which alone their counts are. ``frontiers`` are W(v) of the versions that run, by their
-    ids.
-    """
+    """The files of master and quarantine as of one epoch, and what was committed up to it."""
 
     pipeline: CompiledPipeline
     log: Sequence[Epoch]
+    """The whole log, condensed, ascending."""
     epochs: Sequence[Epoch]
+    """Ascending: all epochs, or with ``span`` those that accepted rows of its intervals, counts of these alone."""
     master: Files
     quarantine: Files | None
+    """None if there is no table."""
     frontiers: Mapping[str, int]
+    """W(v), the last epoch in each view's slices, by the id of the version."""
     span: Interval | None = None
+    """The event times to look at; None for all."""
 
     @classmethod
     def pin(cls, pipeline: CompiledPipeline, layout: Layout, span: Interval | None = None) -> CommittedLog:
@@ -113,7 +113,7 @@ class CommittedLog:
 
 
 def find_uncrossed_epoch(con: duckdb.DuckDBPyConnection, slices: Files, until: int) -> int:
-    """Return the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
+    """Find the last epoch up to ``until`` that no slice crosses: upkeep may have merged beyond what was pinned."""
     if not slices.actions.num_rows:
         return until
     crossing = pc.and_(
@@ -148,12 +148,12 @@ def keep_epoch_files(files: Files, epochs: Sequence[Epoch]) -> Files:
 
 
 def within_span_sql(column: str, span: Interval) -> str:
-    """Spell that an instant is in a span."""
+    """Write the condition that an instant is in a span."""
     return f"(epoch_us({column}) >= {to_unix_micros(span.start)} AND epoch_us({column}) < {to_unix_micros(span.end)})"
 
 
 def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
-    """Spell that a number is that of an epoch that is held: what is not is dead (rule 2)."""
+    """Write the condition that a number is that of an epoch that is committed: what is not is dead (rule 2)."""
     runs = list(merge_adjacent_runs(run for epoch in epochs for run in runs_of(epoch)))
     if len(runs) <= SPELLED:
         return (
@@ -166,14 +166,14 @@ def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
 
 
 def live_slices_sql(epochs: Iterable[Epoch]) -> str:
-    """Spell that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
+    """Write the condition that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
     return f"(from_epoch <> to_epoch OR {committed_epochs_sql('to_epoch', epochs)})"
 
 
 def count_epoch_rows(
     con: duckdb.DuckDBPyConnection, files: Files, by: str, held: str
 ) -> Mapping[int, Mapping[Any, int]]:
-    """Count a table's rows of held epochs, by epoch and something else."""
+    """Count a table's rows of committed epochs, by epoch and something else."""
     found: dict[int, dict[Any, int]] = {}
     if files.actions.num_rows:
         query = f"SELECT _epoch, {by}, count(*) FROM {read_parquet_sql(files.paths)} "

@@ -35,11 +35,11 @@ class Comparisons:
 
     @classmethod
     def ensure(cls, layout: Layout) -> Comparisons:
-        """Open the comparisons, made if they are not there."""
+        """Open the comparisons; create them if missing."""
         return cls(Table.ensure(layout.table("comparisons"), SCHEMA))
 
     def append(self, found: Sequence[Comparison]) -> None:
-        """Keep what a run's generations change, in one commit."""
+        """Append what a run's generations change, in one commit."""
         if not found:
             return
         rows = [
@@ -71,6 +71,6 @@ class Comparisons:
 
 
 def comparisons_of(layout: Layout, view: str, interval: str = "") -> list[Comparison]:
-    """List what is known of a view version; none where there is no table, which is not made for it."""
+    """List what is known of a view version; none if there is no table, which is not made for it."""
     exists = Table.exists(layout.table("comparisons"))
     return Comparisons.ensure(layout).of(view, interval) if exists else []

@@ -1,4 +1,4 @@
-"""The control table: what a stream should be doing, who holds its lease, and what people have decided.
+"""The control table: what a stream should be doing, who has its lease, and what people have decided.
 
 Each decision is a row with actor, reason, time and the whole state after it. A lease is renewed by a commit without.
 """
@@ -64,11 +64,11 @@ class ControlTable:
 
     @classmethod
     def ensure(cls, layout: Layout) -> ControlTable:
-        """Open the control table, made if it is not there."""
+        """Open the control table; create it if missing."""
         return cls(Table.ensure(layout.table("control"), SCHEMA))
 
     def read(self) -> Control:
-        """Return the state at the newest version; ProtocolError where somebody has taken it away."""
+        """Read the state at the newest version; ProtocolError if another writer has deleted it."""
         text = self.decisions.read()
         if self._seen is None or self._seen[0] != self.table.version:
             state = Control() if text is None else Control.from_json(text)
@@ -94,7 +94,7 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
 
     def restart(self, *, actor: str, reason: str, now: datetime) -> None:
-        """Ask for the driver to be started anew, and want the stream to run."""
+        """Ask for the driver to be restarted, and want the stream to run."""
         row = {"state": "restart", "actor": actor, "reason": reason, "at": now}
 
         def change(found: Control) -> Control:
@@ -110,7 +110,7 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, fills=(*found.fills, *more)))
 
     def save(self, savepoint: Savepoint) -> None:
-        """Name a position; BadRange where the name is taken."""
+        """Name a position; BadRange if the name is taken."""
         row = {"state": "savepoint", "actor": savepoint.actor, "reason": str(savepoint), "at": savepoint.at}
         self._decide(row, lambda found: replace(found, savepoints=with_one_more(found.savepoints, savepoint)))
 
@@ -120,7 +120,7 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, drained=drained))
 
     def accept(self, gaps: Iterable[AcceptedGap]) -> None:
-        """Let the stream go on without what is gone; a supervisor that waits or has given up tries again at once."""
+        """Let the stream continue without what is lost; a supervisor that waits or has given up tries again at once."""
         more = tuple(gaps)
         row = {
             "state": "hole accepted",
@@ -166,7 +166,7 @@ class ControlTable:
         self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
-        """Write a decision, whoever else is renewing a lease meanwhile; the log that it may be about is on disk."""
+        """Write a decision, even while others renew a lease; the log that it may be about is synced to disk first."""
         durability.sync_disk(self.table.root)
         while True:
             try:
@@ -183,7 +183,7 @@ class ControlTable:
         clock: Callable[[], float] = boot_clock_seconds,
         wait: Callable[[float], object] = time.sleep,
     ) -> Lease:
-        """Take the lease; LeaseHeld where another holder is seen to live.
+        """Take the lease; LeaseHeld if another holder is seen to live.
 
         One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
         ``clock``. ``process`` is who will renew it, as ``own_process_name`` says; ``now`` is for people. Its token
@@ -217,7 +217,7 @@ class ControlTable:
     def live_lease(
         self, *, clock: Callable[[], float] = boot_clock_seconds, wait: Callable[[float], object] = time.sleep
     ) -> Lease | None:
-        """Return the lease if its holder is seen to live; None where there is none, or its holder is seen to be gone.
+        """Return the lease if its holder is seen to live; None if there is none, or its holder is seen to be gone.
 
         Takes as long as two renewals of a holder of another place, TTL at most.
         """
@@ -227,7 +227,7 @@ class ControlTable:
         return self.read().lease if standing is Standing.HELD else None
 
     def renew(self, lease: Lease, *, now: datetime) -> Lease:
-        """Prolong one's own lease; LeaseHeld once another has it."""
+        """Renew one's own lease; LeaseHeld once another has it."""
         while True:
             current = self.read().lease
             if current is None or current.token != lease.token:
@@ -241,7 +241,7 @@ class ControlTable:
             return renewed
 
     def try_renew(self, lease: Lease) -> bool:
-        """Prolong one's own lease; false once another has it."""
+        """Renew one's own lease; false once another has it."""
         try:
             self.renew(lease, now=datetime.now(UTC))
         except LeaseHeld:
@@ -249,7 +249,7 @@ class ControlTable:
         return True
 
     def release(self, lease: Lease) -> None:
-        """Return one's own lease back; nothing happens if another has it."""
+        """Release one's own lease; nothing happens if another has it."""
         while (current := self.read()).lease is not None and current.lease.token == lease.token:
             row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
             try:
@@ -265,7 +265,7 @@ class ControlTable:
 
 
 def format_holder(lease: Lease) -> LeaseHeld:
-    """Say who has the lease."""
+    """Describe who has the lease."""
     said = f", renewed at {format_utc_instant(lease.renewed)} by its clock" if lease.renewed else ""
     return LeaseHeld(
         f"{lease.holder} holds the lease with token {lease.token}{said}.",
@@ -277,7 +277,7 @@ _watched: dict[Path, Sighting] = {}
 
 
 def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
-    """Return the lease as those show it who cannot wait until they are sure; None where there is none.
+    """Find the lease to show without waiting for certainty; None if there is none.
 
     A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
     """

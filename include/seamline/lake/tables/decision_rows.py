@@ -48,7 +48,7 @@ class Decisions:
         return self.table.txn(DECIDED) is not None
 
     def read(self) -> str | None:
-        """Return the newest state, None before the first decision; ProtocolError where it was taken away."""
+        """Read the newest state, None before the first decision; ProtocolError if it was deleted."""
         self.table.refresh()
         if (seq := self.table.txn(DECIDED)) is not None:
             return whole_of(self.table, seq)
@@ -108,7 +108,7 @@ def whole_of(table: Table, seq: int) -> str:
 
 
 def found_in(table: Table, seq: int) -> str:
-    """Find the row of a decision; ProtocolError where there is none."""
+    """Find the row of a decision; ProtocolError if there is none."""
     found = Files.of(table)
     fits = pc.fill_null(pc.equal(found.high("seq").cast(pa.int64()), seq), True)
     for path in found.keep(fits).paths if found.actions.num_rows else []:
@@ -121,7 +121,7 @@ def found_in(table: Table, seq: int) -> str:
 
 
 def lost_decisions_error(table: Table, why: str) -> ProtocolError:
-    """Say that decisions were taken away, and by whom that is undone."""
+    """Make the error that says that decisions were taken away, and by whom that is undone."""
     return ProtocolError(
         f"{table.root} has lost decisions: {why}.",
         hint="somebody has restored it or deleted rows: undo that (RESTORE to the version before), or bring the "
@@ -169,7 +169,7 @@ def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()
 
 
 def read_decision_numbers(path: str) -> list[int | None]:
-    """Read the numbers of a file's rows; none where an earlier release wrote it."""
+    """Read the numbers of a file's rows; none if an earlier release wrote it."""
     if "seq" not in pq.read_schema(path).names:
         return []
     found: list[int | None] = pq.read_table(path, columns=["seq"], partitioning=None)["seq"].to_pylist()

@@ -16,7 +16,7 @@ FENCED = ("master", "quarantine", "ledger", "views/*/*/slices")
 
 
 def newest_token(folder: Path) -> int:
-    """Return the newest token that a table of a pipeline carries, 0 where none does.
+    """Return the newest token that a table of a pipeline carries, 0 if none does.
 
     A table that cannot be opened is left out: no driver can take it over, either.
     """

@@ -30,10 +30,12 @@ INTERVAL, FILE = "interval", "__filename"
 
 @dataclass(frozen=True)
 class Volume:
-    """The rows a generation holds, and the rows that are counted in them."""
+    """The size of a generation, or of one interval of it."""
 
     rows: int
+    """Rows in the table."""
     state_rows: int
+    """Records counted in those rows."""
 
 
 class Generations:
@@ -45,7 +47,7 @@ class Generations:
 
     @classmethod
     def ensure(cls, layout: Layout, view: CompiledView) -> Generations:
-        """Open the generations of a view version, made if they are not there."""
+        """Open the generations of a view version; create them if missing."""
         schema = generations_schema(view)
         table = Table.ensure(layout.generations(view), schema, partition_by=["interval"])
         return cls(table.holding(schema, late=late_names(view)), view)
@@ -55,7 +57,7 @@ class Generations:
         return self.table.root / generation
 
     def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:
-        """Commit files that are below the table's folder, all at once; give the volume per interval id.
+        """Commit files that are below the table's folder, all at once; return the volume per interval id.
 
         The files have every column but ``interval``. Raises Conflict if upkeep has given the build up meanwhile.
         """
@@ -68,7 +70,7 @@ class Generations:
         return self.commit_files(described)
 
     def commit_files(self, written: Sequence[tuple[data_files.DataFile, Volume]]) -> dict[str, Volume]:
-        """Commit files with their volumes, all at once; give the volume per interval id. Raises as ``append``."""
+        """Commit files with their volumes, all at once; return the volume per interval id. Raises as ``append``."""
         volumes: dict[str, Volume] = {}
         for file, volume in written:
             known = volumes.get(file.partition["interval"], Volume(0, 0))

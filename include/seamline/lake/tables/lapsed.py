@@ -22,7 +22,7 @@ from seamline.plan.maintain.repair_steps import has_unaccounted_gap
 def require_epochs(
     layout: Layout, view: CompiledView, log: Log, held: EpochNumbers, *, epoch: int, instant: datetime
 ) -> None:
-    """Raise BadRange where the log may have lost epochs that were held at an instant, above the last it knows of then.
+    """Raise BadRange if the log may have lost epochs committed by an instant, above the last it knows of then.
 
     Where a line begins, the numbers tell: they leap from the last that was given out.
     """
@@ -38,7 +38,7 @@ def require_epochs(
 
 
 def line_after(instant: datetime, master: Table) -> int | None:
-    """Return the first number of a line that began above E and after an instant; None where there is none."""
+    """Return the first number of a line that began above E and after an instant; None if there is none."""
     first: datetime | None = None
     for version in range(master.version, -1, -1):
         commit = log_store.read_commit(master.root, version)
@@ -52,7 +52,7 @@ def line_after(instant: datetime, master: Table) -> int | None:
 
 
 def lapsed_answer_error(view: CompiledView, instant: datetime, why: str) -> BadRange:
-    """Say that an answer of the past cannot be given any more."""
+    """Make the error that says that an answer of the past cannot be given any more."""
     return BadRange(
         f"What {view.qualified} answered at {format_utc_instant(instant)} cannot be told: {why}.",
         hint="ask for a later instant, or for intervals of which all is kept (seamline history).",

@@ -15,7 +15,7 @@ NEAR = 64
 
 
 def find_log_tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
-    """Return the newest record below each lane's end; a lane that has none near it is left out."""
+    """Find the newest record below each lane's end; a lane that has none near it is left out."""
     found: dict[Lane, Tail] = {}
     for lane, end in ends.items():
         known = (

@@ -38,7 +38,7 @@ def path_of(join: Join) -> Path:
 
 
 def read_lookup_signature(join: Join) -> object:
-    """Return what changes when the table does, at the cost of asking the file system; functions never change."""
+    """Read what changes when the table does, at the cost of asking the file system; functions never change."""
     if FUNCTION.fullmatch(join.table):
         return None
     path = path_of(join)
@@ -49,7 +49,7 @@ def read_lookup_signature(join: Join) -> object:
 
 
 def read_lookup_mark(join: Join) -> object:
-    """Return the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
+    """Read the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
     try:
         return read_lookup_signature(join)
     except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
@@ -57,7 +57,7 @@ def read_lookup_mark(join: Join) -> object:
 
 
 def table_schema(join: Join) -> pa.Schema:
-    """Return the columns of what ``load_lookup`` gives."""
+    """Return the columns of what ``load_lookup`` returns."""
     return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
 
 
@@ -68,9 +68,9 @@ def columns_of(join: Join) -> list[tuple[str, str, str]]:
 
 
 def load_lookup(join: Join) -> pa.Table:
-    """Read a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
+    """Load a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
 
-    Raises LookupBroken where it cannot be read, lacks a column, has a value of another type or a key twice.
+    Raises LookupBroken if it cannot be read, lacks a column, has a value of another type or a key twice.
     A row without a key matches nothing and is left out.
     """
     wanted = [name for _, name, _ in columns_of(join)]
@@ -123,7 +123,7 @@ def cast_lookup_column(join: Join, values: pa.ChunkedArray, type: str, column: s
 
 
 def require_unique_keys(join: Join, table: pa.Table) -> pa.Table:
-    """Return the rows that have a key, in its order; LookupBroken where one is there twice."""
+    """Return the rows that have a key, in its order; LookupBroken if one is there twice."""
     keys = [key_name(name) for name, _ in join.keys]
     for key in keys:
         table = table.filter(pc.is_valid(table[key]))
@@ -185,7 +185,7 @@ class Lookups:
         return {name: self.layout.lookup(name, version) for name, version in versions.items()}
 
     def poll(self, join: Join) -> None:
-        """Take the newest version, or tell why the one before it stays."""
+        """Take the newest version, or log why the one before it stays."""
         try:
             self.load(join)
         except LookupBroken as problem:
@@ -194,7 +194,7 @@ class Lookups:
             log.warning("%s Version %s stays.", problem.message, self.versions[join.name])
 
     def load(self, join: Join) -> None:
-        """Read a table that has changed and keep it; what it was is noted first, so that it is read once."""
+        """Load a table that has changed and keep it; what it was is noted first, so that it is read once."""
         now = read_lookup_mark(join)
         if join.name in self.seen and self.seen[join.name] == now:
             return
@@ -206,7 +206,7 @@ class Lookups:
 
 
 def keep_lookup_version(join: Join, layout: Layout) -> str:
-    """Read a look-up and keep what it says under its version, which is given; LookupBroken as ``load_lookup``."""
+    """Read a look-up, store it under its version, and return that; LookupBroken as ``load_lookup``."""
     table = load_lookup(join)
     version = hash_lookup_rows(table)
     path = layout.lookup(join.name, version)

@@ -53,12 +53,12 @@ class ManifestTable:
 
     @classmethod
     def ensure(cls, layout: Layout) -> ManifestTable:
-        """Open the manifest, made if it is not there."""
+        """Open the manifest; create it if missing."""
         table = Table.ensure(layout.table("manifest"), SCHEMA, txns={STAMP: FORMAT})
         return cls(table.widen(SCHEMA))
 
     def read(self) -> Manifest:
-        """Return the state at the newest version; a later ``commit`` is conditional on it."""
+        """Read the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
         return fold_statements(self.statements(), self.table.version)
 
@@ -79,9 +79,9 @@ class ManifestTable:
         return self.table.append([file], txns={APP: seq})
 
     def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
-        """Commit what is decided on the newest state, decided again each time that somebody else was first.
+        """Decide on the newest state and commit, again each time that another process was first.
 
-        Gives the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
+        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
         """
         for attempt in range(ATTEMPTS):
             statements = decision(self.read())
@@ -97,7 +97,7 @@ class ManifestTable:
 
 
 def parse_statement(row: Mapping[str, Any]) -> Statement:
-    """Read one row; those of earlier releases have no restatements, no actor, and were all certified.
+    """Parse one row; those of earlier releases have no restatements, no actor, and were all certified.
 
     Columns that others have added are theirs.
     """
@@ -129,11 +129,11 @@ def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
 
 
 def manifest_at(table: Table, instant: datetime) -> Manifest:
-    """Add up what had been stated at an instant."""
+    """Fold the statements that had been made by an instant."""
     known = as_of(ManifestTable(table).statements(), instant)
     return fold_statements(known, max((each.seq for each in known), default=NOTHING))
 
 
 def find_version_id(manifest: Manifest, view: CompiledView, version: str) -> str:
-    """Return the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
+    """Find the id of the version asked for, by its fingerprint; without one the served, else the view's own."""
     return f"{view.name}/{version}" if version else manifest.serving.get(view.name, view.id)

@@ -24,7 +24,7 @@ from seamline.plan.maintain.repair_steps import TableState
 
 
 def require_repaired(layout: Layout) -> None:
-    """Raise OutOfStep where a start has to repair the tables first."""
+    """Raise OutOfStep if a start has to repair the tables first."""
     if why := find_repair_reason(layout):
         raise OutOfStep(
             f"The tables of {layout.pipeline} are to be repaired first: {why}.",
@@ -33,7 +33,7 @@ def require_repaired(layout: Layout) -> None:
 
 
 def find_repair_reason(layout: Layout) -> str:
-    """Say why upkeep, builds and publications leave the tables alone until a start has been; empty if they need not.
+    """Find why upkeep, builds and publications leave the tables alone until a start has been; empty if they need not.
 
     The ledger is looked at before the master, which holds what it has rows of but for those that a repair has taken
     out; what the master relies on is looked at after it. Slices of versions that the manifest does not know are
@@ -63,7 +63,7 @@ def find_repair_reason(layout: Layout) -> str:
 
 
 def require_committed(layout: Layout, cut: int, generation: str) -> None:
-    """Raise PublishRefused where the master does not hold the epoch that a generation was built up to.
+    """Raise PublishRefused if the epoch that a generation was built up to is not committed.
 
     It has lost it since, and reads its records again under another number, which is not in the generation's cut.
     """
@@ -76,7 +76,7 @@ def require_committed(layout: Layout, cut: int, generation: str) -> None:
 
 
 def is_epoch_committed(layout: Layout, number: int) -> bool:
-    """Return whether the master holds an epoch: the ledger has its row, or lags behind."""
+    """Return whether the master has committed an epoch: the ledger has its row, or lags behind."""
     written, last = read_cached_table(
         layout.table("ledger"), ("written", number), partial(row_and_last, number)
     ) or (
@@ -90,5 +90,5 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
 
 
 def row_and_last(number: int, table: Table) -> tuple[bool, int]:
-    """Return whether a ledger has an epoch's row, and give its last."""
+    """Return whether a ledger has an epoch's row, and the last epoch that it has."""
     return row_of(groups_of(table), number) is not None, Ledger(table).last

@@ -1,4 +1,4 @@
-"""Renewing what one holds, for as long as a block of work runs."""
+"""Renewing a lease or a claim for as long as a block of work runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError
 
 @contextmanager
 def keep_renewing(renew: Callable[[], bool], every: float) -> Iterator[None]:
-    """Call ``renew``, every so many seconds, in a thread of its own, until the block ends or it gives false."""
+    """Call ``renew`` every so many seconds, in a thread of its own, until the block ends or it returns false."""
     ended = threading.Event()
     thread = threading.Thread(target=renew_until, args=(ended, renew, every), daemon=True)
     thread.start()

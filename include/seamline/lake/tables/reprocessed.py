@@ -1,4 +1,4 @@
-"""Records judged again: rows of a record version that did not read them, beside the master, which stays as it is.
+"""Records validated again: rows of a record version that did not read them, beside the master, which stays as it is.
 
 Two tables for a record version. ``rows`` has the master's columns and, for records refused, why; it is partitioned
 by the attempt that wrote it. ``verdicts`` has a row for each epoch; its commit, conditional on what was read, is
@@ -49,12 +49,12 @@ SCHEMA = pa.schema([("epoch", pa.int64()), ("attempt", pa.string()), ("verdict",
 
 
 def rows_schema(pipeline: CompiledPipeline) -> pa.Schema:
-    """Return the columns of judged records without ``attempt``; of refused ones those of the parse are NULL."""
+    """Return the columns of validated records without ``attempt``; of refused ones those of the parse are NULL."""
     return pa.schema([*master_schema(pipeline), QUARANTINE.field(REASON), QUARANTINE.field(DETAIL)])
 
 
 class Reprocessed:
-    """What was judged again by a pipeline's record version."""
+    """What was validated again by a pipeline's record version."""
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
         self.pipeline, self.layout = pipeline, layout
@@ -68,18 +68,18 @@ class Reprocessed:
         return Table.ensure(root, schema, partition_by=[ATTEMPT]).widen(schema)
 
     def begin(self, attempt: str, epochs: Iterable[int]) -> Path:
-        """Make the folder of an attempt at some epochs; give that of the table, below which its files go."""
+        """Make the folder of an attempt at some epochs; return that of the table, below which its files go."""
         root = self.rows().root
         (root / f"{ATTEMPT}={attempt}").mkdir()
         (root / f"{ATTEMPT}={attempt}" / EPOCHS).write_text("\n".join(map(str, epochs)))
         return root
 
     def verdicts(self) -> Mapping[int, Verdict]:
-        """Return the verdict on every epoch that was judged again."""
+        """Return the verdict on every epoch that was validated again."""
         return read_version_verdicts(self.layout.records(self.hash))
 
     def files(self) -> Files | None:
-        """List the files of the rows that count; None where nothing was judged again."""
+        """List the files of the rows that count; None if nothing was validated again."""
         attempts = {each.attempt for each in self.verdicts().values()}
         found = read_cached_table(self.layout.records(self.hash) / "rows", "files", Files.of)
         if found is None or not attempts or not found.actions.num_rows:
@@ -120,7 +120,7 @@ class Reprocessed:
 
 
 def read_version_verdicts(folder: Path) -> Mapping[int, Verdict]:
-    """Return the verdicts of a record version by the folder of its tables."""
+    """Read the verdicts of a record version by the folder of its tables."""
     return read_cached_table(folder / "verdicts", "all", read_all_verdicts) or {}
 
 
@@ -130,16 +130,16 @@ def read_all_verdicts(table: Table) -> dict[int, Verdict]:
 
 
 def parse_verdict(text: str) -> Verdict:
-    """Read one verdict."""
+    """Parse one verdict."""
     return Verdict(**json.loads(text))
 
 
 def read_reprocessed_log(
     pipeline: CompiledPipeline, layout: Layout, *, cuts: Iterable[int] = ()
 ) -> list[Epoch]:
-    """Return the log condensed, parted at ``cuts``, as the pipeline's record version judges it where that was done.
+    """Read the log condensed, split at ``cuts``, as the pipeline's record version validates it where that was done.
 
-    Where some epochs were judged again each is read, one after the other: a sum over them says what they were before.
+    If any epochs were validated again, all are read one by one: a sum over them says what they were before.
     """
     # The verdicts are read first: those on an epoch come after it.
     verdicts = Reprocessed(pipeline, layout).verdicts()
@@ -149,7 +149,7 @@ def read_reprocessed_log(
 
 
 def read_reprocessed_epochs(pipeline: CompiledPipeline, layout: Layout) -> Iterator[Epoch]:
-    """Return every epoch as the pipeline's record version judges it, where that was done."""
+    """Read every epoch as the pipeline's record version validates it, where that was done."""
     return each_of(pipeline, layout, Reprocessed(pipeline, layout).verdicts())
 
 
@@ -164,7 +164,7 @@ def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, V
 def read_split_log(
     pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
 ) -> list[Epoch]:
-    """Return the log condensed, parted where some view's interval has rows on both sides of its cut."""
+    """Read the log condensed, split where some view's interval has rows on both sides of its cut."""
     cuts: set[int] = set()
     while True:
         found = read_reprocessed_log(pipeline, layout, cuts=cuts)

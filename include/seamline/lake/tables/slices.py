@@ -17,7 +17,7 @@ PRUNES = ("pane", "from_epoch", "to_epoch")
 
 
 class Slices:
-    """Speed-layer rows; written before the master holds their epochs, read only after."""
+    """Speed-layer rows; written before their epochs are committed, read only after."""
 
     def __init__(self, table: Table, view: CompiledView) -> None:
         self.table = table
@@ -25,7 +25,7 @@ class Slices:
 
     @classmethod
     def ensure(cls, layout: Layout, view: CompiledView) -> Slices:
-        """Open the slices of a view version, made if they are not there."""
+        """Open the slices of a view version; create them if missing."""
         schema = slices_schema(view)
         table = Table.ensure(layout.slices(view), schema, txns=pane_length_mark(view))
         return cls(table.holding(schema, late=late_names(view)), view)

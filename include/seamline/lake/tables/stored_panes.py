@@ -31,7 +31,7 @@ def pane_length_mark(view: CompiledView) -> dict[str, int]:
 
 
 def read_pane_length(layout: Layout, view: CompiledView) -> int | None:
-    """Return the length of the panes that a version is kept in; None where nobody has said it."""
+    """Read the length of a version's stored panes; None if it is not recorded."""
     found: int | None = read_cached_table(layout.slices(view), PANE, lambda table: table.txn(PANE))
     return found
 
@@ -39,7 +39,7 @@ def read_pane_length(layout: Layout, view: CompiledView) -> int | None:
 def use_stored_panes(
     pipeline: CompiledPipeline, kept: Callable[[CompiledView], int | None]
 ) -> CompiledPipeline:
-    """Return views panes in which what is made of them fits what is kept."""
+    """Shorten the panes of views as far as their stored panes demand."""
     return replace(pipeline, views=tuple(shorten_panes(view, kept(view)) for view in pipeline.views))
 
 
@@ -58,7 +58,7 @@ def list_coarse_stretches(view: CompiledView, kept: int | None) -> list[Bounds]:
 
 
 def require_fine(layout: Layout, view: CompiledView, read: datetime) -> None:
-    """Raise ProtocolError where windows cannot be made of the panes of days that were read before an instant."""
+    """Raise ProtocolError if windows cannot be made of the panes of days that were read before an instant."""
     kept = read_pane_length(layout, view)
     ahead = (read - EPOCH) // MICROSECOND
     first = min((low for low, _ in list_coarse_stretches(view, kept) if low < ahead), default=None)
@@ -71,7 +71,7 @@ def require_fine(layout: Layout, view: CompiledView, read: datetime) -> None:
 
 
 def format_instant(instant: int) -> str:
-    """Write an instant; the beginning of all where it is none."""
+    """Format an instant; the beginning of all where it is none."""
     return format_utc_instant(EPOCH + instant * MICROSECOND) if abs(instant) < 2**57 else "the beginning"
 
 

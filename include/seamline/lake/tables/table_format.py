@@ -29,11 +29,13 @@ ALWAYS = Interval(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=U
 
 @dataclass(frozen=True)
 class Step:
-    """What makes tables of version ``to`` of those of the one before; ``do`` may be cut short and done again."""
+    """A migration of a pipeline's tables by one format version."""
 
     to: int
+    """The version after the step."""
     name: str
     do: Callable[[Layout], None]
+    """May be interrupted and run again."""
 
 
 STEPS: tuple[Step, ...] = ()
@@ -41,7 +43,7 @@ STEPS: tuple[Step, ...] = ()
 
 
 def format_of(layout: Layout) -> int | None:
-    """Return the format of a pipeline's tables; None where it has none yet."""
+    """Return the format of a pipeline's tables; None if it has none yet."""
     return read_cached_table(layout.table("manifest"), STAMP, lambda table: table.txn(STAMP) or FIRST)
 
 
@@ -60,10 +62,10 @@ def require_format(layout: Layout) -> Layout:
 
 
 def migrate(layout: Layout, *, actor: str) -> list[str]:
-    """Bring a pipeline's tables to this release's format; give the names of the steps that were done.
+    """Bring a pipeline's tables to this release's format; return the names of the steps that were done.
 
     Raises LeaseHeld while the stream runs and IntervalRunning while a build does, and keeps both from beginning;
-    NotFound where there are no tables, OtherFormat where they are of a newer format. The version rises after each
+    NotFound if there are no tables, OtherFormat if they are of a newer format. The version rises after each
     step, so one that is cut short is done again.
     """
     if (found := format_of(layout)) is None:

@@ -43,9 +43,9 @@ def lock_table_folder(folder: Path) -> Iterator[None]:
 
 
 def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
-    """Set aside what ends the tables' logs too early; give a sentence for each table that lost something by it.
+    """Set aside what ends the tables' logs too early; return a sentence for each table that lost something by it.
 
-    OutOfStep where that would take what a power cut cannot have taken; of the master not where a person has
+    OutOfStep if that would take what a power cut cannot have taken; of the master not where a person has
     ``accepted`` that refused records are lost, which stays as it is then. Nothing is done to tables that are whole.
     """
     folder = layout.warehouse / layout.pipeline
@@ -58,7 +58,7 @@ def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -
 
 
 def list_table_roots(folder: Path) -> Iterator[Path]:
-    """Return the folders of a pipeline's tables."""
+    """List the folders of a pipeline's tables."""
     for place in PLACES:
         for log_folder in sorted(folder.glob(f"{place}/{log_store.FOLDER}")):
             yield log_folder.parent
@@ -114,13 +114,13 @@ def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
 
 
 def find_synced_epoch(layout: Layout) -> int:
-    """Return an epoch up to which log and refused records were on disk before something of them was published."""
+    """Find an epoch up to which log and refused records were on disk before something of them was published."""
     history = ManifestTable.ensure(layout).read().history
     return max((each.epoch for some in history.values() for each in some), default=NOTHING)
 
 
 def find_quarantine_end(layout: Layout) -> int | None:
-    """Return where the quarantine ends, if the master relies on more of it.
+    """Find where the quarantine ends, if the master relies on more of it.
 
     The master is looked at first: what it relies on was committed before.
     """
@@ -134,7 +134,7 @@ def find_quarantine_end(layout: Layout) -> int | None:
 
 
 def find_relying_version(master: Table, mark: str, held: int) -> int | None:
-    """Return the first version whose ``mark`` is above a number; None where a statement's is, or entries are gone."""
+    """Find the first version whose ``mark`` is above a number; None if a statement's is, or entries are gone."""
     first: int | None = None
     for version in range(master.version, -1, -1):
         if (commit := log_store.read_commit(master.root, version)) is None:
@@ -149,7 +149,7 @@ def find_relying_version(master: Table, mark: str, held: int) -> int | None:
 
 
 def out_of_step(pipeline: str, why: str) -> OutOfStep:
-    """Say what a person has to decide about."""
+    """Make the error that says what a person has to decide about."""
     return OutOfStep(
         f"The tables of {pipeline} are not of one history: {why}.",
         hint="no power cut does this: bring the table that was restored alone back to what it was. If that is lost, "

@@ -34,7 +34,7 @@ def find_served_version(
 ) -> tuple[CompiledPipeline, CompiledView]:
     """Find what answers under the view's name, or the version of that fingerprint, and its pipeline.
 
-    Raises NotFound for a version that was never born, ProtocolError where it cannot be made from its stored definition.
+    Raises NotFound for a version that was never born, ProtocolError if it cannot be made from its stored definition.
     """
     manifest = manifest_of(layout)
     id = find_version_id(manifest, view, version)

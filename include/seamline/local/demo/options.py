@@ -23,15 +23,19 @@ class Options:
 
     home: Path
     exit: bool
+    """Whether to end by itself."""
     seconds: float
+    """Length of the replay."""
     until: str
+    """A day in UTC before which flights are replayed, exclusive; empty for all."""
     backfill_days: int
+    """Closed days to rebuild at the end."""
     kafka_port: int
     airflow_port: int
 
     @classmethod
     def parse(cls, argv: list[str]) -> Options:
-        """Read the command line."""
+        """Parse the command line."""
         parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
         parser.add_argument("--home", type=Path, default=HOME, help="folder of its data")
         parser.add_argument(

@@ -45,7 +45,7 @@ class Demo:
         return self.options.home / "journal.parquet"
 
     def run(self) -> int:
-        """Do everything; give the exit code."""
+        """Run every stage; return the exit code."""
         pipeline = load_catalog(self.scene.root / "include" / "pipelines").pipeline("flights")
         topic = pipeline.definition.source.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:

@@ -1,4 +1,4 @@
-"""What is asked of a generator, and the records it gives: pure functions of a seed."""
+"""What is asked of a generator, and the records it makes: pure functions of a seed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ SECOND, MINUTE = 1000, 60_000
 
 @dataclass(frozen=True)
 class Load:
-    """``count`` records, ``rate`` of them in each second from ``start`` on.
+    """The records to generate; the same load makes the same bytes.
 
-    The same load gives the same bytes. BadRange for a rate or a count that is not positive.
+    Raises BadRange for a rate or a count that is not positive.
     """
 
     seed: int
     rate: float
+    """Records in each second of their own time."""
     count: int
+    """Records in all."""
     start: datetime
+    """The time of the first record."""
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.count <= 0:
@@ -56,28 +59,31 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record to send at ``at_ms``, which is also its Kafka timestamp.
-
-    ``kind`` is event, late, duplicate, or bad:REASON, with the reason that quarantine will give.
-    """
+    """One record to send."""
 
     at_ms: int
+    """When to send it, in milliseconds since 1970; also its Kafka timestamp."""
     key: bytes | None
+    """None for a record without a key."""
     value: bytes | None
+    """None for a tombstone."""
     kind: str = "event"
+    """``event``, ``late``, ``duplicate``, or ``bad:REASON``, with the reason that quarantine will state."""
     partition: int | None = None
+    """None leaves the choice to the producer."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """The records of one shipped pipeline: they are made for ``topic`` only."""
+    """The records of one shipped pipeline."""
 
     topic: str
+    """The only topic for which they are made."""
     records: Callable[[Load], Iterator[Record]]
 
 
 def instant(ms: int) -> str:
-    """Spell an instant as ISO 8601 in UTC: 2026-03-01T09:00:00.250Z."""
+    """Format an instant as ISO 8601 in UTC: 2026-03-01T09:00:00.250Z."""
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
 
 

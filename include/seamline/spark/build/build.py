@@ -38,8 +38,8 @@ def build_intervals(
 ) -> list[BuildRow]:
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
-    One attempt has one generation id. ``fast`` is taken where it is possible; both ways give the same.
-    Raises ProtocolError if the master does not hold the cut, OutOfStep where a start has to repair it first,
+    One attempt has one generation id. ``fast`` is taken where it is possible; both ways make the same.
+    Raises ProtocolError if the master does not hold the cut, OutOfStep if a start has to repair it first,
     SparkFailed where Spark does not outlive it: then nothing refers to what it wrote.
     """
     began = time.monotonic()
@@ -100,6 +100,6 @@ def build_intervals(
 def is_fast_path_possible(
     pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]
 ) -> bool:
-    """Return whether the fast path makes the same: no row is judged again on the way, and no events are numbered."""
+    """Return whether the fast path makes the same: no row is validated again on the way, and no events are numbered."""
     restated = any(each.span.overlaps(span) for each in decisions for span in job.spans)
     return not restated and not any(view.counts for view in pipeline.views)

@@ -46,21 +46,28 @@ REPORTED_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class Touched:
-    """A file that may hold rows of what is built; with an ``interval`` all its rows are of that, and count."""
+    """A file that may hold rows of what is built."""
 
     path: str
+    """Absolute."""
     size: int
+    """Bytes."""
     rows: int
+    """As the log states them."""
     interval: str = ""
+    """The id of the interval to which all its rows belong, if each of them counts; else empty."""
 
 
 @dataclass
 class GatheredReports:
-    """What all tasks reported: counts by interval id, states and spilled files by view id."""
+    """What all tasks reported."""
 
     counts: dict[str, Counts] = field(default_factory=dict)
+    """By interval id."""
     states: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
+    """Partial states by version id."""
     parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Paths of spilled states by version id."""
 
     def take(self, kind: str, payload: bytes) -> None:
         """Take in one row of a report."""
@@ -92,7 +99,7 @@ def build_states_fast(
     cut: int,
     attempt: str,
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
-    """Write and commit the states of the intervals in ``spans`` of every view; give what was read, and written.
+    """Write and commit the states of the intervals in ``spans`` of every view; return what was read, and written.
 
     ``master`` are the files of a version that holds the cut. One Spark job, and another where states are many.
     """
@@ -153,7 +160,7 @@ def list_touched_files(
 def find_file_intervals(
     pipeline: CompiledPipeline, found: Files, spans: Sequence[Interval], cut: int
 ) -> Iterator[str]:
-    """Return the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
+    """Find the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
     Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
     """
@@ -207,7 +214,7 @@ def split_into_shares(
 
 
 def count_task_slots(spark: SparkSession) -> int:
-    """Return how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    """Count how many tasks run at once; of a server that does not say, as many as this machine has cores."""
     if is_spark_connect():
         return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
     return spark.sparkContext.defaultParallelism
@@ -234,8 +241,11 @@ class Merging:
 
     view: CompiledView
     parts: tuple[str, ...]
+    """Paths of spilled states."""
     shares: tuple[tuple[int, ...], ...]
+    """Interval starts, in microseconds since 1970, by task number."""
     root: Path
+    """The folder of the generations table."""
     attempt: str
 
     def __call__(self, number: int) -> Iterator[Row]:
@@ -278,5 +288,5 @@ def merge_states_in_tasks(
 
 
 def parse_written_file(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
-    """Read what a task said of a file."""
+    """Parse what a task said of a file."""
     return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]

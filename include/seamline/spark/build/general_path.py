@@ -40,7 +40,7 @@ def build_states_general(
     decisions: Sequence[Restatement],
     attempt: str,
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
-    """Write and commit the states of the intervals of every view; give what was read, and written."""
+    """Write and commit the states of the intervals of every view; return what was read, and written."""
     rows = add_missing_columns(log_rows(spark, pipeline, layout, job), pipeline)
     rows = reprocess_restated_rows(rows, pipeline, layout, decisions, job)
     rows = mark_duplicates(rows, pipeline)
@@ -59,7 +59,7 @@ def build_states_general(
 def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> DataFrame:
     """Read the rows in ``job.spans`` up to the cut from one pinned version of the master that holds it.
 
-    What another record version judged is read as it was judged again.
+    What another record version validated is read as it was validated again.
     """
     master = Master.open(layout)
     rows = log_of(spark, pipeline, layout, version=master.table.version)
@@ -91,7 +91,7 @@ def reprocess_restated_rows(
     decisions: Sequence[Restatement],
     job: BuildJob,
 ) -> DataFrame:
-    """Judge the rows again that a restatement is about; the others are not touched by Python."""
+    """Validate the rows again that a restatement is about; the others are not touched by Python."""
     mine = [each for each in decisions if any(each.span.overlaps(span) for span in job.spans)]
     if not mine:
         return rows
@@ -106,7 +106,7 @@ def reprocess_restated_rows(
 
 
 def require_sound(rows: DataFrame) -> None:
-    """Raise ProtocolError if there is a row that could not be judged again."""
+    """Raise ProtocolError if there is a row that could not be validated again."""
     if TROUBLE in rows.columns:
         [(trouble,)] = rows.agg(f.min(TROUBLE)).collect()
         if trouble:

@@ -38,32 +38,38 @@ APART = 8
 
 @dataclass(frozen=True)
 class Share:
-    """A task's part of the work: files of the master, and of rows judged again; ``turn`` of ``turns`` ids' hashes.
-
-    Of ``known`` files of the master, by the start of their interval in microseconds, every row counts, and how many
-    there are is known.
-    """
+    """A task's part of the work. Paths are absolute."""
 
     own: tuple[str, ...]
+    """Files of the master."""
     again: tuple[str, ...]
+    """Files of rows that were validated again."""
     known: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """More files of the master, of which every row counts, by interval start in microseconds since 1970."""
     turn: int = 0
+    """Which part of the event ids the task takes: their hash modulo ``turns``."""
     turns: int = 1
+    """1 if the task takes all ids."""
 
 
 @dataclass(frozen=True)
 class Partials:
-    """Makes partial states of shares in a Spark task; a view's that are more than ``most`` bytes go to its folder."""
+    """Computes the partial states of shares in a Spark task."""
 
     pipeline: CompiledPipeline
     shares: tuple[Share, ...]
+    """By task number."""
     spans: tuple[Interval, ...]
+    """The event times that are built."""
     cut: int
+    """The last epoch, inclusive."""
     folders: Mapping[str, Path]
+    """The folder of each generation, where states are spilled, by version id."""
     most: int
+    """Bytes of states of one view that are reported directly; more are spilled."""
 
     def __call__(self, number: int) -> Iterator[Row]:
-        """Report what one share holds."""
+        """Report the states and counts of one share."""
         con, share = open_worker_duckdb(), self.shares[number]
         enable_spilling(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
@@ -96,7 +102,7 @@ class Partials:
         yield from self.count_taken(con, share.known)
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
-        """Write states to a file that is merged later, and give its path."""
+        """Write states to a file that is merged later, and return its path."""
         path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(
@@ -109,7 +115,7 @@ class Partials:
         return str(path)
 
     def rows_sql(self, share: Share) -> str:
-        """Spell the rows of a share: what fits, with the interval's start and whether another row has their id."""
+        """Write the query for the rows of a share that fit, with the interval and whether the id is repeated."""
         version = self.pipeline.record_version
         fits = ", ".join(map(quote_literal, list_earlier_versions(version)))
         fitting = (
@@ -240,19 +246,19 @@ def enable_spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
 
 
 def add_cell_column(found: pa.Table, view: CompiledView) -> pa.Table:
-    """Put beside states the start of their interval, and order them by it: no pane crosses a border."""
+    """Add the start of their interval to states, and sort by it: no pane crosses a border."""
     panes = found["pane"].cast(pa.int64()).to_numpy()
     starts = panes - panes % (view.interval // MICROSECOND)
     return found.append_column(CELL, pa.array(starts)).sort_by(CELL)
 
 
 def encode_counts(counts: Mapping[str, Counts]) -> dict[str, object]:
-    """Return counts as they are reported."""
+    """Encode counts as they are reported."""
     return {interval: asdict(counted) for interval, counted in counts.items()}
 
 
 def left_out_sql(view: CompiledView) -> str:
-    """Spell that a view leaves a row out."""
+    """Write the condition that a view leaves a row out."""
     return f"NOT coalesce({view.where.duckdb}, FALSE)" if view.where else "FALSE"
 
 
@@ -266,7 +272,7 @@ def items_of(con: duckdb.DuckDBPyConnection, view: CompiledView, records: str) -
 
 
 def in_span_sql(span: Interval) -> str:
-    """Spell that an event is in a span."""
+    """Write the condition that an event is in a span."""
     return f"(_event_time >= {instant_sql(span.start)} AND _event_time < {instant_sql(span.end)})"
 
 

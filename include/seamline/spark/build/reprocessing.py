@@ -1,4 +1,4 @@
-"""Judging records again that another record version judged: the kernel over the raw bytes of master and quarantine.
+"""Validating the records of another record version again: the kernel over the raw bytes of master and quarantine.
 
 Done once for a record version and epoch, whole epochs at a time, for a row may come, go or move into any interval.
 What comes out is what a fresh read of the topic would have given: a record that was refused may be a row now.
@@ -44,7 +44,7 @@ RECORDS = 2_000_000
 
 
 def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, until: int) -> int:
-    """Judge every epoch up to ``until`` again that another record version judged; give how many records that were.
+    """Validate every epoch of another record version up to ``until`` again; return how many records that were.
 
     What was done before, or is done by somebody else meanwhile, is not done again.
     """
@@ -65,9 +65,9 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
 def reprocess_block(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, block: Sequence[Epoch]
 ) -> int:
-    """Judge the records of some epochs and commit what comes out; give their number.
+    """Validate the records of some epochs and commit what comes out; return their number.
 
-    Raises ProtocolError where a record that was read is not there, Conflict where somebody else was faster.
+    Raises ProtocolError if a record that was read is not there, Conflict if somebody else was faster.
     """
     held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
@@ -116,11 +116,11 @@ def reprocess_block(
 def run_past_deadly_records(
     frame: DataFrame, task: Task, block: Sequence[Epoch], suspects: Suspects
 ) -> list[bytes]:
-    """Run a task over the records of some epochs, and give its reports.
+    """Run a task over the records of some epochs, and return its reports.
 
-    A record that ends its worker each time is refused, and the others are judged: else no build would ever end. One
+    A record that ends its worker each time is refused, and the others are validated: else no build would ever end. One
     that ends this process with it, or the JVM, is found by the runs that follow (``suspects``).
-    ProtocolError where there are more than ``MOST``; what is no record's doing is raised as it came.
+    ProtocolError if there are more than ``MOST``; what is no record's doing is raised as it came.
     """
     ranges = tuple(part for epoch in block for part in epoch.ranges)
     found: list[bytes] = []
@@ -180,7 +180,7 @@ def run_piece_task(frame: DataFrame, task: Task, piece: Piece, suspects: Suspect
 
 
 def in_ranges_condition(ranges: Sequence[OffsetRange]) -> Column:
-    """Return which raw records are in some ranges."""
+    """Return the condition that a raw record is in some ranges."""
     places = [
         (f.col("_topic_id") == part.lane.topic_id)
         & (f.col("_partition") == part.lane.partition)
@@ -207,7 +207,7 @@ def raw_records(
 def read_reprocessed_rows(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout
 ) -> DataFrame | None:
-    """Return the rows that were judged again and accepted, in the master's columns; None where there are none."""
+    """Read the rows that were validated again and accepted, in the master's columns; None if there are none."""
     held = Reprocessed(pipeline, layout)
     attempts = {each.attempt for each in held.verdicts().values()}
     if not attempts:
@@ -221,7 +221,7 @@ def read_reprocessed_rows(
 def log_of(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, version: int | None = None
 ) -> DataFrame:
-    """Return all rows of the log as the record version has them: the master's own, and those judged again."""
+    """Return all rows of the log as the record version has them: the master's own, and those validated again."""
     master = Master.open(layout).table
     pinned = spark.read.format("delta").option("versionAsOf", master.version if version is None else version)
     own = pinned.load(str(master.root)).where(fitting_version_condition(pipeline.record_version))

@@ -1,4 +1,4 @@
-"""Judging records again inside Spark's tasks: what a task is given, and what it reports."""
+"""Validating records again inside Spark's tasks: what a task is given, and what it reports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ReprocessedRows:
             self.refused[epoch][reason] += count
 
     def add(self, other: ReprocessedRows) -> None:
-        """Take in what another task found."""
+        """Add what another task found."""
         self.files += other.files
         for mine, theirs in ((self.accepted, other.accepted), (self.refused, other.refused)):
             for epoch, counts in theirs.items():
@@ -92,18 +92,21 @@ def count_equal_rows(places: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Task:
-    """Judges raw records in a Spark task and writes what comes out below ``root``; ``processed`` is by epoch.
-
-    What is ``condemned`` is refused without being judged; a ``dry`` task writes nothing.
-    """
+    """Validates raw records again in a Spark task and writes the result."""
 
     pipeline: CompiledPipeline
     root: Path
+    """The folder of the table of rows."""
     attempt: str
+    """The attempt's name, by which the table of rows is partitioned."""
     processed: Mapping[int, datetime]
+    """When each epoch was committed, by its number: the processing time of its rows."""
     lookups: Mapping[str, Path]
+    """The file of each look-up's version, by look-up name."""
     condemned: tuple[OffsetRange, ...] = ()
+    """Records to refuse without validating them, one offset each."""
     dry: bool = False
+    """Whether to write nothing."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
@@ -130,7 +133,7 @@ class Task:
 
     @property
     def config(self) -> KernelConfig:
-        """Say to the kernel what this is about; rows bear the numbers of their own epochs."""
+        """Return the kernel's configuration; rows carry the numbers of their own epochs."""
         return KernelConfig(
             pipeline=self.pipeline,
             topic_ids={},
@@ -144,7 +147,7 @@ class Task:
         )
 
     def parts(self, raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Judge records, but those that are condemned."""
+        """Validate all records except those that are condemned."""
         places = zip(*(raw[name].to_pylist() for name in ("_topic_id", "_partition", "_offset")), strict=True)
         doomed = {(part.lane.topic_id, part.lane.partition, part.start) for part in self.condemned}
         if doomed and any(mask := [place in doomed for place in places]):
@@ -166,7 +169,7 @@ class Task:
 
 
 def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Judge records; where that fails, each half alone, down to the record that cannot be judged (rule 17)."""
+    """Validate records; where that fails, each half alone, down to the record that cannot be validated (rule 17)."""
     try:
         yield judge(raw)
     except Exception as error:  # noqa: BLE001 - whatever it is, it would have condemned the record when read

@@ -20,7 +20,7 @@ UNMEASURED = 2**31 - 1
 
 @dataclass(frozen=True)
 class BatchSize:
-    """The most records, and bytes, of a batch."""
+    """The upper bounds of a batch."""
 
     records: int
     bytes: int
@@ -36,7 +36,7 @@ COUNTED = BatchSize(2_000, UNMEASURED)
 
 
 def batch_size(record_bytes: int) -> BatchSize:
-    """Choose by the bytes of a record, by and large, in the epoch before; 0 where nothing is known of it.
+    """Choose by the bytes of a record, by and large, in the epoch before; 0 if nothing is known of it.
 
     Should records be several hundred times as large from one epoch to the next, the JVM runs out of memory and the
     driver ends. The next one knows nothing of them, measures, and reads them.

@@ -17,26 +17,27 @@ from typing import Any
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 
 JUDGED, DRY, KEPT = "judged", "dry", "kept"
-"""What is done with an epoch: judged, judged without writing files, or put into the quarantine as it is."""
+"""What is done with an epoch: validated, validated without writing files, or put into the quarantine as it is."""
 ATTEMPTS = 3
-"""So many times a record, alone, may end what judges it before it is refused."""
+"""So many times a record, alone, may end what validates it before it is refused."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """An epoch over ``ranges``, and what is done with it; or only what was learned, once the log was read to ``start``.
-
-    ``size`` is what halving has learned (``EpochSize.kept``).
-    """
+    """An epoch that is being made; without ranges, only what was learned for the next one."""
 
     ranges: tuple[OffsetRange, ...] = ()
+    """The offsets of the epoch."""
     stage: str = ""
+    """JUDGED, DRY or KEPT; empty without an epoch."""
     size: Mapping[str, Any] = field(default_factory=dict)
+    """What halving epochs has learned (``EpochSize.kept``)."""
     start: Vector = field(default_factory=dict)
+    """Without an epoch: where the log ended, as the next offset of each lane."""
 
     @property
     def ends(self) -> dict[Lane, int]:
-        """Return where the epoch ends, lane by lane."""
+        """Return the end offset of each lane of the epoch."""
         return {part.lane: part.end for part in self.ranges}
 
     def is_about_next(self, vector: Vector) -> bool:
@@ -73,7 +74,7 @@ class Attempted:
             file.parent.mkdir(parents=True, exist_ok=True)
 
     def begin(self, note: Note) -> None:
-        """Say what is done next, in one step; nobody syncs it, for it is to outlive processes and no power cut."""
+        """Note what is done next, in one step; unsynced, as it has to outlive processes, but no power cut."""
         self.note = note
         draft = self.file.with_suffix(f".{os.getpid()}.tmp")
         with suppress(OSError):
@@ -91,7 +92,7 @@ class Attempted:
         return self.note is not None and self.note.stage == KEPT
 
     def finish(self, start: Vector, size: Mapping[str, Any]) -> None:
-        """Say that the process has outlived it; what ``size`` remembers of trouble is kept until there is none."""
+        """Note that the process has outlived it; what ``size`` remembers of trouble is kept until there is none."""
         if size:
             self.begin(Note(size=size, start=start))
             return
@@ -100,7 +101,7 @@ class Attempted:
             self.file.unlink(missing_ok=True)
 
     def read(self) -> Note | None:
-        """Return the note of the driver before; None where there is none that can be read."""
+        """Read the note of the driver before; None if there is none that can be read."""
         try:
             return Note.from_json(self.file.read_text())
         except (OSError, ValueError, KeyError, TypeError):
@@ -108,10 +109,10 @@ class Attempted:
 
 
 def encode_vector(vector: Vector) -> dict[str, int]:
-    """Write a vector as JSON has it."""
+    """Encode a vector as JSON has it."""
     return {str(lane): at for lane, at in vector.items()}
 
 
 def decode_vector(row: Mapping[str, int]) -> dict[Lane, int]:
-    """Read what ``encode_vector`` wrote."""
+    """Decode what ``encode_vector`` wrote."""
     return {Lane.parse(lane): at for lane, at in row.items()}

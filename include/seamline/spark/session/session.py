@@ -81,7 +81,7 @@ def open_spark_session(
     java: str | None = None,
     brief: bool = False,
 ) -> SparkSession:
-    """Start Spark, or give the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
+    """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
@@ -140,7 +140,7 @@ def is_spark_connect() -> bool:
 
 
 def close_connect_session(spark: SparkSession) -> None:
-    """Tell a server that we are done. A Spark of this process ends with it, and takes a second less than to stop."""
+    """Close the session on a server. A Spark of this process ends with it, and takes a second less than to stop."""
     if is_spark_connect():
         spark.stop()
 
@@ -193,7 +193,7 @@ def await_server(host: str, port: int) -> None:
 
 
 def format_session_summary(spark: SparkSession) -> str:
-    """Say which Spark this is, and where its pages are."""
+    """Describe which Spark this is, and where its pages are."""
     if url := os.environ.get("SPARK_REMOTE"):
         return f"Spark {spark.version} behind {urlsplit(url).netloc}"
     return f"Spark {spark.sparkContext.applicationId}, UI: {spark.sparkContext.uiWebUrl or 'off'}"

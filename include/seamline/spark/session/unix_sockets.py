@@ -24,7 +24,7 @@ held: list[int] = []
 
 
 def unix_socket_settings() -> dict[str, str]:
-    """Return Spark's settings for it; none where no folder will do, and TCP is used."""
+    """Return Spark's settings for it; none if no folder will do, and TCP is used."""
     with suppress(OSError):
         folder = own_folder(private_folder())
         if len(os.fsencode(folder)) <= LONGEST:
@@ -53,7 +53,7 @@ def own_folder(place: Path) -> Path:
 
 
 def lock_folder(folder: Path) -> int | None:
-    """Lock a folder, and give the lock; None where another process has it, or it is gone."""
+    """Lock a folder, and return the lock; None if another process has it, or it is gone."""
     try:
         opened = os.open(folder, os.O_RDONLY)
     except FileNotFoundError:

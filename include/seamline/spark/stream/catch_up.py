@@ -31,10 +31,12 @@ STEP, EPOCHS = 1_000_000, 10_000
 
 @dataclass(frozen=True)
 class Step:
-    """Epochs ``above`` one, up to the ``last``, that a view's slices lack."""
+    """Epochs that a view's slices lack."""
 
     above: int
+    """The epoch before the first, exclusive."""
     last: int
+    """The last epoch, inclusive."""
 
 
 def catch_up(
@@ -72,7 +74,7 @@ def catch_up(
 
 
 def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
-    """Say why the epochs above a frontier cannot be caught up: another record version judged their records."""
+    """Describe why the epochs above a frontier cannot be caught up: another record version validated their records."""
     ours = writer.pipeline.record_version
     if not list_outdated_epochs(ledger, ours, ()):
         return ""
@@ -91,7 +93,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     """Decide on the next slices above the view's frontier that the master holds.
 
     What was committed before a crash, and not stated by the master, is recognised by the newest number in the slices:
-    a view takes epochs strictly in order, so that they are complete up to the last epoch at or below it that is held.
+    a view takes epochs strictly in order, so that they are complete up to the last committed epoch at or below it.
     """
     newest = slices.table.refresh().txn(EPOCH)
     frontier = writer.frontiers[slices.view.id]
@@ -101,7 +103,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
 
 
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
-    """Commit a step's slices, all at once; nothing where they are there already."""
+    """Commit a step's slices, all at once; nothing if they are there already."""
     if step.above == step.last:
         return
     found = compute_missing_slices(spark, writer, slices, after=step.above, until=step.last)

@@ -12,7 +12,7 @@ from seamline.runtime.process_exit import exit_process
 
 
 def format_driver_failure(failure: BaseException | None) -> str:
-    """Say what went wrong without the JVM's part of the stack."""
+    """Describe what went wrong without the JVM's part of the stack."""
     return str(failure).split("\tat py4j.")[0].rstrip()[-3000:]
 
 

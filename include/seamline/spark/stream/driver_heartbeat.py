@@ -17,29 +17,39 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """The state after an epoch.
-
-    ``at`` and ``watermark`` are ISO, ``lag`` is records per partition, ``behind`` is W(v) per view behind, ``errors``
-    says why, as far as is known. ``topics`` are names by id. ``reached`` is how far all lanes together were read and
-    where they ended, ``earlier`` the same of a minute before. ``up`` is since when it reads.
-    """
+    """The driver's state after an epoch. Instants are ISO text."""
 
     pid: int
     token: int
+    """The fencing token of its lease."""
     epoch: int
+    """The newest committed epoch; -1 for none."""
     watermark: str
+    """Empty before the first event."""
     rows: int
+    """Accepted rows of the epoch."""
     refused: int
+    """Refused records of the epoch."""
     lag: Mapping[str, int]
+    """Records not read, by ``topic id/partition``."""
     seconds: Mapping[str, float]
+    """Duration of each phase of the epoch, by phase."""
     behind: Mapping[str, int] = field(default_factory=dict)
+    """W(v), the last epoch in the slices, of each view that is behind, by version id."""
     errors: Mapping[str, str] = field(default_factory=dict)
+    """Why a view is behind, as far as is known, by version id."""
     topics: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)
+    """``at``, ``read`` and ``end``: how far all lanes together were read, and where they ended, in offsets."""
     earlier: Mapping[str, int | str] = field(default_factory=dict)
+    """The same of a minute before."""
     up: str = ""
+    """Since when it reads."""
     state: str = "running"
+    """A word for people."""
     at: str = ""
+    """When it was written."""
 
 
 class Trail:
@@ -49,7 +59,7 @@ class Trail:
         self.samples: deque[tuple[datetime, int, int]] = deque()
 
     def add(self, at: datetime, read: int, end: int) -> tuple[dict[str, int | str], dict[str, int | str]]:
-        """Take in a sample; give it and the one of a minute before, or the oldest since the start."""
+        """Add a sample; return it and the one of a minute before, or the oldest since the start."""
         self.samples.append((at, read, end))
         while len(self.samples) > 2 and at - self.samples[1][0] >= MINUTE:
             self.samples.popleft()
@@ -57,7 +67,7 @@ class Trail:
 
 
 def encode_sample(sample: tuple[datetime, int, int]) -> dict[str, int | str]:
-    """Write a sample as JSON has it."""
+    """Encode a sample as JSON has it."""
     at, read, end = sample
     return {"at": format_utc_instant(at), "read": read, "end": end}
 

@@ -89,7 +89,7 @@ class Driver:
         self.beside.shutdown()
 
     def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Hold an epoch of kind hole for every gap that somebody has decided on, and give the ledger with them."""
+        """Commit an epoch of kind hole for every gap that somebody has decided on, and return the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
         beginnings = self.topics.fetch_beginnings() if accepted else {}
@@ -194,7 +194,7 @@ class Driver:
         return self.turns.next_view(self.writer.behind, time.monotonic())
 
     def pause(self, query: StreamingQuery | None) -> None:
-        """Have no query while the stream is paused: the driver stays up, and its heartbeat tells the lag."""
+        """Run no query while the stream is paused: the driver stays up, and its heartbeat has the lag."""
         if query is not None:
             self.stop_query(query)
             log.info("Paused at epoch %s", self.writer.master.epoch)
@@ -213,7 +213,7 @@ class Driver:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
         For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
-        Conflict, as with a commit of its own that has landed late, the tables are looked at anew.
+        Conflict, as with a commit of its own that has landed late, the tables are read again.
         """
         failure, failed = self.failure, query is not None
         if query is not None:
@@ -274,7 +274,7 @@ class Driver:
         self.closed = False
 
     def poll_control(self) -> None:
-        """Look at what the stream should be doing, who holds the lease, and whether our parent lives."""
+        """Read what the stream should be doing, who has the lease, and whether our parent lives."""
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             exit_with_error(

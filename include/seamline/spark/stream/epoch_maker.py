@@ -1,4 +1,4 @@
-"""Making epochs: read and judged, empty ones, and those that had to be tried again."""
+"""Making epochs: read and validated, empty ones, and those that had to be tried again."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Epochs(KernelRuns):
 
     @property
     def is_outdated(self) -> bool:
-        """Return whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be restarted: for another lane, or for another size."""
         return self.size.is_outdated(self.progress.vector)
 
     def process_batch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
-        """Read, judge and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
+        """Read, validate and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
         began = self.writer.timing.begin()
         before = self.add_lanes(ends)
         ranges = ranges_between(before.vector, ends)
@@ -111,7 +111,7 @@ class Epochs(KernelRuns):
         self.write_heartbeat()
 
     def save_sizing(self) -> None:
-        """Keep what halving has learned, for the next driver, until the trouble is behind us."""
+        """Save what halving has learned, for the next driver, until the trouble is behind us."""
         if self.attempted.note:
             self.attempted.finish(self.progress.vector, self.size.to_json())
 
@@ -125,7 +125,7 @@ class Epochs(KernelRuns):
         proved: bool = False,
         passing: Note | None = None,
     ) -> Epoch:
-        """Read, judge and commit a part of a hole; no lane's end moves (Kind.AMEND).
+        """Read, validate and commit a part of a hole; no lane's end moves (Kind.AMEND).
 
         What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
         ``noted`` says what is done with it, and from the kernel's end on that nothing is.
@@ -165,13 +165,13 @@ class Epochs(KernelRuns):
         return after.commit(whole)
 
     def add_lanes(self, ends: Vector) -> Progress:
-        """Return the progress with new lanes taken in."""
+        """Add new lanes to the progress."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
         return self.progress.add_lanes(self.topics.fetch_beginnings(), datetime.now(UTC))
 
     def draft_epoch(self, number: int, progress: Progress, now: datetime) -> Epoch:
-        """Return an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
+        """Draft an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
         ends = self.topics.fetch_ends() if progress.has_silent_lane(self.watermark, now) else {}
         return Epoch(
             number=number,
@@ -183,7 +183,7 @@ class Epochs(KernelRuns):
         )
 
     def resume_progress(self, ledger: Sequence[Epoch]) -> Progress:
-        """Return the progress where the master ends, over every lane that ledger and topics have."""
+        """Resume the progress where the master ends, over every lane that ledger and topics have."""
         known = list_end_offsets(ledger)
         starts = self.topics.find_starts(self.writer.master, known)
         master, quarantine = (Files.of(each) for each in (self.writer.master.table, self.writer.quarantine))
@@ -193,7 +193,7 @@ class Epochs(KernelRuns):
         return Progress.resume(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reload_log(self) -> list[Epoch]:
-        """Read again where the master ends, and give the ledger: a failed attempt may have been held after all."""
+        """Read again where the master ends, and return the ledger: a failed attempt may be committed after all."""
         ledger = self.writer.repair_ledger()
         self.topics.assert_same()
         self.progress = self.resume_progress(ledger)
@@ -237,7 +237,7 @@ class Epochs(KernelRuns):
         return self.pipeline.grid.named(last).end
 
     def commit_empty(self, **stated: Any) -> None:
-        """Hold an empty epoch that is an edge and states what is given."""
+        """Commit an empty epoch that is an edge and states the given facts."""
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch = replace(blank, edge=True, **stated)

@@ -52,7 +52,7 @@ class EpochSize:
         return self.halved and all(vector.get(lane, 0) >= end for lane, end in self.trouble.items())
 
     def is_outdated(self, vector: Vector) -> bool:
-        """Return whether the query must be started anew: for another lane, or for another size."""
+        """Return whether the query must be restarted: for another lane, or for another size."""
         return self.turned or self.has_recovered(vector)
 
     def record_failure(
@@ -86,7 +86,7 @@ class EpochSize:
             self.condemned = why
 
     def record_commit(self, records: int, seconds: float, intervals: int = 0) -> None:
-        """Take in an epoch that is held: of so many records, in so many seconds, with rows of so many intervals.
+        """Record a committed epoch: of so many records, in so many seconds, with rows of so many intervals.
 
         Two in a row that were too long, or as large as allowed and too short, change the size.
         """
@@ -114,13 +114,13 @@ class EpochSize:
             self.turned, self.off = True, []
 
     def restart(self, vector: Vector) -> None:
-        """Begin a query anew: in full size where the trouble is behind us."""
+        """Begin another query: in full size once the trouble is over."""
         self.turned = False
         if self.has_recovered(vector):
             self.limit = self.rate
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is to be remembered of trouble, as JSON has it; nothing where there is none."""
+        """Return what is to be remembered of trouble, as JSON has it; nothing if there is none."""
         if not (self.halved or self.failures):
             return {}
         return {

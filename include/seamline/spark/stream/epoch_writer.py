@@ -122,7 +122,7 @@ class Writer:
         return [self.master.table, self.quarantine, self.ledger.table, *others]
 
     def list_followers(self, manifest: Manifest) -> Tables:
-        """Return all tables that follow the master, also the slices of versions that get no more."""
+        """List all tables that follow the master, also the slices of versions that get no more."""
         slices = {view: each.table for view, each in self.slices.items()}
         for id in manifest.births:
             if id not in slices and Table.exists(self.layout.slices_of(id)):
@@ -147,7 +147,7 @@ class Writer:
                 continue
 
     def refine_panes(self) -> None:
-        """Cut panes as the zones' rules of this process want them; days that are kept in longer ones are built anew."""
+        """Refine panes as the zones' rules of this process demand; days stored in longer ones are built again."""
         kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
         self.pipeline = use_stored_panes(self.pipeline, lambda view: kept[view.id])
         short = [view for view in self.pipeline.views if list_coarse_stretches(view, kept[view.id])]
@@ -173,12 +173,12 @@ class Writer:
             commit_pane_length(self.slices[view.id].table, view)
 
     def find_last_interval(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, with what judging again has brought; empty while records wait."""
+        """Find the last interval that has rows, with what validating again has brought; empty while records wait."""
         log = read_reprocessed_log(pipeline, self.layout)
         return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
 
     def find_last_filled(self, pipeline: CompiledPipeline) -> str:
-        """Return the last interval that has rows, as the pipeline judges them where that was done; empty for none."""
+        """Find the last interval that has rows, as the pipeline validates them where that was done; empty for none."""
         log = read_reprocessed_log(pipeline, self.layout)
         return max((each for epoch in log for each in epoch.accepted), default="")
 
@@ -187,9 +187,9 @@ class Writer:
         return max(self.master.frontier(view.id), manifest.births[view.id] - 1)
 
     def repair_ledger(self) -> list[Epoch]:
-        """Repair the ledger from the master's commits and give the log condensed.
+        """Repair the ledger from the master's commits and return the log condensed.
 
-        A commit may have landed without an answer: the tables are looked at anew.
+        A commit may have landed without an answer: the tables are read again.
         """
         for table in self.tables:
             table.refresh()
@@ -222,7 +222,7 @@ class Writer:
         return {view: at for view, at in self.frontiers.items() if at < newest}
 
     def commit(self, epoch: Epoch, result: KernelResult, views: Iterable[str]) -> Epoch:
-        """Commit an epoch by rule 1 and give it with its frontiers; ``views`` are those computed.
+        """Commit an epoch by rule 1 and return it with its frontiers; ``views`` are those computed.
 
         After one that failed the tables must be looked at first (``repair_ledger``): ProtocolError.
         """
@@ -259,7 +259,7 @@ class Writer:
     def commit_slices(
         self, number: int, result: KernelResult, views: Iterable[str]
     ) -> tuple[set[str], Mapping[str, str]]:
-        """Commit the slices of all views at once; give the views that have them, and the others' errors."""
+        """Commit the slices of all views at once; return the views that have them, and the others' errors."""
         broken = dict(result.failed)
         waiting = {
             view: self.threads.submit(

@@ -42,7 +42,7 @@ class Filler:
         self.pieces: list[OffsetRange] = []
 
     def request(self, asked: Iterable[OffsetRange]) -> None:
-        """Take in what people have asked to be filled; Kafka is asked for what it still has of it."""
+        """Record what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
             self.pieces = (
@@ -76,7 +76,7 @@ class Filler:
         return bool(self.pieces or self.unclear)
 
     def fill_step(self, spark: SparkSession) -> None:
-        """Read one piece and hold it; the caller sees to it that no other epoch is made meanwhile."""
+        """Read one piece and commit it; the caller sees to it that no other epoch is made meanwhile."""
         if self.unclear:
             self.settle(self.unclear)
             return
@@ -118,7 +118,7 @@ class Filler:
             log.info("Filled what was passed over, up to %s", part)
 
     def settle(self, part: OffsetRange) -> None:
-        """Ask the master whether a part that failed is held after all, and take a smaller one next if it is not.
+        """Ask the master whether a part that failed is committed after all, and take a smaller one next if it is not.
 
         What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
         is counted against a record.
@@ -136,5 +136,5 @@ class Filler:
 
 
 def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
-    """Return the epochs that tell what of the holes is missing."""
+    """List the epochs that show which offsets of the holes are missing."""
     return [epoch for epoch in ledger if epoch.kind is not EpochKind.READ]

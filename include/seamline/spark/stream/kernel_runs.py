@@ -47,11 +47,11 @@ class KernelRuns:
 
     @property
     def unreadable_note(self) -> Note | None:
-        """Return the note of a record of the live stream that cannot even be kept; None where it is not one."""
+        """Return the note of a record of the live stream that cannot even be kept; None if it is not one."""
         return self.attempted.note if self.attempted.kept and self.size.unread else None
 
     def size_batches(self, frame: DataFrame) -> None:
-        """Tell Spark in what batches to hand the micro-batch over; a query keeps what it was told."""
+        """Set the size of the batches in which Spark passes the micro-batch on; a query keeps its first setting."""
         if self.batch_size != (wanted := batch_size(self.record_bytes)):
             wanted.apply(frame.sparkSession)
             self.batch_size = wanted
@@ -76,7 +76,7 @@ class KernelRuns:
         return Attempt(number, views, versions, result)
 
     def passes_dry_run(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
-        """Return whether the kernel judges a record that it has failed with, if only it need not write: a full disk."""
+        """Return whether the kernel validates a record it failed with when it need not write: the disk is full."""
         try:
             self.run_kernel(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed:

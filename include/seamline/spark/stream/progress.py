@@ -16,20 +16,24 @@ from seamline.plan.stream.epoch_numbers import EdgePolicy, idle_lanes
 
 @dataclass(frozen=True)
 class Progress:
-    """The state after an epoch. ``last_seen`` is the wall clock of each lane's last record, or of the start.
-
-    ``timed`` says by what event times are told, any if None: ``largest`` and ``mark``, the newest watermark, are of
-    epochs that tell them so.
-    """
+    """The stream's state after an epoch."""
 
     vector: Mapping[Lane, int]
+    """The next offset to read of each lane."""
     largest: Mapping[Lane, datetime] = field(default_factory=dict)
+    """The largest event time of each lane, of epochs that derive event times as ``timed`` says."""
     last_seen: Mapping[Lane, datetime] = field(default_factory=dict)
+    """The wall clock at each lane's last record, or at the start."""
     epoch: Epoch | None = None
+    """The last that was committed; None before the first."""
     last_edge: int = -1
+    """The newest edge; -1 for none."""
     last_edge_at: datetime = EPOCH
+    """When it was committed, or when the stream started."""
     timed: Timed | None = None
+    """How event times are derived; None for any way."""
     mark: datetime | None = None
+    """The newest watermark of epochs that derive event times so; None before the first."""
 
     @classmethod
     def resume(
@@ -46,7 +50,7 @@ class Progress:
         return cls(vector, largest, dict.fromkeys(vector, now), last, edge, now, timed, mark)
 
     def add_lanes(self, beginnings: Vector, now: datetime) -> Progress:
-        """Take in lanes that are new: they are read from their beginning."""
+        """Add new lanes: they are read from their beginning."""
         new = {lane: first for lane, first in beginnings.items() if lane not in self.vector}
         return replace(
             self, vector={**self.vector, **new}, last_seen={**self.last_seen, **dict.fromkeys(new, now)}
@@ -55,7 +59,7 @@ class Progress:
     def advance(
         self, ranges: Sequence[OffsetRange], event_times: Mapping[Lane, datetime], now: datetime
     ) -> Progress:
-        """Move on by what an epoch has read; the epoch itself is set once it is held."""
+        """Move on by what an epoch has read; the epoch itself is set once it is committed."""
         return replace(
             self,
             vector=advance_vector(self.vector, ranges),
@@ -64,11 +68,11 @@ class Progress:
         )
 
     def advance_by_holes(self, event_times: Mapping[Lane, datetime]) -> Progress:
-        """Take in what an epoch has read of holes: no lane moves by it."""
+        """Record what an epoch has read of holes: no lane moves by it."""
         return replace(self, largest=merge_event_times(self.largest, event_times))
 
     def commit(self, epoch: Epoch) -> Progress:
-        """Remember the epoch that the master now holds."""
+        """Remember the epoch that is now committed."""
         moved = replace(self, epoch=epoch, mark=epoch.watermark)
         if not epoch.edge:
             return moved

@@ -51,7 +51,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 def fetch_options(records: int) -> dict[str, str]:
-    """Say how a task fetches so many records at most.
+    """Return the options by which a task fetches no more than so many records.
 
     What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
     epoch that was halved for it must not be given the records beside its own.
@@ -89,11 +89,11 @@ class Topics:
         }
 
     def fetch_beginnings(self) -> dict[Lane, int]:
-        """Ask for the first offset of every lane."""
+        """Fetch the first offset of every lane."""
         return self._asked(self.admin.beginning_offsets)
 
     def fetch_ends(self) -> dict[Lane, int]:
-        """Ask for the end offset of every lane."""
+        """Fetch the end offset of every lane."""
         return self._asked(self.admin.end_offsets)
 
     def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:
@@ -115,10 +115,10 @@ class Topics:
             raise build_gap_error(self.pipeline, self.ids, open_)
 
     def find_starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
-        """Return the offset from which each lane is read: the master's end, or the beginning of a new lane.
+        """Find the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
-        Raises OffsetGap where Kafka has dropped what was not read, TopicRecreated where it lost what was, and
-        KafkaUnavailable where it does not tell of every lane that is ``known`` to be there.
+        Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
+        KafkaUnavailable if it does not tell of every lane that is ``known`` to be there.
         """
         first, ends = self.fetch_beginnings(), self.fetch_ends()
         self.require_lanes(known, first)
@@ -135,7 +135,7 @@ class Topics:
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
-        """Raise TopicRecreated where Kafka gives another record than the newest that was ``kept`` of a lane.
+        """Raise TopicRecreated if Kafka returns another record than the newest that was ``kept`` of a lane.
 
         A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else tells. An offset without a record says nothing.
@@ -213,7 +213,7 @@ class Topics:
         )
 
     def format_assignment(self, lane: Lane) -> str:
-        """Name one lane as Spark's Kafka source wants it."""
+        """Format one lane as Spark's Kafka source wants it."""
         return json.dumps({name: list(found) for name, found in self.format_offsets({lane: 0}).items()})
 
     def format_offsets(self, vector: Vector) -> dict[str, dict[int, int]]:

@@ -1,4 +1,4 @@
-"""What the master holds, as far as a survey asks: event ids within the horizon, and events per key of views that count.
+"""What is committed, as far as a survey asks: event ids within the horizon, and events per key of views that count.
 
 The driver's half of a survey. The order is that of the master: (epoch, partition, offset, topic).
 """
@@ -62,7 +62,7 @@ class Register:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing: the master is asked again, and what was not held is dropped."""
+        """Forget everything: the master is read again, and what was not committed is dropped."""
         self.cells: set[int] = set()
         self.horizon: datetime | None = None
         self.held = 0
@@ -74,7 +74,7 @@ class Register:
             )
 
     def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
-        """Survey a micro-batch, and give the kernel its marks."""
+        """Survey a micro-batch, and return the marks for the kernel."""
         most = self.pipeline.definition.stream.worker_memory
         found = frame.mapInArrow(
             limit_task_memory(survey_task(config), most), survey_columns(self.pipeline)
@@ -82,7 +82,7 @@ class Register:
         return replace(config, marks=self.decide_marks(found, config.watermark))
 
     def decide_marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
-        """Decide on the records of one survey (``survey_schema``); gives ``marks_schema``, a row for each.
+        """Decide on the records of one survey (``survey_schema``); returns ``marks_schema``, a row for each.
 
         A record is repeated if an earlier one of its id in its interval is there, whose event time is not further
         than the horizon behind ``watermark``, the pipeline's when the epoch begins.
@@ -140,7 +140,7 @@ class Register:
         )
 
     def commit_survey(self) -> None:
-        """Keep what the last survey decided, if there was one since: its epoch is held."""
+        """Keep what the last survey decided, if there was one since: its epoch is committed."""
         if self.decided:
             self.add_rows(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
         self.load_survey(survey_schema(self.pipeline).empty_table())
@@ -170,7 +170,7 @@ class Register:
             self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {event_totals_sql(view)}")
 
     def load(self, start: int) -> None:
-        """Read what the master holds of the interval that starts at so many microseconds since 1970."""
+        """Load the master's rows of the interval that starts at so many microseconds since 1970."""
         self.cells.add(start)
         files = read_cached_table(self.layout.table("master"), "files", Files.of)
         begins = EPOCH + start * MICROSECOND
@@ -201,7 +201,7 @@ def keys_of(view: CompiledView) -> str:
 
 
 def event_totals_sql(view: CompiledView, where: str = "true") -> str:
-    """Write the events that are held of each interval and key."""
+    """Write the query for the committed events of each interval and key."""
     columns = keys_of(view)
     return f"SELECT {columns}, sum(n)::BIGINT AS n FROM {table_of(view)} WHERE {where} GROUP BY {columns}"
 

@@ -57,7 +57,7 @@ class Refresher:
         log.info("Refreshed the serving tables in %.2f s", time.monotonic() - began)
 
     def read_sources(self) -> list[object]:
-        """Return what the serving tables are made of, as versions and marks of files."""
+        """Read what the serving tables are made of, as versions and marks of files."""
         views = list_primary_views(self.pipeline)
         tables = [
             read_cached_table(self.layout.table(name), "version", lambda table: table.version)
@@ -66,7 +66,7 @@ class Refresher:
         return [*tables, *(read_lookup_mark(join) for view in views for join in view.decorations)]
 
     def refresh_view(self, view: CompiledView) -> bool:
-        """Refresh a view; false where nothing was to be done."""
+        """Refresh a view; false if nothing was to be done."""
         from seamline.lake.read import serving_table
 
         try:

@@ -36,7 +36,7 @@ class Triggers(StreamingQueryListener):
         """Nothing is to be done: the driver looks after its query itself."""
 
     def record_progress(self, text: str) -> None:
-        """Keep a progress, which Spark writes as JSON."""
+        """Record a trigger's progress, which Spark writes as JSON."""
         self.timing.trigger = trigger_of(json.loads(text)) or self.timing.trigger
 
     @property

@@ -1,4 +1,4 @@
-"""Which record ends the process that judges it: found by halves, each of them judged in tasks of its own."""
+"""Which record ends the process that validates it: found by halves, each of them validated in tasks of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Dies = Callable[[Sequence[OffsetRange]], bool]
 def find_deadly_record(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange | None:
     """Find one record without which there is hope, in about as many trials as ``ranges`` can be halved.
 
-    None where no record ends its process alone, as where they are too much together, and where any record does, or
+    None if no record ends its process alone, as where they are too much together, and where any record does, or
     none at all: then it was the machine.
     """
     some = all_of = [part for part in ranges if len(part)]

@@ -1,8 +1,8 @@
-"""What judging records again has learned of those that end its process, on disk: the next run begins with that.
+"""What validating records again has learned of those that end its process, on disk: the next run begins with that.
 
-What the machine kills for its memory says nothing. So it is noted which records a job is about to judge; a note that is
-found with nobody behind it was the death of a run, and its records are judged in shares from then on, each by a job of
-its own, down to a record that ends its run alone. That is kept until the epochs are judged.
+What the machine kills for its memory says nothing. So it is noted which records a job is about to validate; a note
+that is found with nobody behind it was the death of a run, and its records are validated in shares from then on, each
+by a job of its own, down to a record that ends its run alone. That is kept until the epochs are validated.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Piece = tuple[OffsetRange, ...]
 
 
 class Suspects:
-    """The note in ``file``; what was learned by runs that judge as ``how`` says alone counts.
+    """The note in ``file``; only what was learned by runs that validate as ``how`` says counts.
 
-    ``groups`` are pieces to be judged apart, each group of what one run has died of; ``condemned`` are records that
-    are not judged at all, ``deaths`` those that a run has died of alone, once for each. A run that has outlived no job
+    ``groups`` are pieces to validate apart, each group of what one run has died of; ``condemned`` are records that
+    are never validated, ``deaths`` those that a run has died of alone, once for each. A run that has outlived no job
     is no witness against a record: it may be the machine. While another run lives that keeps the note, this one has
     none.
     """
@@ -46,7 +46,7 @@ class Suspects:
             self.restore(note)
 
     def restore(self, note: Note) -> None:
-        """Take in what earlier runs have learned, and the death of the last one."""
+        """Restore what earlier runs have learned, and record the death of the last one."""
         learned = note.size
         self.groups = [[read(piece) for piece in group] for group in learned["groups"]]
         self.condemned, self.deaths = [*read(learned["condemned"])], [*read(learned["deaths"])]
@@ -54,7 +54,7 @@ class Suspects:
             self.record_death(note.ranges, witness=learned["witness"])
 
     def record_death(self, piece: Piece, *, witness: bool) -> None:
-        """Count the death of a run that judged a piece: cut it in shares, or condemn the record that it is."""
+        """Count the death of a run that validated a piece: cut it in shares, or condemn the record that it is."""
         log.warning("The run before died while it judged %s records again", sum(map(len, piece)))
         self.groups = [group for group in self.groups if piece not in group]
         if sum(map(len, piece)) > 1:
@@ -68,7 +68,7 @@ class Suspects:
             log.error("The record at %s ends the run that judges it, each time, and is refused", piece[0])
 
     def partition(self, ranges: Sequence[OffsetRange]) -> list[Piece]:
-        """Part what is to be judged: what nothing is known of, then each piece to be judged apart."""
+        """Part what is to be validated: what nothing is known of, then each piece to be validated apart."""
         suspected = [piece for group in self.groups for piece in group if is_within_ranges(piece, ranges)]
         rest = tuple(subtract_ranges(ranges, [part for piece in suspected for part in piece]))
         found = [rest, *suspected] if rest else suspected
@@ -76,12 +76,12 @@ class Suspects:
         return found
 
     def begin(self, piece: Piece) -> None:
-        """Say what is judged next."""
+        """Note what is validated next."""
         if self.kept:
             self.attempted.begin(Note(piece, JUDGED, self.to_json()))
 
     def finish(self, ranges: Sequence[OffsetRange] = ()) -> None:
-        """Say that nothing is being judged; what is about ``ranges``, which are judged for good, is forgotten."""
+        """Note that nothing is being validated; what is about ``ranges``, which are finished, is forgotten."""
         self.groups = [
             group for group in self.groups if not any(is_within_ranges(piece, ranges) for piece in group)
         ]
@@ -105,7 +105,7 @@ class Suspects:
 
 
 def split_piece(piece: Piece) -> list[Piece]:
-    """Cut a piece in about as many records each."""
+    """Split a piece in about as many records each."""
     found = [piece]
     for _ in range(HALVINGS):
         found = [tuple(half) for each in found for half in halve_ranges(each) if half]
@@ -131,7 +131,7 @@ def subtract_ranges(ranges: Iterable[OffsetRange], taken: Iterable[OffsetRange])
 
 
 def encode_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[str, int, int]]:
-    """Write ranges as JSON has them."""
+    """Encode ranges as JSON has them."""
     return [(str(part.lane), part.start, part.end) for part in ranges]
 
 

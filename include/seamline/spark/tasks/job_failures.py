@@ -29,7 +29,7 @@ def translate_spark_errors(what: str) -> Iterator[None]:
 
 
 def explain_spark_error(what: str, error: Exception) -> SparkFailed:
-    """Say what has failed; an error of the JVM's asks the JVM for its words, which may have gone by then."""
+    """Make the error that says what has failed; an error of the JVM's gets its text from the JVM, which may be gone."""
     if not isinstance(error, (Py4JJavaError, PySparkException)):
         return SparkFailed(
             f"Spark's JVM has gone in the middle of {what}.",

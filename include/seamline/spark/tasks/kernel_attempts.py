@@ -19,11 +19,14 @@ from seamline.spark.session.session import is_spark_connect
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one run of the kernel made, under which number, for which views, with which look-ups."""
+    """What one run of the kernel made."""
 
     number: int
+    """The epoch."""
     views: frozenset[str]
+    """Ids of the versions for which states were made."""
     versions: Mapping[str, str]
+    """Versions of the look-ups, by look-up name."""
     result: KernelResult
 
     def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
@@ -91,6 +94,6 @@ def make_unread_record(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
 
 
 def find_worker_message(error: Exception) -> str:
-    """Return the last line of the worker's own words, which Spark puts before the JVM's stack."""
+    """Find the last line of the worker's own words, which Spark puts before the JVM's stack."""
     words = str(error).split("\tat ")[0].strip().splitlines()
     return (words[-1] if words else type(error).__name__)[:500]

@@ -72,7 +72,7 @@ def explode_items(rows: DataFrame, view: CompiledView) -> DataFrame:
 
 
 def quote_column(name: str) -> str:
-    """Write a column's name for Spark."""
+    """Quote a column's name for Spark."""
     return f"`{name}`"
 
 

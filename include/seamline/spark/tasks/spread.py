@@ -17,10 +17,10 @@ Row = tuple[str, bytes]
 
 
 def run_in_tasks(spark: SparkSession, work: Callable[[int], Iterable[Row]], count: int) -> list[Row]:
-    """Do ``work`` for every number below ``count``, each in a task of its own, and give all rows of kind and payload.
+    """Do ``work`` for every number below ``count``, each in a task of its own, and return all rows of kind and payload.
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
-    takes nothing but SQL. Raises Spark's error where a task fails, and SparkFailed where a task's rows are missing:
+    takes nothing but SQL. Raises Spark's error where a task fails, and SparkFailed if a task's rows are missing:
     what ``collect`` gives while the JVM is killed is less, without a word.
     """
     if not count:

@@ -95,7 +95,7 @@ def freeze_worker_heap() -> None:
 
 
 def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
-    """Write a result as rows."""
+    """Encode a result as rows."""
     yield {"kind": FACTS, "payload": json.dumps(encode_result_facts(result)).encode()}
     for view, tables in result.states.items():
         for table in tables:
@@ -106,17 +106,17 @@ def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
 
 
 def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
-    """Run the tasks behind a frame of REPORT, and give every row of it.
+    """Run the tasks behind a frame of REPORT, and return every row of it.
 
     By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
-    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be held without its records.
+    PySpark takes a socket that was cut off for the end of the rows, and an epoch would be committed without records.
     """
     found = frame.toArrow()
     return [*zip(found["kind"].to_pylist(), found["payload"].to_pylist(), strict=True)]
 
 
 def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
-    """Read the rows of all tasks back into one result; ProtocolError where no task says what it has read."""
+    """Read the rows of all tasks back into one result; ProtocolError if no task says what it has read."""
     whole, told = KernelResult(), False
     for kind, payload in rows:
         if kind == FACTS:

@@ -113,7 +113,7 @@ def decimal_from_units(units: int, scale: int) -> Decimal:
 
 
 def fill_masked_values(others: pa.ChunkedArray, where: pa.ChunkedArray, found: list[Any]) -> pa.Array:
-    """Put what was found in its places, among others."""
+    """Fill the places of a mask with the values that were found."""
     whole = others.combine_chunks() if isinstance(others, pa.ChunkedArray) else others
     if not found:
         return whole
@@ -131,7 +131,7 @@ def cast_totals_to_doubles(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa
 
 
 def format_overflowed_totals(total: pa.ChunkedArray, carry: pa.ChunkedArray) -> pa.Array:
-    """Write the totals that no DECIMAL holds, and NULL for the others."""
+    """Format the totals that no DECIMAL holds, and NULL for the others."""
     return replace_overflowed_totals(
         total, carry, pa.nulls(len(total), pa.string()), lambda whole: f"{whole:f}"
     )

@@ -60,7 +60,7 @@ class Collected:
         )
 
     def limit(self, measure: CompiledMeasure, gathered: str, truncated: str) -> Steps:
-        """Keep as many as the limit of a list of different values."""
+        """Limit a list of different values to the length that the measure allows."""
         assert isinstance(measure.measure, CollectDistinct)
         found, before = scratch_column_name(measure, "found"), scratch_column_name(measure, "before")
         limit = measure.measure.limit

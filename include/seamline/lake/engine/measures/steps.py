@@ -16,17 +16,17 @@ Finish = Callable[[pa.ChunkedArray], pa.Array]
 
 @dataclass(frozen=True)
 class Steps:
-    """Columns by name, in three steps: SQL aggregates per group, rounds of SQL over those, Python over one column.
-
-    A column of a round may name those of the rounds before it; columns that are no parts are left out in the end.
-    """
+    """How columns are computed: SQL aggregates per group, rounds of SQL over those, Python over one column."""
 
     gathered: Mapping[str, str]
+    """SQL aggregates by column name."""
     rounds: Sequence[Mapping[str, str]] = ()
+    """SQL by column name; a round may use columns of earlier ones. A column that is no part is dropped at the end."""
     finished: Mapping[str, tuple[str, Finish]] = field(default_factory=dict)
+    """By column name: the column that the function reads, and the function."""
 
     def beside(self, other: Steps) -> Steps:
-        """Take the steps of both."""
+        """Combine the steps of both."""
         nothing: Mapping[str, str] = {}
         rounds = zip_longest(self.rounds, other.rounds, fillvalue=nothing)
         return Steps(
@@ -40,11 +40,11 @@ class Family(Protocol):
     """The engine's side of some kinds of measures."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
-        """Say how the state of a group of rows is made."""
+        """Return the steps that make the state of a group of rows."""
         ...
 
     def merge(self, measure: CompiledMeasure) -> Steps:
-        """Say how a group of states becomes one."""
+        """Return the steps that merge a group of states into one."""
         ...
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
@@ -53,7 +53,7 @@ class Family(Protocol):
 
 
 def quote_identifier(name: str) -> str:
-    """Write a column's name for SQL."""
+    """Quote a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -74,5 +74,5 @@ def scratch_column_name(measure: CompiledMeasure, name: str) -> str:
 
 
 def list_aggregate_sql(value: str, *, distinct: bool = False) -> str:
-    """Write the aggregate that gathers values that are not NULL; NULL where there are none."""
+    """Write the aggregate that gathers values that are not NULL; NULL if there are none."""
     return f"list({'DISTINCT ' if distinct else ''}{value}) FILTER ({value} IS NOT NULL)"
