@@ -13,13 +13,13 @@ from seamline.model.errors import AuditFailed
 
 @click.command()
 @click.argument("pipeline")
-@click.option("--from", "start", help="Only what brought rows of intervals from here,")
-@click.option("--to", "end", help="to here; it is not in. Without bounds all that was ever read.")
+@click.option("--from", "start", help="Audit only the intervals from this one on, UTC.")
+@click.option("--to", "end", help="End of the intervals, UTC (exclusive). [default: all that was ever read]")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int:
     """Compare what Kafka has, what was read, what the log holds and what each view makes of it.
 
-    Exit code 39 where anything is wrong. Every audit is kept.
+    Exit code 39 if anything is wrong. Every audit is recorded.
     """
     from seamline.lake.tables.audits_table import Audits
     from seamline.plan.wording.audit_text import format_audit, serialize_audit
@@ -34,12 +34,16 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
 
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
-@click.option("--interval", help="The start of one interval; all of them if not given.")
+@click.option("--interval", help="The start of one interval. [default: all intervals]")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=30, show_default=True, help="The newest so many."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=30,
+    show_default=True,
+    help="Number of newest rows to show.",
 )
 def comparisons(view: str, interval: str | None, limit: int) -> int:
-    """Show what each generation changed of what was answered before, and why; exit code 1 for an alarm."""
+    """Show what each generation changed in earlier answers, and why; exit code 1 for an alarm."""
     from seamline.lake.tables.comparisons_table import comparisons_of
     from seamline.lake.tables.view_versions import find_served_version, find_view
     from seamline.plan.batch.attribution import format_comparison
@@ -58,12 +62,10 @@ def comparisons(view: str, interval: str | None, limit: int) -> int:
 
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
-@click.option(
-    "--from", "start", help="First instant, UTC; it is in. Without bounds the last seven intervals with rows."
-)
-@click.option("--to", "end", help="End of the span, UTC; it is not in.")
+@click.option("--from", "start", help="First instant, UTC. [default: the last seven intervals with rows]")
+@click.option("--to", "end", help="End of the span, UTC (exclusive).")
 def accuracy(view: str, start: str | None, end: str | None) -> None:
-    """Show how much answers of an age moved until they were final, over all keys and panes."""
+    """Show how far early answers were from the final ones, by age, over all keys and panes."""
     from seamline.lake.audit.answer_accuracy import last_intervals
     from seamline.lake.audit.answer_accuracy import measure_answer_accuracy as made
     from seamline.lake.tables.view_versions import find_served_version, find_view

@@ -17,8 +17,10 @@ from seamline.plan.wording.plan_text import format_plan
 @click.command()
 @click.argument("pipeline")
 @click.option("--from", "start", help="First interval, UTC.")
-@click.option("--to", "end", help="End of the range, UTC; it is not in.")
-@click.option("--dirty", is_flag=True, help="Also the intervals with rows newer than their cut.")
+@click.option("--to", "end", help="End of the range, UTC (exclusive).")
+@click.option(
+    "--dirty", is_flag=True, help="Also build the dirty intervals: those with rows newer than their cut."
+)
 @click.option("--why", is_flag=True, help="Every reason of every interval, view by view.")
 def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bool) -> None:
     """Show what a batch run would build now, why, and what it costs; without a range, the dirty intervals.
@@ -40,12 +42,14 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
 @click.command()
 @click.argument("pipeline")
 @click.option("--from", "start", help="First interval, UTC.")
-@click.option("--to", "end", help="End of the range, UTC; it is not in.")
-@click.option("--dirty", is_flag=True, help="The intervals with rows newer than their cut.")
-@click.option("--reason", default="", help="Kept with the generations.")
+@click.option("--to", "end", help="End of the range, UTC (exclusive).")
+@click.option(
+    "--dirty", is_flag=True, help="Build the dirty intervals: those with rows newer than their cut."
+)
+@click.option("--reason", default="", help="Reason, recorded with the generations.")
 @click.option("--approve", is_flag=True, help="Run a plan that needs approval (approve_above).")
 def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: str, approve: bool) -> None:
-    """Plan, build, certify and publish here and now, without Airflow."""
+    """Plan, build, certify and publish on this machine, without Airflow."""
     asked = parse_range(start, end)
     if asked is None and not dirty:
         raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
@@ -60,9 +64,9 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
 @click.argument("start", metavar="FROM")
 @click.argument("end", metavar="TO")
 @click.option("--reason", default="backfill", show_default=True)
-@click.option("--wait/--no-wait", default=True, show_default=True, help="Stay until it is done.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it is done.")
 def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> None:
-    """Rebuild the intervals of [FROM, TO) through Airflow; TO is not in."""
+    """Rebuild the intervals of [FROM, TO) through Airflow."""
     from seamline.lake.publish.planning import plan_run
     from seamline.orchestration.airflow_api import AirflowApi
 
@@ -90,11 +94,11 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 @click.argument("pipeline")
 @click.argument("lookup")
 @click.option("--from", "start", required=True, help="First interval, UTC.")
-@click.option("--to", "end", required=True, help="End of the range, UTC; it is not in.")
-@click.option("--reason", required=True, help="Kept in the control table.")
-@click.option("--version", default="", help="A version of the table; as the table is now if left out.")
+@click.option("--to", "end", required=True, help="End of the range, UTC (exclusive).")
+@click.option("--reason", required=True, help="Reason, recorded in the control log.")
+@click.option("--version", default="", help="A version of the table. [default: the table as it is now]")
 def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, version: str) -> None:
-    """Make what was read of [FROM, TO) again with a corrected look-up; the next dirty run builds it."""
+    """Rebuild what was read of [FROM, TO) with a corrected look-up; the next dirty run does it."""
     from seamline.lake.publish import lookup_restating
 
     compiled, layout = open_pipeline(pipeline)
@@ -141,7 +145,9 @@ def migrate(pipeline: str) -> None:
 
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
-@click.option("--to", default="", help="A fingerprint, or how one begins; the definition's own if left out.")
+@click.option(
+    "--to", default="", help="The version's fingerprint or a prefix of it. [default: that of the definition]"
+)
 def flip(view: str, to: str) -> None:
     """Serve another version of a view, once it is built; the one it replaces stays live to flip back to."""
     from seamline.lake.publish.flipping import flip_view
@@ -157,7 +163,7 @@ def flip(view: str, to: str) -> None:
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.argument("version", metavar="FINGERPRINT")
-@click.option("--reason", required=True, help="Kept in the manifest.")
+@click.option("--reason", required=True, help="Reason, recorded in the manifest.")
 def retire(view: str, version: str, reason: str) -> None:
     """Stop feeding a version that is neither served nor declared; its tables stay."""
     from seamline.lake.publish.flipping import retire_version

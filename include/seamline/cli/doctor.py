@@ -38,9 +38,11 @@ class Finding:
 
 
 @click.command()
-@click.option("--airflow/--no-airflow", default=True, show_default=True, help="Ask Airflow by its API too.")
+@click.option(
+    "--airflow/--no-airflow", default=True, show_default=True, help="Check Airflow through its API, too."
+)
 def doctor(airflow: bool) -> None:
-    """Look at what this installation needs: exit code 6 if something is missing."""
+    """Check what this installation needs; exit code 6 if something is missing."""
     from seamline.cli.context import load_configured_catalog
 
     findings = [*check_packages(list_requirements(), find_installed_version), *check_java(), *check_folders()]

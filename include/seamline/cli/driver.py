@@ -13,13 +13,13 @@ from seamline.model.errors import SetupError
 
 @click.group()
 def driver() -> None:
-    """One Spark that stays up, so that a small build does not start one (Spark Connect)."""
+    """Manage a resident Spark (Spark Connect), so that small builds need not start one."""
 
 
 @driver.command()
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 def start(reason: str) -> None:
-    """Want it to run, start its supervisor here if none lives, and say how to use it."""
+    """Start the resident Spark, with its supervisor on this machine, and print how to use it."""
     from seamline.lake.tables.control_table import ControlTable, Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import start_detached
@@ -41,7 +41,7 @@ def start(reason: str) -> None:
 @driver.command()
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 def stop(reason: str) -> None:
-    """Want it to stop, and wait until it has; builds that it was running fail and may be run again."""
+    """Stop the resident Spark and wait until it has stopped; builds that it was running fail and can be rerun."""
     from seamline.supervisor import resident
     from seamline.supervisor.outside import stop_stream as stop_now
 
@@ -51,7 +51,7 @@ def stop(reason: str) -> None:
 
 @driver.command()
 def status() -> None:
-    """Show what it should be doing, whether it does, and its last error; exit code 6 if it is wanted and not up."""
+    """Show the desired state, the actual state and the last error; exit code 6 if it should run and does not."""
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor import resident
     from seamline.supervisor.outside import read_stream_status as status_of

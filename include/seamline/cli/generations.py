@@ -42,14 +42,20 @@ def history(view: str, interval: str, format: str) -> None:
 @click.command()
 @VIEW
 @INTERVAL
-@click.option("--to", default="", help="A generation, or how its id begins; else the one published before.")
-@click.option("--reason", required=True, help="Kept in the manifest.")
-@click.option("--despite-certificate", is_flag=True, help="Serve it though it is not certified.")
-@click.option("--release", is_flag=True, help="Let dirty runs build the interval again; changes no number.")
+@click.option(
+    "--to", default="", help="The generation's id or a prefix of it. [default: the one published before]"
+)
+@click.option("--reason", required=True, help="Reason, recorded in the manifest.")
+@click.option("--despite-certificate", is_flag=True, help="Serve it although it is not certified.")
+@click.option(
+    "--release",
+    is_flag=True,
+    help="Release the interval, so that dirty runs build it again; no number changes.",
+)
 def rollback(
     view: str, interval: str, to: str, reason: str, despite_certificate: bool, release: bool
 ) -> None:
-    """Serve an earlier generation of INTERVAL, which no dirty run builds until it is released."""
+    """Serve an earlier generation of INTERVAL; dirty runs leave the interval alone until it is released."""
     if release and (to or despite_certificate):
         raise click.UsageError("--release changes no number: leave --to and --despite-certificate out.")
     from seamline.lake.publish.generation_history import release_interval, roll_back_interval
@@ -75,10 +81,15 @@ def rollback(
 @click.command()
 @VIEW
 @INTERVAL
-@click.option("--from", "earlier", default="", help="A generation; else the one published before the other.")
-@click.option("--to", "later", default="", help="A generation; else the served one.")
+@click.option(
+    "--from",
+    "earlier",
+    default="",
+    help="The earlier generation. [default: the one published before the other]",
+)
+@click.option("--to", "later", default="", help="The generation. [default: the served one]")
 @click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
 def diff(view: str, interval: str, earlier: str, later: str, format: str, limit: int | None) -> None:
     """Compare two generations of INTERVAL by key and window: rows that differ, and by how much (that on stderr)."""
     from seamline.serve.generation_differences import compare_two_generations, format_difference
@@ -98,9 +109,9 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
 @click.command()
 @VIEW
 @INTERVAL
-@click.option("--generation", default="", help="A generation; else the served one, else the newest.")
+@click.option("--generation", default="", help="The generation. [default: the served one, else the newest]")
 def certificate(view: str, interval: str, generation: str) -> int:
-    """Show the proof of a generation of INTERVAL in words, and where its report is; exit code 1 if it is not green."""
+    """Show the certificate of a generation of INTERVAL and where its report is; exit code 1 if it is not green."""
     from seamline.lake.publish.generation_history import list_past_generations
     from seamline.lake.tables.manifest_table import manifest_of
     from seamline.lake.tables.view_versions import find_view
@@ -124,14 +135,21 @@ def certificate(view: str, interval: str, generation: str) -> int:
 
 @click.command()
 @click.argument("pipeline")
-@click.option("--run", required=True, help="The run that built: seamline history names it.")
+@click.option("--run", required=True, help="The id of the run; seamline history shows it.")
 @click.option(
-    "--interval", "intervals", multiple=True, help="Only this interval, by its start; several are possible."
+    "--interval",
+    "intervals",
+    multiple=True,
+    help="Only this interval, by its start; may be given several times.",
 )
 @click.option(
-    "--despite-certificate", is_flag=True, help="Also what is not certified; shown as such for ever."
+    "--despite-certificate",
+    is_flag=True,
+    help="Publish what is not certified too; it is marked so until it is replaced.",
 )
-@click.option("--reason", default="", help="Kept in the manifest; needed with --despite-certificate.")
+@click.option(
+    "--reason", default="", help="Reason, recorded in the manifest; required with --despite-certificate."
+)
 def publish(
     pipeline: str, run: str, intervals: tuple[str, ...], despite_certificate: bool, reason: str
 ) -> None:
@@ -162,11 +180,11 @@ def publish(
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="How many that were published before stay for a rollback.",
+    help="How many earlier published generations to keep for a rollback.",
 )
 @click.option("--older-than", help='Keep what was replaced in the last "30 days".')
 @click.option("--delete", is_flag=True, help="Forget them now; upkeep deletes their files a day later.")
-@click.option("--reason", default="", help="Kept in the manifest; needed with --delete.")
+@click.option("--reason", default="", help="Reason, recorded in the manifest; required with --delete.")
 def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, reason: str) -> None:
     """Show which generations may be deleted, and why the others may not; nothing is changed without --delete."""
     if delete and not reason:

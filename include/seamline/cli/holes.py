@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def holes() -> None:
-    """Offsets that Kafka can no longer give us: list them, or accept that they are gone."""
+    """List or accept offsets that Kafka has deleted before they were read."""
 
 
 @holes.command("list")
@@ -50,11 +50,15 @@ def list_(pipeline: str) -> None:
 
 @holes.command()
 @click.argument("pipeline")
-@click.option("--reason", required=True, help="Kept in the ledger.")
-@click.option("--from", "start", help="The lost records' event times, as far as that is known: from here,")
-@click.option("--to", "end", help="to here; it is not in. Without bounds no interval can be certified.")
+@click.option("--reason", required=True, help="Reason, recorded in the ledger.")
+@click.option("--from", "start", help="First event time that lost records may have, UTC.")
+@click.option(
+    "--to",
+    "end",
+    help="Last event time that lost records may have, UTC (exclusive). Without bounds no interval can be certified.",
+)
 def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> None:
-    """Let the stream go on without what is missing now; it registers it at its next start."""
+    """Let the stream continue without what is missing now; its next start registers the hole."""
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import AcceptedGap, list_undecided_gaps
     from seamline.supervisor.topic_losses import find_topic_gaps
@@ -72,10 +76,10 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
 
 @holes.command()
 @click.argument("pipeline")
-@click.option("--hole", type=int, help="The number of the hole's epoch; all of them if not given.")
-@click.option("--reason", default="", help="Kept with the order.")
+@click.option("--hole", type=int, help="The number of the hole's epoch. [default: all holes]")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def fill(pipeline: str, hole: int | None, reason: str) -> None:
-    """Read what was passed over and Kafka still has, beside the live stream, each record once."""
+    """Read what was passed over and Kafka still has, beside the live stream, each record exactly once."""
     from seamline.supervisor.operations import request_hole_fills
 
     compiled, layout = open_pipeline(pipeline)

@@ -32,7 +32,7 @@ def list_(connection: str) -> None:
 @click.option("--partitions", type=click.IntRange(min=1), default=4, show_default=True)
 @click.pass_obj
 def create(connection: str, topic: str, partitions: int) -> None:
-    """Create a topic; nothing happens if it is there."""
+    """Create a topic; does nothing if it exists."""
     from seamline.kafka.admin import TopicAdmin
     from seamline.kafka.connections import read_airflow_connection
 
@@ -43,7 +43,7 @@ def create(connection: str, topic: str, partitions: int) -> None:
 
 @topics.command()
 @click.argument("topic")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def delete(connection: str, topic: str, yes: bool) -> None:
     """Delete a topic and everything in it."""

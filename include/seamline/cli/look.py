@@ -14,7 +14,7 @@ from seamline.model.errors import DefinitionError
 
 @click.command()
 def check() -> int:
-    """List every definition and every problem at once; exit code 3 if there is any."""
+    """List every definition and all problems; exit code 3 if there are any."""
     found = load_configured_catalog()
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
@@ -39,11 +39,11 @@ def check() -> int:
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--where", help="Condition on the keys, in Spark SQL: \"carrier = 'UA'\".")
-@click.option("--from", "start", help="First window start, UTC; it is in.")
-@click.option("--to", "end", help="End of the window starts, UTC; it is not in.")
-@click.option("--as-of", help="An epoch or an instant: what is published now, and events up to then.")
-@click.option("--served-at", help="An instant: what was answered then, by what was published then.")
-@click.option("--version", default="", help="The fingerprint of a version that is not the served one.")
+@click.option("--from", "start", help="First window start, UTC.")
+@click.option("--to", "end", help="Last window start, UTC (exclusive).")
+@click.option("--as-of", help="Answer from what is published now, with events up to this epoch or instant.")
+@click.option("--served-at", help="Answer as was answered at this instant, from what was published then.")
+@click.option("--version", default="", help="The fingerprint of a version that is not served.")
 @click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
 @click.option(
     "--phase",
@@ -58,7 +58,7 @@ def check() -> int:
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; parquet needs one."
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
 def query(
     view: str,
     where: str | None,
@@ -73,7 +73,7 @@ def query(
     out: Path | None,
     limit: int | None,
 ) -> None:
-    """Show the merged answer of a view and how far it is right (that on stderr)."""
+    """Show the merged answer of a view; up to where it is complete goes to stderr."""
     if format == "parquet" and out is None:
         raise click.UsageError("--format parquet needs --out FILE.")
     from seamline.serve.query import format_answer_footer, write_answer
@@ -101,7 +101,7 @@ def query(
     "--engine", type=click.Choice(["duckdb", "spark", "trino"]), default="duckdb", show_default=True
 )
 def sql(name: str, engine: str) -> None:
-    """Write the SQL by which another engine reads merged views, from their serving tables."""
+    """Print SQL views for another engine, over the serving tables."""
     from seamline.lake.tables.view_versions import find_view
     from seamline.serve.bi import bi_views_sql
 
@@ -121,7 +121,7 @@ def sql(name: str, engine: str) -> None:
     "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Master rows per page."
 )
 def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int) -> int:
-    """Take one number apart: generation, slices, rows in the master; exit code 1 if they do not add up."""
+    """Explain one number: generation, slices, rows in the master; exit code 1 if they do not add up."""
     from seamline.serve.explain import explain as take_apart
     from seamline.serve.explanation import format_explanation
 
@@ -133,7 +133,7 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
 @click.command()
 @click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
 def status(pipelines: tuple[str, ...]) -> None:
-    """Say how far each pipeline is: epoch, edge, watermark, stream, intervals by state."""
+    """Show the status of each pipeline: epoch, edge, watermark, stream, intervals by state."""
     from seamline.serve.pipeline_status import status_of
 
     for name in pipelines or sorted(load_configured_catalog().pipelines):
@@ -152,7 +152,7 @@ def lookups(pipeline: str) -> None:
 @click.command()
 @click.argument("name", metavar="PIPELINE.SIDE")
 @click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="Show only so many rows.")
+@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
 def side(name: str, format: str, limit: int | None) -> None:
     """Show the records that a pipeline routes to a named side."""
     from seamline.serve.query import rows_written

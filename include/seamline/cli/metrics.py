@@ -7,12 +7,12 @@ import click
 
 @click.command()
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where it listens; it asks for no login."
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; there is no login."
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=9464, show_default=True)
-@click.option("--once", is_flag=True, help="Print the metrics, and serve nothing.")
+@click.option("--once", is_flag=True, help="Print the metrics once and exit.")
 @click.option(
-    "--no-broker", is_flag=True, help="Do not ask Kafka: the lag is of the driver's last heartbeat."
+    "--no-broker", is_flag=True, help="Do not ask Kafka; show the lag of the driver's last heartbeat."
 )
 def metrics(host: str, port: int, once: bool, no_broker: bool) -> None:
     """Serve the state of all streams at /metrics for Prometheus, until Ctrl-C."""

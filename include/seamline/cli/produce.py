@@ -29,33 +29,41 @@ OF = {"file": "a file", FLIGHTS: "the year 2013", "generator": "a generator"}
 @click.command()
 @click.argument("pipeline")
 @click.option("--rate", type=float, default=100.0, show_default=True, help="generators: records a second.")
-@click.option("--seed", type=int, help="The same seed, the same records. [default: 1; flights: 2013]")
-@click.option("--count", type=click.IntRange(min=1), help="Only so many.")
+@click.option(
+    "--seed",
+    type=int,
+    help="Seed of the generator: the same seed gives the same records. [default: 1; flights: 2013]",
+)
+@click.option("--count", type=click.IntRange(min=1), help="Number of rows at most.")
 @click.option(
     "--seconds",
     type=float,
-    help="generators: so many seconds' records (default: 60); flights: let the year take so long (default: as "
+    help="generators: seconds to generate records for (default: 60); flights: let the year take so long (default: as "
     "fast as it goes).",
 )
-@click.option("--speedup", type=float, help="How much faster than the clock event time runs.")
+@click.option("--speedup", type=float, help="How many times faster than the clock event time runs.")
 @click.option(
     "--from", "start", help="generators: when event time begins (default: now); flights: the first day."
 )
-@click.option("--to", "end", help="flights: the end; it is not in.")
+@click.option("--to", "end", help="flights: last day (exclusive).")
 @click.option(
     "--journal",
     type=click.Path(path_type=Path),
     default=Path("journal.jsonl"),
     show_default=True,
-    help="flights: file that tells what was sent.",
+    help="flights: file to write what was sent to.",
 )
 @click.option(
     "--mischief/--no-mischief", default=True, show_default=True, help="flights: late, repeated, bad records."
 )
 @click.option(
-    "--file", type=click.Path(path_type=Path), help="Records of a file, one a line, as they are; - is stdin."
+    "--file",
+    type=click.Path(path_type=Path),
+    help="File with one record per line, sent unchanged; - for stdin.",
 )
-@click.option("--topic", default="", help="--file: one of the pipeline's topics; the first if left out.")
+@click.option(
+    "--topic", default="", help="With --file: the topic to send to. [default: the pipeline's first]"
+)
 @click.pass_context
 def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: str, **options: Any) -> None:
     """Send records to a pipeline's topic: those of a file, the flights of 2013, or generated ones.

@@ -10,7 +10,7 @@ from seamline.cli.context import open_pipeline
 
 @click.group()
 def quarantine() -> None:
-    """Records that were refused, and why."""
+    """List or replay refused records."""
 
 
 @quarantine.command("list")
@@ -27,9 +27,11 @@ def listed(pipeline: str, samples: int) -> None:
 
 @quarantine.command()
 @click.argument("pipeline")
-@click.option("--reason", default="quarantine replay", show_default=True, help="Kept with the generations.")
+@click.option(
+    "--reason", default="quarantine replay", show_default=True, help="Reason, recorded with the generations."
+)
 def replay(pipeline: str, reason: str) -> None:
-    """Judge all records of before by the mended definition, and build all that is dirty; raw rows never change.
+    """Reprocess all earlier records with the fixed definition, and build all that is dirty; raw rows never change.
 
     It is what `seamline run PIPELINE --dirty` does, up to max_dirty intervals at a time, after the definition has
     changed what a record means.

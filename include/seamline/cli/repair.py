@@ -13,11 +13,11 @@ from seamline.model.errors import OutOfStep
 @click.option(
     "--accept",
     is_flag=True,
-    help="Let the master stand for what there is: what is served of more is withdrawn, and read again from Kafka.",
+    help="Accept what the master holds: withdraw what is served beyond it, and read that again from Kafka.",
 )
-@click.option("--reason", default="", help="Kept in the manifest; needed with --accept.")
+@click.option("--reason", default="", help="Reason, recorded in the manifest; required with --accept.")
 def repair(pipeline: str, accept: bool, reason: str) -> int:
-    """Say what of the tables cannot be of one history, after one of them was restored alone; exit code 44 if anything.
+    """Check whether the tables fit each other, after one was restored alone; exit code 44 if they do not.
 
     What a power cut has left every start repairs by itself. With --accept a person lets go of what the master has
     lost; the stream must not run.

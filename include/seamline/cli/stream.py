@@ -18,7 +18,7 @@ UPGRADES = ("last-state", "savepoint", "stateless")
 
 @click.group()
 def stream() -> None:
-    """Say what a stream should be doing; its supervisor, which the reconcile DAG starts, makes it so."""
+    """Operate streams: set the desired state; the supervisor, which the reconcile DAG starts, makes it so."""
 
 
 def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,18 +29,22 @@ def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "place",
             default="ledger",
             show_default=True,
-            help="Where to read on: ledger (where the log ends), earliest, latest, an instant of Kafka's time, "
+            help="Where to continue: ledger (where the log ends), earliest, latest, an instant of Kafka's time, "
             "or offsets: 0:1200,1:1180, or topic/0:1200.",
         ),
         click.option(
             "--then-backfill-gap",
             "fill",
             is_flag=True,
-            help="Read what is passed over too, beside the live stream.",
+            help="Also read what is passed over, beside the live stream.",
         ),
-        click.option("--lost-from", help="Event times that may be passed over: from here,"),
-        click.option("--lost-to", help="to here. Without, no interval is certified until the gap is filled."),
-        click.option("--reason", default="", help="Kept with the order."),
+        click.option("--lost-from", help="First event time that may be passed over, UTC."),
+        click.option(
+            "--lost-to",
+            help="Last event time that may be passed over, UTC (exclusive). Without it no interval is certified until "
+            "the gap is filled.",
+        ),
+        click.option("--reason", default="", help="Reason, recorded in the control log."),
         click.option("--here", is_flag=True, help="Start the supervisor on this machine if none lives."),
     )
     for option in reversed(options):
@@ -51,7 +55,7 @@ def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @stream.command()
 @add_position_options
 def start(pipeline: str, here: bool, **asked: Any) -> None:
-    """Want the stream to run."""
+    """Start the stream."""
     execute_order(pipeline, "start", here=here, **asked)
 
 
@@ -66,9 +70,9 @@ def start(pipeline: str, here: bool, **asked: Any) -> None:
     help="How a changed definition is taken up. savepoint: the position before it gets a name, to which restore "
     "goes back. stateless: what is unread is passed over.",
 )
-@click.option("--savepoint", "name", default="", help="Its name; made of the time if not given.")
+@click.option("--savepoint", "name", default="", help="The savepoint's name. [default: made of the time]")
 def restart(pipeline: str, here: bool, **asked: Any) -> None:
-    """Want the driver started anew, with the definition as it is now."""
+    """Restart the driver with the current definition."""
     execute_order(pipeline, "restart", here=here, **asked)
 
 
@@ -77,7 +81,7 @@ def restart(pipeline: str, here: bool, **asked: Any) -> None:
 @click.option("--savepoint", "name", default="", help="Name the position before it stops.")
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 def stop(pipeline: str, reason: str, name: str) -> None:
-    """Want the stream to stop: it finishes its epoch, declares an edge and releases its lease."""
+    """Stop the stream: it finishes its epoch, declares an edge and releases its lease."""
     if name:
         execute_order(pipeline, "savepoint", reason=reason, name=name)
     write_desired_state(pipeline, "stopped", reason)
@@ -87,14 +91,14 @@ def stop(pipeline: str, reason: str, name: str) -> None:
 @click.argument("pipeline")
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 def pause(pipeline: str, reason: str) -> None:
-    """Want the stream to read nothing, with its driver up: `start` goes on at once."""
+    """Pause the stream: the driver stays up and reads nothing; `start` resumes at once."""
     execute_order(pipeline, "pause", reason=reason)
 
 
 @stream.command()
 @click.argument("pipeline")
 @click.argument("name", required=False)
-@click.option("--reason", default="", help="Kept with it.")
+@click.option("--reason", default="", help="Reason, recorded with the savepoint.")
 def savepoint(pipeline: str, name: str | None, reason: str) -> None:
     """Name the newest position of the log and the versions that are served; without NAME list the savepoints."""
     from seamline.lake.tables.control_table import ControlTable
@@ -110,7 +114,7 @@ def savepoint(pipeline: str, name: str | None, reason: str) -> None:
 @stream.command()
 @click.argument("pipeline")
 @click.argument("name")
-@click.option("--reason", default="", help="Kept with it.")
+@click.option("--reason", default="", help="Reason, recorded in the control log.")
 def restore(pipeline: str, name: str, reason: str) -> None:
     """Serve the versions of views that a savepoint names. The log is not cut back, and nothing is read twice."""
     execute_order(pipeline, "restore", reason=reason, name=name)
@@ -123,7 +127,7 @@ def restore(pipeline: str, name: str, reason: str) -> None:
     "--as", "other", required=True, help="The pipeline that begins there; its definition must exist."
 )
 def fork(pipeline: str, name: str, other: str) -> None:
-    """Let another pipeline begin with the log up to a savepoint; it reads on from there by itself."""
+    """Start another pipeline from a savepoint: its log begins as a copy, and it reads on from there."""
     from seamline.lake.publish.forking import fork_pipeline as make
     from seamline.lake.storage.layout import Layout
     from seamline.lake.tables.control_table import ControlTable
@@ -192,7 +196,7 @@ def write_desired_state(name: str, state: str, reason: str) -> None:
 @click.command()
 @click.argument("pipeline")
 def supervise(pipeline: str) -> int:
-    """Run the stream's driver and keep it up, in the foreground, while it is wanted."""
+    """Run the stream's supervisor in the foreground."""
     from seamline.supervisor.driver_watch import make_watch_factory
     from seamline.supervisor.process import supervise as keep_up
 
@@ -202,9 +206,9 @@ def supervise(pipeline: str) -> int:
 
 @click.command()
 @click.argument("pipeline")
-@click.option("--reason", required=True, help="Kept in the ledger.")
+@click.option("--reason", required=True, help="Reason, recorded in the ledger.")
 def drain(pipeline: str, reason: str) -> None:
-    """Declare that the topic is finite: no record comes after those it holds now.
+    """Declare that the topic is finite: no more records will come.
 
     Once the stream has read them all it moves the watermark past the last interval, which can be built then.
     A record that comes all the same is late, and counted.

@@ -24,11 +24,11 @@ RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", 
 @click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
 @click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option(
-    "--no-broker", is_flag=True, help="Do not ask Kafka: the lag is of the driver's last heartbeat."
+    "--no-broker", is_flag=True, help="Do not ask Kafka; show the lag of the driver's last heartbeat."
 )
-@click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Look again, until Ctrl-C.")
+@click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Refresh until Ctrl-C.")
 def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float | None) -> None:
-    """Show what streams should do and what they do, how far they are, their lag and what is wrong with them."""
+    """List streams with desired and actual state, position, lag and problems."""
     from seamline.lake.storage.layout import warehouse_folder
     from seamline.supervisor.observe import observe_all
 
@@ -86,10 +86,10 @@ def print_observations(found: Sequence[Observation], format: str) -> None:
 @stream.command()
 @click.argument("pipeline")
 @click.option("--lines", "-n", type=click.IntRange(min=0), default=50, show_default=True)
-@click.option("--follow", "-f", is_flag=True, help="Show what is added, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Follow the output until Ctrl-C.")
 @click.option("--supervisor", is_flag=True, help="The supervisor's output, not the driver's.")
 def logs(pipeline: str, lines: int, follow: bool, supervisor: bool) -> None:
-    """Show the last lines of the driver's output, of rotated files too."""
+    """Show the last lines of the driver's output, including rotated files."""
     from seamline.lake.storage.layout import home_folder
     from seamline.model.errors import NotFound
     from seamline.supervisor.stream_logs import follow_log, last_lines

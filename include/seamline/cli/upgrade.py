@@ -14,14 +14,16 @@ from seamline.plan.wording.plan_text import format_plan
 
 @click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
-@click.option("--from", "start", help="Compare from here on, UTC.")
-@click.option("--to", "end", help="Compare up to here, UTC; it is not in.")
+@click.option("--from", "start", help="First instant to compare, UTC.")
+@click.option("--to", "end", help="Last instant to compare, UTC (exclusive).")
 @click.option(
-    "--dry-run", is_flag=True, help="Build nothing: say what is missing, and compare what there is."
+    "--dry-run", is_flag=True, help="Build nothing; print what is missing, and compare what exists."
 )
-@click.option("--via-airflow", is_flag=True, help="Build nothing here: say what to ask Airflow for.")
+@click.option(
+    "--via-airflow", is_flag=True, help="Build nothing here; print the backfills to start in Airflow."
+)
 @click.option("--approve", is_flag=True, help="Build a plan that needs approval (approve_above).")
-@click.option("--flip", is_flag=True, help="Serve the new version then, in one commit.")
+@click.option("--flip", is_flag=True, help="Serve the new version afterwards, in one commit.")
 @click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Rows that differ.")
 def upgrade(
