@@ -269,7 +269,7 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
 
     assert "2 epochs were judged by another record version" in told()
     plan = plan_run(engine.pipeline, engine.layout, asked=None, dirty=True)
-    assert "first, 10 records of before are reprocessed" in "\n".join(format_plan(plan))
+    assert "first, 10 earlier records are reprocessed" in "\n".join(format_plan(plan))
     assert "rule no refund" in refused()
     with pytest.raises(PublishRefused, match="not built to its floor"):
         flip_view(engine.pipeline, engine.layout, "by_shop")

@@ -21,7 +21,7 @@ def format_plan(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN
         return
     yield f"cut {plan.cut}, watermark {format_watermark(plan.watermark)}"
     if plan.again:
-        yield f"  first, {plan.again} records of before are reprocessed: the definition has changed what they mean"
+        yield f"  first, {plan.again} earlier records are reprocessed: the definition has changed what they mean"
     shown = None if why else shown
     for build in plan.builds[:shown]:
         yield f"  build {build.interval.id}  {build.rows} rows  {format_bytes(build.bytes)}  {build.reason}"
