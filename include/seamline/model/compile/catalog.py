@@ -21,10 +21,12 @@ CIRCLE = "these files import each other: put what both need into a third (_share
 
 @dataclass(frozen=True)
 class Catalog:
-    """The pipelines that may run, by name, and what keeps the others from it, by file."""
+    """What a folder of definitions holds."""
 
     pipelines: Mapping[str, CompiledPipeline] = field(default_factory=dict)
+    """The pipelines that may run, by name."""
     problems: tuple[DefinitionError, ...] = ()
+    """What keeps the others from running."""
 
     def pipeline(self, name: str) -> CompiledPipeline:
         """Find a pipeline; NotFound, or the problem that hides it."""

@@ -20,20 +20,22 @@ BEYOND = "__beyond"
 
 @dataclass(frozen=True)
 class CompiledMeasure:
-    """A measure of a view, its expression with the ``where=`` in it, and the expression's Spark type.
-
-    ``stored`` names its state columns: measures with one state bear the name of the first of them.
-    ``operands`` are the measures a derived one is made of; it has no state of its own. A formula's ``shown`` is
-    the expression over them, by the names of its parts.
-    """
+    """A measure of a view whose types are known."""
 
     name: str
+    """The name of its column."""
     measure: Measure
+    """The measure as declared."""
     expression: Expression | None
+    """Its expression with ``where=`` in it, None for none."""
     input: str
+    """The Spark type of the expression."""
     stored: str
+    """Names its state columns: measures with one state have the name of the first of them."""
     operands: tuple[CompiledMeasure, ...] = ()
+    """The measures that a derived one is made of, which has no state of its own."""
     shown: Expression | None = None
+    """A formula's expression over its operands, by the names of its parts."""
 
     @property
     def parts(self) -> tuple[Part, ...]:

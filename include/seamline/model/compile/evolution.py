@@ -100,13 +100,15 @@ def list_earlier_versions(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Timed:
-    """By what a definition tells event time: its record version, and its clock (``fingerprint.event_time_identity``).
+    """By what a definition tells event time.
 
     A watermark is about event times, so those of another clock say nothing here.
     """
 
     version: str
+    """The record version."""
     clock: str
+    """The identity of the event time (``fingerprint.event_time_identity``)."""
 
     def is_of_clock(self, epoch: Epoch) -> bool:
         """Return whether an epoch's event times are of this clock; one that is silent says so by its record version."""

@@ -16,7 +16,9 @@ class Explode:
     """A column that takes each item of an array in turn; a record without items makes no row."""
 
     item: Field
+    """The column that takes each item."""
     array: Expression
+    """The array."""
 
 
 def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | None:

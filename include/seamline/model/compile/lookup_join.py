@@ -22,16 +22,16 @@ INEXACT = ("DOUBLE", "BINARY")
 
 @dataclass(frozen=True)
 class Join:
-    """A look-up whose types are known.
-
-    ``keys`` are columns of the table with what they must equal; ``columns`` are columns of the table with
-    what they are called in the row. Keys are unique; a row without a match has NULL.
-    """
+    """A look-up whose types are known. Keys are unique; a row without a match has NULL."""
 
     name: str
+    """The look-up's name."""
     table: str
+    """Where the table is, as declared."""
     keys: tuple[tuple[str, Expression], ...]
+    """Columns of the table with what each must equal."""
     columns: tuple[tuple[str, Field], ...]
+    """Columns of the table with what each is called in the row."""
 
 
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:

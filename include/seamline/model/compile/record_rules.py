@@ -29,22 +29,26 @@ SELECTED, SIDE, DUPLICATE = "_selected", "_side", "_duplicate"
 
 @dataclass(frozen=True)
 class Record:
-    """The steps in their order: parsed columns, the user's own, looked-up and derived ones, rules, sides, selection.
-
-    ``added`` are the last of the parsed columns, which earlier rows may lack. ``derived`` are columns with their
-    expressions, each of which may use those before it. ``sides`` are tried in order; a record of none is selected
-    if ``where`` is true. With ``dedup`` a row says whether its event id was there before, and is then not selected.
-    """
+    """The steps by which a record becomes a row, in their order."""
 
     parsed: Schema
+    """The columns of the source, added ones last."""
     derived: tuple[tuple[Field, Expression], ...] = ()
+    """Columns with their expressions, each of which may use those before it."""
     rules: tuple[tuple[Rule, Expression], ...] = ()
+    """Rules with their conditions."""
     sides: tuple[tuple[str, Expression], ...] = ()
+    """Names of sides with their conditions, tried in order."""
     where: Expression | None = None
+    """The condition by which a record of no side is selected, None for all."""
     transform: Transform | None = None
+    """The user's function, None for none."""
     lookups: tuple[Join, ...] = ()
+    """The look-ups whose columns are in rows."""
     added: tuple[Field, ...] = ()
+    """The last of the parsed columns, which earlier rows may lack."""
     dedup: bool = False
+    """Whether rows say that their event id was there before, and are then not selected."""
 
     @property
     def schema(self) -> Schema:

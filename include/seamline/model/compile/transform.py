@@ -10,15 +10,16 @@ from seamline.model.types.schema import Schema, has_decimals
 
 @dataclass(frozen=True)
 class Transform:
-    """A function by its name, the columns that it adds, and the names of the parsed ones that it is given.
-
-    ``exact``: a double is no DECIMAL of these columns where it would be rounded.
-    """
+    """A user's function of Arrow tables."""
 
     name: str
+    """``module:function``."""
     schema: Schema
+    """The columns that it adds."""
     given: tuple[str, ...]
+    """The names of the parsed columns that it is given."""
     exact: bool = False
+    """Whether a double that would be rounded is refused as a DECIMAL."""
 
 
 def makes_exactly(pipeline: Pipeline) -> bool:

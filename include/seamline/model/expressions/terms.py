@@ -30,38 +30,53 @@ class Guard:
     """A condition under which Spark would raise for a row; only TRUE refuses, NULL does not."""
 
     condition_duckdb: str
+    """The condition, in DuckDB's SQL."""
     message: str
+    """Why a row is refused."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """
-    A Spark SQL expression and its exact equal in DuckDB.
+    """A Spark SQL expression and its exact equal in DuckDB.
 
-    ``spark`` is the text in one normal form. ``duckdb`` never raises; it means something only for rows
-    of which no guard is true, and the kernel refuses the others with the guard's message.
+    ``duckdb`` never raises; it means something only for rows of which no guard is true, and the kernel refuses the
+    others with the guard's message.
     """
 
     text: str
+    """As the user wrote it."""
     spark: str
+    """The text in one normal form."""
     duckdb: str
+    """The same for DuckDB."""
     type: SqlType
+    """The type of its value."""
     columns: frozenset[str]
+    """The columns that it reads."""
     guards: tuple[Guard, ...]
+    """When Spark would raise."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A typed piece of an expression; ``type`` is None for a bare NULL, ``bounds`` are inclusive."""
+    """A typed piece of an expression."""
 
     type: SqlType | None
+    """Its type, None for a bare NULL."""
     spark: str
+    """Its text for Spark."""
     duckdb: str
+    """Its text for DuckDB."""
     nullable: bool = True
+    """Whether it may be NULL."""
     columns: frozenset[str] = frozenset()
+    """The columns that it reads."""
     guards: tuple[Guard, ...] = ()
+    """When Spark would raise."""
     literal: Literal | None = None
+    """Its value where it is a literal."""
     bounds: tuple[int, int] | None = None
+    """The least and greatest value, inclusive, where they are known."""
 
     @property
     def numeric(self) -> bool:

@@ -28,7 +28,9 @@ class Ratio(Derived):
     """One measure of the view over another; NULL where either is, and over zero."""
 
     above: str = ""
+    """The name of the measure above."""
     below: str = ""
+    """The name of the measure below."""
     kind: ClassVar[str] = "ratio"
 
     def result(self, input: str) -> str:
@@ -48,7 +50,9 @@ class Formula(Derived):
     """
 
     sql: str = ""
+    """The expression, in Spark SQL, over the names of the parts."""
     made_of: Mapping[str, Measure] = field(default_factory=dict)
+    """The parts by name."""
     kind: ClassVar[str] = "formula"
 
     def result(self, input: str) -> str:

@@ -21,6 +21,7 @@ class Histogram(Measure):
     """Counts per bucket: below the first edge, from each edge up to the next, at or above the last."""
 
     edges: Sequence[float] = ()
+    """The edges between buckets, ascending."""
     kind: ClassVar[str] = "histogram"
     takes: ClassVar[tuple[str, ...]] = NUMBERS
 
@@ -63,6 +64,7 @@ class CollectDistinct(Measure):
     """The different values in order, up to the ``limit`` smallest; ``truncated`` tells of more."""
 
     limit: int = 100
+    """The most values that are kept."""
     kind: ClassVar[str] = "collect_distinct"
     takes: ClassVar[tuple[str, ...]] = ("STRING", *INTEGERS, "DECIMAL", "DATE", "TIMESTAMP", "BOOLEAN")
 

@@ -18,6 +18,7 @@ class Variance(Measure):
     """
 
     ddof: int = 1
+    """What is subtracted from n: 1 for a sample's, 0 for a population's."""
     kind: ClassVar[str] = "variance"
     takes: ClassVar[tuple[str, ...]] = NUMBERS
 

@@ -20,14 +20,14 @@ Place = tuple[datetime, int, int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """One stored column of a state: its name after ``<measure>__`` and its Spark type.
-
-    A ``late`` one was not there in earlier releases: what they wrote is read with NULL in it.
-    """
+    """One stored column of a state."""
 
     name: str
+    """Its name after ``<measure>__``."""
     type: str
+    """Its Spark type."""
     late: bool = False
+    """Whether earlier releases did not have it: what they wrote is read with NULL in it."""
 
 
 def strip_type_parameters(type: str) -> str:
@@ -43,7 +43,9 @@ class Measure:
     """
 
     of: str = ""
+    """The expression of a row, in Spark SQL; empty for rows themselves."""
     where: str = field(default="", kw_only=True)
+    """The condition, in Spark SQL; empty for all rows."""
     kind: ClassVar[str] = ""
     takes: ClassVar[tuple[str, ...]] = ()
     approximate: ClassVar[bool] = False

@@ -46,10 +46,15 @@ class LoadedMeasure:
     """A user's class that was found, with its types."""
 
     name: str
+    """``module:class``."""
     made: Monoid
+    """An instance of the class."""
     code: str
+    """A hash of its code."""
     state: SqlType
+    """The type of its state."""
     result: SqlType
+    """The type of what it presents."""
 
     def prepare(self, value: Any) -> Any:
         """Make the state of one value as a table gives it back; MeasureFailed where the user's code does."""
@@ -139,14 +144,12 @@ def explain_broken_law(name: str, input: str) -> str:
 
 @dataclass(frozen=True)
 class Own(Measure):
-    """What a user's class makes of the values that are not NULL; NULL when there is none.
-
-    ``by`` names the class (``Monoid``) as ``module:class``. Another ``version`` says that it means something else
-    by now, though its code is the same.
-    """
+    """What a user's class makes of the values that are not NULL; NULL when there is none."""
 
     by: str = ""
+    """The class (``Monoid``) as ``module:class``."""
     version: str = ""
+    """Any text; another one says that the class means something else, though its code is the same."""
     kind: ClassVar[str] = "own"
 
     @property

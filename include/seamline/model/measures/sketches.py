@@ -96,6 +96,7 @@ class Quantile(Ranked):
     """The value below which a share of the values lies; NULL when there is none."""
 
     at: float = 0.5
+    """The share, 0 to 1."""
     kind: ClassVar[str] = "quantile"
 
     @property
@@ -114,6 +115,7 @@ class Quantiles(Ranked):
     """Values at several ranks, in the order asked for, from one state; NULL when there is none."""
 
     at: Sequence[float] = ()
+    """The shares, 0 to 1 each."""
     kind: ClassVar[str] = "quantiles"
 
     @property
@@ -142,6 +144,7 @@ class Top(Measure):
     """
 
     k: int = 10
+    """How many values to present."""
     kind: ClassVar[str] = "top"
     takes: ClassVar[tuple[str, ...]] = ("STRING", *INTEGERS, "DECIMAL", "DATE", "TIMESTAMP", "BOOLEAN")
     approximate: ClassVar[bool] = True

@@ -57,10 +57,12 @@ def floor_to(moment: datetime, size: timedelta) -> datetime:
 
 @dataclass(frozen=True, order=True)
 class Interval:
-    """A half-open span of event time: ``start`` is in, ``end`` is out."""
+    """A half-open span of event time."""
 
     start: datetime
+    """The first instant that is in, UTC."""
     end: datetime
+    """The first that is not, UTC."""
 
     def __post_init__(self) -> None:
         if not self.start < self.end:
@@ -95,10 +97,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Grid:
-    """All intervals of a pipeline: aligned to the epoch, of one length, from ``start`` on."""
+    """All intervals of a pipeline, aligned to 1970-01-01."""
 
     length: timedelta
+    """The length of each."""
     start: datetime
+    """The first instant that the pipeline knows, UTC."""
 
     def of(self, moment: datetime) -> Interval:
         """Return the interval that holds ``moment``."""

@@ -17,15 +17,19 @@ Bounds = tuple[int, int]
 class Ruling:
     """Windows ``[k * slide, k * slide + j * step)`` of the clock's readings, all ``j * step`` up to ``size``.
 
-    Tumbling windows have one length for all three, sliding ones ``step == size``, cumulating ones
-    ``slide == size``.
+    Tumbling windows have one length for all three, sliding ones ``step == size``, cumulating ones ``slide == size``.
     """
 
     size: int
+    """Microseconds of the longest window."""
     slide: int
+    """Microseconds from one start to the next."""
     step: int
+    """Microseconds by which windows of one start differ."""
     origin: int = 0
+    """The reading at which a window starts, in microseconds."""
     clock: Clock = UTC_CLOCK
+    """The clock of the zone."""
 
     def pane(self, interval: int) -> int:
         """Return the longest aligned span that crosses no border of a window nor of an interval."""
@@ -96,6 +100,7 @@ class Whole:
     """One window without an end."""
 
     start: int
+    """Its start, in microseconds since 1970."""
 
     def panes(self, start: int, end: int) -> Bounds:
         """Return the bounds of the panes of the window: empty unless it starts in ``[start, end)``."""
@@ -104,13 +109,12 @@ class Whole:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Sessions: events of a key that are less than ``gap`` apart; they end ``gap`` after the last.
-
-    Partial ones are cut at the borders of intervals of the length ``interval``.
-    """
+    """Sessions of a key, cut into partial ones at the borders of intervals."""
 
     gap: int
+    """Microseconds without an event that end a session."""
     interval: int
+    """Microseconds of an interval."""
 
     def panes(self, start: int, end: int) -> Bounds:
         """Return the least bounds, whole intervals, for sessions that start in ``[start, end)``.

@@ -26,14 +26,16 @@ KNOWN_YEARS = 120
 
 @dataclass(frozen=True)
 class Clock:
-    """From the instant ``since[n]`` on clocks are ``ahead[n]`` of UTC; all in microseconds, counted from 1970.
+    """How far a zone's clocks are ahead of UTC.
 
-    Clocks that are put back show some readings twice. A *reading* is therefore the furthest that a clock has
-    shown so far: it never falls, ``first_reaching(reading) <= instant`` iff ``reading <= furthest_reading(instant)``.
+    Clocks that are put back show some readings twice. A *reading* is therefore the furthest that a clock has shown so
+    far: it never falls, ``first_reaching(reading) <= instant`` iff ``reading <= furthest_reading(instant)``.
     """
 
     since: tuple[int, ...] = (ALWAYS,)
+    """The instants of changes, in microseconds since 1970, ascending."""
     ahead: tuple[int, ...] = (0,)
+    """By how many microseconds clocks are ahead of UTC from each of them on."""
 
     @cached_property
     def tops(self) -> tuple[int, ...]:

@@ -124,8 +124,11 @@ class Field:
     """A column of the source, or a part of a STRUCT."""
 
     name: str
+    """Its name."""
     type: SqlType
+    """Its type."""
     nullable: bool = True
+    """Whether NULL is allowed."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}{'' if self.nullable else ' NOT NULL'}"
@@ -136,6 +139,7 @@ class Schema:
     """The columns of a source in their order."""
 
     fields: tuple[Field, ...]
+    """The columns."""
 
     @classmethod
     def parse(cls, text: str) -> Schema:
