@@ -8,14 +8,21 @@ from functools import partial
 
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
-from seamline.model.compile.defaults import NEWEST, PAST, past_of
+from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import Timed, list_used_columns, parse_added_columns
-from seamline.model.compile.fingerprint import BOUNDS, event_time_identity, reads_exactly, record_version
+from seamline.model.compile.fingerprint import event_time_identity, reads_exactly, record_version
 from seamline.model.compile.lookup_join import check_decorating_lookups
-from seamline.model.compile.problems import NAME, Problems
+from seamline.model.compile.pipeline_checks import (
+    check_counts,
+    check_defaults,
+    check_durability,
+    check_names,
+    check_provisional,
+)
+from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record, check_source, compile_record
 from seamline.model.definition.formats import Format, format_of
-from seamline.model.definition.pipeline import DIGITS, DURABILITY, EXACT, ROUNDED, Pipeline, Rule
+from seamline.model.definition.pipeline import DIGITS, EXACT, ROUNDED, Pipeline, Rule
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.memory import parse_memory
@@ -49,17 +56,29 @@ class CompiledPipeline:
     """A pipeline that may run."""
 
     definition: Pipeline
+    """The definition as declared."""
     format: Format
+    """How the bytes of a record are read."""
     record: Record
+    """The steps by which a record becomes a row."""
     views: tuple[CompiledView, ...]
+    """The compiled views, in order; of a stream those of older versions that still run, too."""
     grid: Grid
+    """The intervals."""
     max_future: timedelta
+    """How far event time may be ahead of Kafka's timestamp."""
     max_past: timedelta | None
+    """How far it may be behind, None for no bound."""
     very_late: timedelta
+    """How far behind the watermark a row is very late."""
     record_version: str
+    """A hash of what records mean, with the added columns."""
     dedup_within: timedelta | None = None
+    """For how long the stream removes duplicates by itself, None if not."""
     exact: bool = False
+    """Whether numbers become DECIMALs by their own digits."""
     clock: str = ""
+    """The identity of the event time."""
 
     @property
     def name(self) -> str:
@@ -217,84 +236,3 @@ def grid_of(pipeline: Pipeline) -> Grid:
             field="start",
         )
     return Grid(length, start)
-
-
-def check_counts(pipeline: Pipeline, problems: Problems) -> None:
-    """Note bounds that no run, or no record, can keep."""
-    for name in BOUNDS:
-        if type(bound := getattr(pipeline.source, name)) is not int or bound < 1:
-            problems.note(
-                f"source.{name}",
-                pipeline.source.origin,
-                f"{bound!r} is no bound.",
-                "a whole number from 1 on.",
-            )
-    for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):
-        given = getattr(pipeline.batch, name)
-        if type(given) is not int or given < least:
-            problems.note(
-                f"batch.{name}",
-                pipeline.origin,
-                f"{given!r} is not a number of {'generations' if name == 'keep_generations' else 'intervals'}.",
-                f"a whole number from {least} on.",
-            )
-
-
-def check_provisional(pipeline: Pipeline, problems: Problems) -> None:
-    """Note a wish that is neither yes nor no."""
-    given: object = pipeline.batch.provisional
-    if not isinstance(given, bool):
-        problems.note(
-            "batch.provisional",
-            pipeline.origin,
-            f"{given!r} is neither True nor False.",
-            "True publishes open intervals as provisional.",
-        )
-
-
-def check_durability(pipeline: Pipeline, problems: Problems) -> None:
-    """Note a level that there is not."""
-    given = pipeline.stream.durability
-    if given not in DURABILITY:
-        told = f"{given!r} is none of {', '.join(DURABILITY)}."
-        problems.note(
-            "stream.durability", pipeline.origin, told, "fsync has each epoch on disk before it counts."
-        )
-
-
-def check_defaults(pipeline: Pipeline, problems: Problems) -> None:
-    """Note defaults that this release does not know."""
-    if not isinstance(pipeline.defaults, str) or pipeline.defaults not in PAST:
-        problems.note(
-            "defaults",
-            pipeline.origin,
-            f"{pipeline.defaults!r} is no month of defaults; there are {', '.join(filter(None, PAST))}.",
-            f'a new definition says defaults="{NEWEST}"; one of before 2026-11 says none.',
-        )
-
-
-def check_names(pipeline: Pipeline, problems: Problems) -> None:
-    """Note names that no table can bear, and names borne twice."""
-    named = [("name", pipeline.name, pipeline.origin)]
-    named += [(f"views[{view.name}].name", view.name, view.origin) for view in pipeline.views]
-    named += [
-        (f"views[{view.name}].measures[{name}]", name, view.origin)
-        for view in pipeline.views
-        for name in view.measures
-    ]
-    for field, name, origin in named:
-        if not NAME.fullmatch(name) or "__" in name:
-            problems.note(
-                field,
-                origin,
-                f"{name!r} is not a name.",
-                "lower case letters, digits and single underscores.",
-            )
-    for names, field in (
-        ([view.name for view in pipeline.views], "views"),
-        ([rule.name for rule in pipeline.rules], "rules"),
-    ):
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            problems.note(field, pipeline.origin, f"{name!r} is declared twice.", "rename one of them.")
-    if not pipeline.views:
-        problems.note("views", pipeline.origin, "A pipeline needs a view.", "add one: View(name, keys, ...).")

@@ -14,11 +14,12 @@ from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.lookup_join import Join, compile_decorations
 from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
 from seamline.model.compile.record_rules import Record
+from seamline.model.compile.view_expectations import check_expectations
 from seamline.model.definition.pipeline import Expect, Pipeline, View
 from seamline.model.definition.windows import CountWindow, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
-from seamline.model.measures import Part, strip_type_parameters
+from seamline.model.measures import Part
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Ruling, Windows
 from seamline.model.time.zone_clock import MICROSECOND
@@ -34,29 +35,38 @@ NUMBER = "window_number"
 
 @dataclass(frozen=True)
 class CompiledView:
-    """A view whose names and types are known to fit.
-
-    ``windows`` is the arithmetic of ``window`` on intervals of ``interval``; ``pane`` is the span in which rows
-    are summed up (of sessions: within which they are). ``sets`` are the grouping sets, at least one.
-    ``uses`` are the source's added columns without which it has no meaning.
-    ``decorations`` are look-ups whose columns are shown beside the keys.
-    """
+    """A view whose names and types are known to fit."""
 
     pipeline: str
+    """The pipeline's name."""
     name: str
+    """The view's name."""
     keys: tuple[Field, ...]
+    """The keys, ``window_number`` of count windows last."""
     window: Window
+    """The windows as declared."""
     windows: Windows
+    """Their arithmetic on the pipeline's intervals."""
     pane: timedelta
+    """The span in which rows are summed up; of sessions the one within which they are."""
     interval: timedelta
+    """The length of an interval."""
     sets: tuple[tuple[str, ...], ...]
+    """The grouping sets, at least one."""
     where: Expression | None
+    """The condition on rows, None for all."""
     measures: tuple[CompiledMeasure, ...]
+    """The measures, in order."""
     expect: tuple[Expect, ...]
+    """What a certified generation must meet."""
     fingerprint: str
+    """A hash of what the view's numbers mean."""
     explode: Explode | None = None
+    """The array whose items are rows, None for none."""
     uses: tuple[Field, ...] = ()
+    """The source's added columns without which the view has no meaning."""
     decorations: tuple[Join, ...] = ()
+    """Look-ups whose columns are shown beside the keys."""
 
     @property
     def qualified(self) -> str:
@@ -282,19 +292,3 @@ def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ..
             place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename yours."
         )
     return tuple(sets)
-
-
-def check_expectations(view: View, measures: Sequence[CompiledMeasure], problems: Problems) -> None:
-    """Note what is expected of columns that are not there, and bounds for what has no order."""
-    types = {measure.name: strip_type_parameters(measure.result) for measure in measures}
-    for expect in view.expect:
-        bounded = (expect.at_least, expect.at_most) != (None, None)
-        if expect.column not in view.measures and expect.column not in view.keys:
-            message = f"The view presents no column {expect.column!r}."
-            hint = f"it presents {', '.join([*view.keys, *view.measures])}."
-        elif bounded and types.get(expect.column) in ("ARRAY", "STRUCT"):
-            message = f"{expect.column!r} presents an {types[expect.column]}, which has no bounds."
-            hint = "expect something of a measure that presents one number, or not_null."
-        else:
-            continue
-        problems.note(f"views[{view.name}].expect", expect.origin, message, hint)
