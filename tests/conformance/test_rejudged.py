@@ -267,7 +267,7 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
     def refused() -> str:
         return "\n".join(format_quarantine(engine.pipeline, engine.layout))
 
-    assert "2 epochs were judged by another record version" in told()
+    assert "2 epochs were validated by another record version" in told()
     plan = plan_run(engine.pipeline, engine.layout, asked=None, dirty=True)
     assert "first, 10 earlier records are reprocessed" in "\n".join(format_plan(plan))
     assert "rule no refund" in refused()

@@ -66,7 +66,7 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
             records = reprocess_epochs(spark, compiled, layout, until=todo[-1].number)
     finally:
         stop_spark(spark)
-    click.echo(f"Judged {records} records of {len(todo)} epochs again, by {version}.", err=err)
+    click.echo(f"Reprocessed {records} records of {len(todo)} epochs with {version}.", err=err)
 
 
 def execute_plan(

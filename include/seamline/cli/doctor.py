@@ -34,7 +34,7 @@ class Finding:
     def __str__(self) -> str:
         if self.good:
             return f"ok    {self.name}: {self.found}"
-        return f"LACKS {self.name}: {self.found.rstrip('.')}. Way out: {self.hint or 'see docs/airflow.md.'}"
+        return f"LACKS {self.name}: {self.found.rstrip('.')}. Hint: {self.hint or 'see docs/airflow.md.'}"
 
 
 @click.command()

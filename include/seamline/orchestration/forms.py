@@ -30,7 +30,7 @@ FORM = {
         None,
         type=["null", "string"],
         title="Reason",
-        description="Kept with every generation and certificate.",
+        description="Reason, recorded with every generation and certificate.",
     ),
 }
 AUDIT = {

@@ -49,7 +49,7 @@ FORM = {
         description="Of a restart: savepoint names the position before it, stateless passes over what is unread.",
     ),
     "name": Param(None, type=["null", "string"], title="Savepoint", description="Of a savepoint, restore or restart."),
-    "reason": Param(None, type=["null", "string"], title="Reason", description="Kept with the order."),
+    "reason": Param(None, type=["null", "string"], title="Reason", description="Reason, recorded in the control log."),
 }  # fmt: skip
 
 

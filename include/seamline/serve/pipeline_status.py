@@ -130,14 +130,14 @@ def format_reprocessing(
         )
     if waiting:
         yield (
-            f"  {count_of(waiting)} epochs were judged by another record version than {version}: the next build "
-            "judges them again"
+            f"  {count_of(waiting)} epochs were validated by another record version than {version}: the next build "
+            "reprocesses them"
         )
     if lossy := list_rounded_epochs(waiting, version, rounded_record_version(pipeline), verdicts):
         before = "went through a double" if pipeline.format.textual else "were read by an older rule"
         yield (
             f"  {count_of(lossy)} epochs were read when DECIMAL columns {before}: "
-            f"`{MEND} {pipeline.name}` reads their digits anew, `seamline flip` serves what it gives"
+            f"`{MEND} {pipeline.name}` reads their digits again, `seamline flip` serves what it gives"
         )
 
 

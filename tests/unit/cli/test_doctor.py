@@ -53,11 +53,11 @@ def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:
     wanted = [Requirement(line) for line in ("pyspark==4.2.0", "pandas<3", "duckdb>=2")]
     found = check_packages(wanted, lambda name: installed.get(name, ""))
     said = [str(each) for each in found]
-    assert said[-1].endswith("Way out: pip install pyspark-client==4.1.0: it lays its files over pyspark's.")
+    assert said[-1].endswith("Hint: pip install pyspark-client==4.1.0: it lays its files over pyspark's.")
     assert said == [
-        "LACKS pyspark: 4.1.0. Way out: pip install 'pyspark==4.2.0'",
+        "LACKS pyspark: 4.1.0. Hint: pip install 'pyspark==4.2.0'",
         "ok    pandas: 2.3.1",
-        "LACKS duckdb: not installed. Way out: pip install 'duckdb>=2'",
+        "LACKS duckdb: not installed. Hint: pip install 'duckdb>=2'",
         said[-1],
     ]
 
@@ -83,7 +83,7 @@ def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatc
         "ok    pool seamline_batch: is there",
         "ok    DAG shop__stream: runs",
     ]
-    assert [each.partition(". Way out: ")[::2] for each in said if each.startswith("LACKS")] == [
+    assert [each.partition(". Hint: ")[::2] for each in said if each.startswith("LACKS")] == [
         ("LACKS Airflow's version: 3.2.0", "run apache-airflow<4,>=3.3."),
         ("LACKS DAG file: ImportError: no seamline", "fix what Airflow cannot import."),
         (

@@ -515,7 +515,7 @@ def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
     epochs = known_epochs(shop.layout)
     lines = [*format_reprocessing(compiled, epochs, {})]
     assert "2 epochs were read when DECIMAL columns went through a double" in lines[-1]
-    assert "`seamline quarantine replay shop` reads their digits anew" in lines[-1]
+    assert "`seamline quarantine replay shop` reads their digits again" in lines[-1]
     shop.compiled = compiled
     shop.epoch([Sale(2)])
     verdicts = {each.number: Verdict(each.number, "") for each in epochs}

@@ -85,7 +85,7 @@ def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int
     return (
         f"epochs {others[0].number}..{others[-1].number} were judged by record version "
         f"{others[-1].record_version}, the definition's is {ours}; "
-        f"`seamline quarantine replay {writer.pipeline.name}` judges them again"
+        f"`seamline quarantine replay {writer.pipeline.name}` reprocesses them"
     )
 
 
