@@ -10,6 +10,7 @@ import pytest
 from tests.protocol.powerless import cut, reads_on, rebooted, root, start, versions
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
+from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -18,6 +19,7 @@ from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
 from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.spark.build.reprocessing import reprocess_epochs
 
 WIDER = compile_pipeline(
     replace(
@@ -63,3 +65,28 @@ def test_a_version_lacks_the_days_that_judging_again_has_brought(
     born = stream.pipeline.views[0].id
     manifest = ManifestTable.ensure(stream.layout).read()
     assert (manifest.filled[born], manifest.is_building(born, day)) == (day, True)
+
+
+def test_a_version_does_not_wait_for_records_that_the_log_has_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong rule's epochs were lost by a power cut after the birth: nothing was to be judged again, ever."""
+    wrong = compile_pipeline(replace(PIPELINE.definition, rules=(Rule("wrong", "id < 0"),)))
+    stream = Stream(tmp_path / "home", pipeline=wrong, topic=[0, 1])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    before = {
+        table: Table.open(root(stream.layout, table)).version for table in ("master", "quarantine", "ledger")
+    }
+    stream.epoch(writer, 1)
+    stream.pipeline = WIDER
+    start(stream, boot=7, patch=monkeypatch)
+    born = WIDER.views[0].id
+    assert born not in ManifestTable.ensure(stream.layout).read().filled, "a record waits to be judged again"
+    cut(stream, before, "gone")
+    writer = start(stream, boot=8, patch=monkeypatch)
+    stream.epoch(writer)
+    reprocess_epochs(None, WIDER, stream.layout, until=writer.number)  # type: ignore[arg-type]
+    manifest = ManifestTable.ensure(stream.layout).read()
+    day = PIPELINE.grid.of(START + DAY).id
+    assert born in manifest.filled
+    assert not manifest.is_building(born, day)

@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.protocol.shipped import LANE, Stream
+from tests.protocol.shipped import LANE, START, Mortal, Stream
 from tests.protocol.test_starts import topics
 
+from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.lake.engine.duckdb_scans import register_tables
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables import log_tails as lake
 from seamline.lake.tables.log_tails import find_log_tails
 from seamline.model.errors import TopicRecreated
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.log_tail import Tail, hash_record_value, list_replaced_lanes
-from seamline.model.protocol.offsets import Lane, Vector
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
+from seamline.spark.session.attempt_notes import KEPT, Note
+from seamline.spark.tasks.kernel_attempts import make_unread_record
 
 OTHER = Lane("t", 1)
 READ = {Lane("t", 0): Tail(4, 1_000, hash_record_value(b"a")), OTHER: Tail(9, 2_000)}
@@ -42,6 +46,46 @@ def test_the_newest_record_is_found_whichever_table_has_it(tmp_path: Path) -> No
     assert found({LANE: 3}) == {LANE: Tail(2, at)}
     assert found({LANE: 2}) == {LANE: Tail(1, at, hash_record_value(stream.value(1)))}
     assert found({LANE: 3 + lake.NEAR}) == {}
+
+
+def test_a_record_that_was_passed_over_unread_is_no_tail(tmp_path: Path) -> None:
+    """Its time is that of its passing, which Kafka never gives: each start would stop there."""
+    stream = Stream(tmp_path, topic=[0, 1])
+    writer = stream.start()
+    stream.epoch(writer)
+    at = int(stream.sent.timestamp() * 1000)
+    stream.produce(2)
+    hold_unread_record(stream, writer)
+    found = find_log_tails(Files.of(writer.master.table), Files.of(writer.quarantine), {LANE: 3})
+    assert found == {LANE: Tail(1, at, hash_record_value(stream.value(1)))}
+
+
+def hold_unread_record(stream: Stream, writer: Mortal) -> None:
+    """Hold an epoch of the topic's last record, as a driver does that cannot even keep it."""
+    part = OffsetRange(LANE, len(stream.topic) - 1, len(stream.topic))
+    config = KernelConfig(
+        pipeline=writer.pipeline,
+        topic_ids={"orders": LANE.topic_id},
+        token=writer.token,
+        epoch=writer.take_number(),
+        committed={LANE: part.start},
+        views=writer.current,
+        master=writer.master.table.root,
+        quarantine=writer.quarantine.root,
+        condemned="the driver died of it",
+    )
+    result = run([make_unread_record(Note((part,), KEPT), {"orders": LANE.topic_id})], config)
+    epoch = Epoch(
+        config.epoch,
+        writer.token,
+        START,
+        writer.pipeline.record_version,
+        edge=True,
+        ranges=(part,),
+        refused=dict(result.refused),
+        clock=writer.pipeline.clock,
+    )
+    writer.commit(epoch, result, writer.current)
 
 
 @pytest.mark.parametrize(

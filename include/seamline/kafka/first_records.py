@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from seamline.kafka.admin import explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.record_places import without_contents
+from seamline.kafka.record_places import read_timestamp, without_contents
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 
 SHORT = 5.0
@@ -59,7 +59,7 @@ def read_first_records(
                         value = (
                             first.value if isinstance(first.value, str) else hash_record_value(first.value)
                         )
-                        found[place.topic, place.partition] = Tail(first.offset, first.timestamp, value)
+                        found[place.topic, place.partition] = Tail(first.offset, read_timestamp(first), value)
                         consumer.pause(place)
         finally:
             consumer.close(autocommit=False)

@@ -30,6 +30,9 @@ JAVAS = b"\x82SNAPPY\x00"
 MOST = 1 << 26
 """Bytes of a batch that are read for the time of one of its records; behind them that of the first stands."""
 
+NO_TIMESTAMP = -1
+"""What Java's clients, and so Spark, give for the timestamp of a record that has none."""
+
 
 def without_contents(consumer: KafkaConsumer, *, timed: bool, hashed: bool = False) -> None:
     """Let a consumer give of each record its place alone, and its time where they are to be ``timed``.
@@ -44,6 +47,11 @@ def without_contents(consumer: KafkaConsumer, *, timed: bool, hashed: bool = Fal
         return own(offset, place, Batches(records, timed, offset if hashed else None), **more)
 
     fetcher.PartitionRecords = opened
+
+
+def read_timestamp(record: Any) -> int:
+    """Return a timestamp in milliseconds as Java's clients give it: format 0, of before Kafka 0.10, has none."""
+    return NO_TIMESTAMP if record.timestamp is None else int(record.timestamp)
 
 
 class Batches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
@@ -13,10 +13,12 @@ from kafka import KafkaConsumer, TopicPartition
 from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.record_places import without_contents
+from seamline.kafka.record_places import NO_TIMESTAMP, read_timestamp, without_contents
 from seamline.model.protocol.offsets import Lane
+from seamline.model.time.intervals import EPOCH
 
 SHORT = 2.0
+EARLIEST, LATEST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,9 @@ def oldest_from(
 ) -> datetime | None:
     """Return the least of the Kafka timestamps of the first records at or after some offsets by topic and partition.
 
-    None where there is none, or not all have answered within ``timeout`` seconds: then it is not known. Of a record
-    that 64 MB of its batch come before, the batch's first timestamp stands.
+    None where there is none, where not all have answered within ``timeout`` seconds, and where one has no timestamp:
+    then it is not known. Of a record that 64 MB of its batch come before, the batch's first timestamp stands; of one
+    that Python has no instant for, the nearest that it has.
     """
     waiting = {TopicPartition(topic, part): at for (topic, part), at in places.items()}
     found: list[int] = []
@@ -79,10 +82,18 @@ def oldest_from(
             while waiting and time.monotonic() < until:
                 for place, records in consumer.poll(100, max_records=1).items():
                     if waiting.pop(place, None) is not None:
-                        found.append(records[0].timestamp)
+                        found.append(read_timestamp(records[0]))
                         consumer.pause(place)
         finally:
             consumer.close(autocommit=False)
     except errors.KafkaError as problem:
         raise explain_kafka_error(problem, connection) from problem
-    return datetime.fromtimestamp(min(found) / 1000, UTC) if found and not waiting else None
+    return to_nearest_instant(min(found)) if found and not waiting and NO_TIMESTAMP not in found else None
+
+
+def to_nearest_instant(millis: int) -> datetime:
+    """Return the instant at so many milliseconds since 1970, or the nearest; producers may send any 64 bits."""
+    try:
+        return EPOCH + timedelta(milliseconds=millis)
+    except OverflowError:
+        return LATEST if millis > 0 else EARLIEST

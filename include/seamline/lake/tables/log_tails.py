@@ -12,10 +12,12 @@ from seamline.model.protocol.offsets import Lane, Vector
 
 NEAR = 64
 """Offsets: how far before its end a lane's newest record is looked for. Markers of transactions have none."""
+UNREAD = "_reason = 'kernel error' AND _key IS NULL AND _value IS NULL AND _headers IS NULL"
+"""What the quarantine may have of a record that was passed over unread: its Kafka timestamp is that of its passing."""
 
 
 def find_log_tails(master: Files, quarantine: Files, ends: Vector) -> dict[Lane, Tail]:
-    """Find the newest record below each lane's end; a lane that has none near it is left out."""
+    """Find the newest record below each lane's end that was read; a lane that has none near it is left out."""
     found: dict[Lane, Tail] = {}
     for lane, end in ends.items():
         known = (
@@ -44,9 +46,11 @@ def find_newest_record(files: Files, lane: Lane, end: int, *, whole: bool) -> Ta
     )
     if not (files := files.keep(may)).actions.num_rows:
         return None
+    kept = "" if whole else f"AND NOT coalesce({UNREAD}, false)"
     query = (
         f"SELECT _offset, epoch_ms(_kafka_timestamp), _value FROM {read_parquet_sql(files.paths, uneven=True)} "
-        "WHERE _topic_id = ? AND _partition = ? AND _offset >= ? AND _offset < ? ORDER BY _offset DESC LIMIT 1"
+        f"WHERE _topic_id = ? AND _partition = ? AND _offset >= ? AND _offset < ? {kept} "
+        "ORDER BY _offset DESC LIMIT 1"
     )
     with register_tables() as con:
         rows = con.execute(query, [lane.topic_id, lane.partition, end - NEAR, end]).fetchall()

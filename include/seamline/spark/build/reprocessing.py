@@ -24,6 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -57,8 +58,10 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
             done += reprocess_block(spark, pipeline, layout, block)
         except Conflict as conflict:
             log.info("%s", conflict.message)
-    if held.verdicts():
-        raise_floors(pipeline, layout, [view.id for view in add_live_versions(pipeline, layout).views])
+    views = [view.id for view in add_live_versions(pipeline, layout).views]
+    # A birth may wait for epochs that the log has lost since: nothing is left to validate again then.
+    if held.verdicts() or not ManifestTable.ensure(layout).read().filled.keys() >= {*views}:
+        raise_floors(pipeline, layout, views)
     return done
 
 
