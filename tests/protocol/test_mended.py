@@ -2,7 +2,9 @@
 
 Records of two days are read, each accepted by the rule of before or not; the fixed rule takes all. Versions are born
 with it and get slices from then on; epochs of before are judged again one by one, and days are built from all that was
-judged. Searched exhaustively: a day that the new version answers has every record that was read of it.
+judged. At any time the newest epoch may be lost, as by a power cut, and its records are read again. Searched
+exhaustively: a day that the new version answers has every record that was read of it, and no version waits for
+records that are gone.
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ from seamline.lake.tables.reprocessed import Reprocessed, raise_floors
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
-from seamline.model.protocol.seam import Status
+from seamline.model.protocol.seam import NOTHING, Status
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
     complete_births,
     last_filled_interval,
+    list_open_births,
     list_outdated_epochs,
     plan_raised_floors,
 )
@@ -48,23 +51,45 @@ WRONG, RIGHT = "wrong", "right"
 VIEW = "v/new"
 MOST = 4
 """Epochs."""
+LINE = 10
+"""How far numbers go on where epochs were lost: none is used twice."""
+MOST_LOST = 1
+"""Losses."""
 
 
 class World(NamedTuple):
-    """Epochs by the version that read them and the records of each; what was judged again, and what was stated."""
+    """What is committed, and what was decided of it."""
 
     version: str = WRONG
-    epochs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    epochs: tuple[tuple[int, str, tuple[int, ...]], ...] = ()
+    """Their numbers, the versions that read them, and the records of each."""
     judged: tuple[int, ...] = ()
+    """Epochs that were validated again."""
     stated: tuple[Statement, ...] = ()
+    lost: int = 0
+    """How often an epoch was lost."""
+
+    @property
+    def next(self) -> int:
+        """Return the number of the next epoch."""
+        return max([self.lost * LINE, *(number + 1 for number, _, _ in self.epochs)])
+
+    @property
+    def newest(self) -> int:
+        """Return E, -1 for none."""
+        return self.epochs[-1][0] if self.epochs else NOTHING
 
 
 @dataclass(frozen=True)
 class Rules:
-    """``waits``: a birth knows that records wait to be judged again. ``whole``: it is stated again when none does."""
+    """What is held to."""
 
     waits: bool = True
+    """A birth knows that records wait to be validated again."""
     whole: bool = True
+    """It is stated again when none does."""
+    looks: bool = True
+    """That is looked at where nothing was validated again, too."""
 
 
 def manifest_of(world: World) -> Manifest:
@@ -89,40 +114,61 @@ def epoch(number: int, version: str, records: tuple[int, ...]) -> Epoch:
 
 def log_of(world: World) -> list[Epoch]:
     """Return the ledger."""
-    return [epoch(number, *each) for number, each in enumerate(world.epochs)]
+    return [epoch(*each) for each in world.epochs]
 
 
 def verdicts(world: World) -> dict[int, Verdict]:
     """Return what the fixed rule says of epochs of before."""
-    rows = {number: epoch(number, RIGHT, world.epochs[number][1]) for number in world.judged}
+    rows = {each[0]: epoch(each[0], RIGHT, each[2]) for each in world.epochs if each[0] in world.judged}
     return {number: Verdict(number, "a", row.accepted, row.refused) for number, row in rows.items()}
 
 
+def list_waiting(world: World) -> list[int]:
+    """List the epochs that wait to be validated again."""
+    return [each.number for each in list_outdated_epochs(log_of(world), RIGHT, world.judged)]
+
+
+def list_told(world: World, rules: Rules) -> list[Statement]:
+    """List what a job of validating again would state."""
+    manifest, log = manifest_of(world), log_of(world)
+    if not world.judged and not (rules.looks and list_open_births(manifest, [VIEW])):
+        return []
+    judged = list(apply_verdicts(log, RIGHT, verdicts(world)))
+    told = complete_births(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
+    return [*told, *plan_raised_floors(manifest, [VIEW], verdicts(world), now=NOW)]
+
+
 def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
-    """Read, mend the rule, judge again, state what is known by then, and build."""
-    read, manifest, log = sum(len(each[1]) for each in world.epochs), manifest_of(world), log_of(world)
+    """Read, lose, mend the rule, judge again, state what is known by then, and build."""
+    read, manifest, log = sum(len(each[2]) for each in world.epochs), manifest_of(world), log_of(world)
     if len(world.epochs) < MOST:
         for end in range(read + 1, min(read + 2, len(RECORDS)) + 1):
-            made = (world.version, tuple(range(read, end)))
+            made = (world.next, world.version, tuple(range(read, end)))
             yield f"read to {end}", world._replace(epochs=(*world.epochs, made))
+    # A cut that was published is synced, and so is what it was built of.
+    if world.epochs and world.lost < MOST_LOST and not has_published(world, world.newest):
+        left = tuple(each for each in world.judged if each != world.newest)
+        yield "lose", world._replace(epochs=world.epochs[:-1], judged=left, lost=world.lost + 1)
     if world.version == WRONG:
-        held = len(log) - 1
+        held = world.newest
         known = last_filled_interval(log if rules.waits else trusted(log), RIGHT, GRID, below=held + 1)
         first = plan_births(manifest, {VIEW: ""}, held=held, now=NOW, filled=known)
         yield "fix", say(world._replace(version=RIGHT), first)
         return
-    waiting = [each.number for each in list_outdated_epochs(log, RIGHT, world.judged)]
+    waiting = list_waiting(world)
     for number in waiting:
         yield f"judge {number} again", world._replace(judged=tuple(sorted((*world.judged, number))))
-    judged = list(apply_verdicts(log, RIGHT, verdicts(world)))
-    told = complete_births(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
-    told += plan_raised_floors(manifest, [VIEW], verdicts(world), now=NOW)
-    if told:
+    if told := list_told(world, rules):
         yield "state what is known", say(world, told)
     for day in DAYS if not waiting else ():
-        if manifest.cut(VIEW, day) < len(log) - 1:
-            built = Statement(Act.PUBLISH, VIEW, len(log) - 1, day, certified=True, at=NOW)
+        if manifest.floor(VIEW, day) <= world.newest and manifest.cut(VIEW, day) < world.newest:
+            built = Statement(Act.PUBLISH, VIEW, world.newest, day, certified=True, at=NOW)
             yield f"build {day[:10]}", say(world, [built])
+
+
+def has_published(world: World, number: int) -> bool:
+    """Return whether a day was built up to an epoch."""
+    return any(each.act is Act.PUBLISH and each.epoch >= number for each in world.stated)
 
 
 def trusted(log: list[Epoch]) -> list[Epoch]:
@@ -130,17 +176,20 @@ def trusted(log: list[Epoch]) -> list[Epoch]:
     return [replace(each, record_version=RIGHT) for each in log]
 
 
-def check(world: World) -> None:
-    """Hold each day that is answered against the records that were read of it."""
+def check(world: World, rules: Rules) -> None:
+    """Hold each day that is answered against the records that were read of it; no birth is open for ever."""
     manifest = manifest_of(world)
     if VIEW not in manifest.births:
         return
+    birth = manifest.births[VIEW]
+    if list_open_births(manifest, [VIEW]) and not list_waiting(world) and not list_told(world, rules):
+        raise Violation("no later day is answered: the birth waits for records that are gone")
     for day, id in enumerate(DAYS):
         if manifest.is_building(VIEW, id):
             continue
         cut, missing = manifest.cut(VIEW, id), []
-        for number, (_, records) in enumerate(world.epochs):
-            there = number <= cut or number >= manifest.births[VIEW]
+        for number, _, records in world.epochs:
+            there = number <= cut or number >= birth
             missing += [at for at in records if RECORDS[at][0] == day and not there]
         if missing:
             raise Violation(f"{id[:10]} is answered without {missing}")
@@ -148,15 +197,15 @@ def check(world: World) -> None:
 
 def search(rules: Rules) -> Found:
     """Visit all that can happen."""
-    return explore(World(), lambda world: moves(world, rules), check)
+    return explore(World(), lambda world: moves(world, rules), lambda world: check(world, rules))
 
 
 def test_a_day_that_is_answered_has_every_record_that_was_read() -> None:
     """If this fails, a new version tells less than was read, and nothing says so."""
     found = search(Rules())
     assert not found.violation, str(found)
-    assert found.states > 500
-    assert {"fix", "state what is known"} <= found.done
+    assert found.states > 5_000
+    assert {"fix", "lose", "state what is known"} <= found.done
     assert any(label.startswith("build") for label in found.done)
 
 
@@ -167,9 +216,15 @@ def test_a_rule_that_is_turned_off_is_missed(rules: Rules) -> None:
     assert "is answered without" in found.violation, str(found)
 
 
+def test_a_birth_that_is_not_looked_at_waits_for_ever() -> None:
+    """Where the records that it waits for are lost, nobody validates any again."""
+    found = search(Rules(looks=False))
+    assert found.violation.endswith("waits for records that are gone"), str(found)
+
+
 def test_days_without_a_row_of_before_are_answered_once_that_is_known() -> None:
     """They would wait for a build for ever otherwise."""
-    world = World(RIGHT, ((WRONG, (0,)), (RIGHT, (1,))), (0,))
+    world = World(RIGHT, ((0, WRONG, (0,)), (1, RIGHT, (1,))), (0,))
     world = say(world, plan_births(Manifest(), {VIEW: "text"}, held=0, now=NOW))
     manifest = manifest_of(world)
     assert [manifest.is_building(VIEW, day) for day in DAYS] == [True, True]

@@ -38,6 +38,7 @@ from seamline.plan.batch.reprocessing_plan import (
     apply_verdicts,
     complete_births,
     drop_foreign_watermarks,
+    list_open_births,
     plan_raised_floors,
 )
 
@@ -184,8 +185,8 @@ def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str
     verdicts, wanted = Reprocessed(pipeline, layout).verdicts(), list(views)
 
     def decision(manifest: Manifest) -> list[Statement]:
-        now, unknown = datetime.now(UTC), [each for each in wanted if each not in manifest.filled]
-        cuts = {manifest.births[each] - 1 for each in unknown if each in manifest.births}
+        now, unknown = datetime.now(UTC), list_open_births(manifest, wanted)
+        cuts = {manifest.births[each] - 1 for each in unknown}
         log = read_reprocessed_log(pipeline, layout, cuts=cuts) if cuts else []
         known = complete_births(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
         return [*known, *plan_raised_floors(manifest, wanted, verdicts, now=now)]

@@ -128,6 +128,18 @@ def last_filled_interval(epochs: Iterable[Epoch], version: str, grid: Grid, *, b
     return last
 
 
+def list_open_births(manifest: Manifest, views: Iterable[str]) -> list[str]:
+    """List the views whose birth was stated before it was known which intervals have rows of before (rule 7).
+
+    A view that was born before the first epoch has lost none.
+    """
+    return [
+        view
+        for view in views
+        if view in manifest.live and view not in manifest.filled and manifest.births[view] > NOTHING + 1
+    ]
+
+
 def complete_births(
     manifest: Manifest,
     views: Iterable[str],
@@ -143,11 +155,11 @@ def complete_births(
     rows of before has lost none: its floor may fall.
     """
     found = []
-    for view in views:
-        if view in manifest.live and view not in manifest.filled and (birth := manifest.births[view]):
-            last = last_filled_interval(epochs, version, grid, below=birth)
-            told = Statement(Act.BIRTH, view, birth, last, reason="reprocessed", at=now)
-            found += [replace(told, definition=manifest.definitions[view])] if last else []
+    for view in list_open_births(manifest, views):
+        birth = manifest.births[view]
+        last = last_filled_interval(epochs, version, grid, below=birth)
+        told = Statement(Act.BIRTH, view, birth, last, reason="reprocessed", at=now)
+        found += [replace(told, definition=manifest.definitions[view])] if last else []
     return found
 
 

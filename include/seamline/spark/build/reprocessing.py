@@ -32,7 +32,13 @@ from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, records_of, split_epochs
+from seamline.plan.batch.reprocessing_plan import (
+    Verdict,
+    list_open_births,
+    list_outdated_epochs,
+    records_of,
+    split_epochs,
+)
 from seamline.spark.build.reprocessing_task import ReprocessedRows, Task
 from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
@@ -60,7 +66,7 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
             log.info("%s", conflict.message)
     views = [view.id for view in add_live_versions(pipeline, layout).views]
     # A birth may wait for epochs that the log has lost since: nothing is left to validate again then.
-    if held.verdicts() or not ManifestTable.ensure(layout).read().filled.keys() >= {*views}:
+    if held.verdicts() or list_open_births(ManifestTable.ensure(layout).read(), views):
         raise_floors(pipeline, layout, views)
     return done
 
