@@ -120,14 +120,31 @@ def test_no_window_is_complete_by_the_watermark_of_another_column(tmp_path: Path
     assert told(old, stream, as_of=0) == []
 
 
-def told(pipeline: CompiledPipeline, stream: Stream, **asked: Any) -> list[tuple[bool, str]]:
-    """Ask for whether windows are complete."""
+def test_a_past_is_told_by_the_edges_of_the_clock_that_ran_then(tmp_path: Path) -> None:
+    """The column was taken up again: edges of the first time were left out, a late row was told as one in time."""
+    old, new = cut_to("hour"), cut_to("day")
+    stream = Stream(tmp_path, pipeline=new, topic=[0])
+    writer = stream.start()
+    stream.epoch(writer, watermark=START + 2 * DAY)
+    stream.produce(0)
+    stream.epoch(writer, watermark=START + 2 * DAY)
+    assert told(new, stream, id=1) == [(True, "late")]
+    for pipeline in (old, new):
+        stream.pipeline = pipeline
+        stream.produce(0)
+        stream.epoch(stream.start(), watermark=START + 2 * DAY)
+    assert told(new, stream, id=1, as_of=1) == [(True, "late")]
+    assert told(old, stream, id=1, as_of=1) == []
+
+
+def told(pipeline: CompiledPipeline, stream: Stream, *, id: int = 0, **asked: Any) -> list[tuple[bool, str]]:
+    """Ask for whether the windows of a key are complete."""
     REMEMBERED.answers.clear()
     [view] = pipeline.views
     rows = read_merged_answer(
         pipeline, view, stream.layout, side=Side.SPEED, version=view.fingerprint, **asked
     ).table
-    return [(row["complete"], row["phase"]) for row in rows.to_pylist() if row["id"] == 0]
+    return [(row["complete"], row["phase"]) for row in rows.to_pylist() if row["id"] == id]
 
 
 def epoch(number: int, clock: str, *, version: str = "v", day: int = 0) -> Epoch:

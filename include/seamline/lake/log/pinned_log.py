@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.log.epoch_log import of_ledger
-from seamline.lake.log.ledger_files import Group, groups_of
-from seamline.lake.log.ledger_files import row_of as row_in
+from seamline.lake.log.ledger_files import Group, groups_of, row_of
 from seamline.lake.log.log_edges import FOLLOWED, Edges
 from seamline.lake.log.log_lines import LINE, MARK
 from seamline.lake.log.master import Master
@@ -100,10 +99,12 @@ class CommittedPast:
     clocks: tuple[Epoch, ...] = ()
     """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
-    def row_of(self, timed: Timed) -> int:
-        """Return the first epoch of the last run that derived event times so; NEVER if none did."""
+    def find_clock_start(self, timed: Timed, *, until: int) -> int:
+        """Return the first epoch of the last run up to ``until`` that derived event times so; NEVER if none did."""
         first = NEVER
         for epoch in reversed(self.clocks):
+            if first_of(epoch) > until:
+                continue
             if timed.is_of_clock(epoch):
                 first = first_of(epoch)
             elif first != NEVER:
@@ -263,7 +264,7 @@ def frontier_at(layout: Layout, log: Log, epoch: int, view: CompiledView) -> int
 
 def read_ledger_row(ledger: Table, epoch: int) -> Epoch | None:
     """Read the ledger's row of an epoch."""
-    return row_in(groups_of(ledger), epoch)
+    return row_of(groups_of(ledger), epoch)
 
 
 def read_master_row(master: Table, epoch: int) -> Epoch | None:

@@ -136,7 +136,7 @@ class Snapshot:
             until=min(epoch, frontier),
             as_of=as_of is not None,
             watermark=watermark,
-            edges=told.edges.since(told.row_of(pipeline.timed)),
+            edges=told.edges.since(told.find_clock_start(pipeline.timed, until=epoch)),
             held=told.held,
             lacking=count_hole_offsets(each for each in told.register if each.number <= epoch),
             slices=found.files if found else None,
