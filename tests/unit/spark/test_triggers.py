@@ -44,6 +44,16 @@ def test_a_trigger_that_did_nothing_hides_none_that_did():
     assert timing.trigger == TRIGGER
 
 
+def test_what_nobody_began_has_no_phases():
+    """A start that repairs tables commits before its first epoch: the time since it was made is no phase of any."""
+    timing = EpochTiming()
+    timing.mark("repair")
+    assert timing.facts() == {"took": {}, "trigger": {}}
+    timing.begin()
+    timing.mark("files")
+    assert [*timing.seconds] == ["files"]
+
+
 def test_words_that_cannot_be_read_end_no_query(caplog):
     """An error in a listener's thread is nobody's but ours."""
     timing = EpochTiming()

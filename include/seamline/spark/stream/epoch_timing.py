@@ -14,15 +14,18 @@ class EpochTiming:
         """Seconds that each phase of the present epoch took, by its name; the next epoch begins with none."""
         self.trigger: Mapping[str, float] = {}
         """Seconds of the last trigger that had a batch, by Spark's names; empty before the first."""
-        self.marked = time.monotonic()
+        self.marked: float | None = None
+        """When the last phase ended, in seconds of the monotonic clock; None before the first epoch began."""
 
     def begin(self) -> float:
         """Begin an epoch; return when, in seconds of the monotonic clock."""
-        self.seconds, self.marked = {}, time.monotonic()
-        return self.marked
+        self.seconds, self.marked = {}, (now := time.monotonic())
+        return now
 
     def mark(self, phase: str) -> None:
-        """Note the end of a phase that began where the one before it ended."""
+        """Note the end of a phase that began where the one before it ended; nothing before the first epoch."""
+        if self.marked is None:
+            return
         now = time.monotonic()
         self.seconds[phase] = round(now - self.marked, 4)
         self.marked = now
