@@ -52,10 +52,15 @@ class Client:
     """One server and a login, or a token of Airflow's REST API; a token is fetched when first needed."""
 
     url: str
+    """The server, as ``https://host:8080``, with the prefix that it is served below."""
     user: str = ""
+    """The login; empty with a token."""
     password: str = field(default="", repr=False)
+    """Of the login."""
     token: str = field(default="", repr=False)
+    """Fetched with the login when first needed where it is empty."""
     timeout: float = 60.0
+    """Seconds that a request may take."""
 
     @overload
     def read(

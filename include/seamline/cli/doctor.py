@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; ``hint`` is the way out where it is not ``good``."""
+    """One thing that was looked at."""
 
     name: str
+    """What was looked at."""
     good: bool
+    """Whether it is in order."""
     found: str
+    """What was found, in words."""
     hint: str = ""
+    """What to do where it is not in order; empty otherwise."""
 
     def __str__(self) -> str:
         if self.good:

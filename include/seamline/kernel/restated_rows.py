@@ -46,17 +46,20 @@ Asked = tuple[str, Versions]
 
 @dataclass(frozen=True)
 class RowReprocessing:
-    """What ``decisions`` change in rows. ``first`` are epochs with other look-ups than before, ``read`` those.
-
-    ``known`` is how many of the decisions their rows were made with.
-    """
+    """What restatements change in rows."""
 
     pipeline: CompiledPipeline
+    """What the rows are of."""
     layout: Layout
+    """Where its look-ups are."""
     decisions: tuple[Restatement, ...]
+    """In the order in which they were made."""
     first: tuple[int, ...]
+    """Epochs that read other versions of look-ups than the one before, ascending."""
     read: tuple[Mapping[str, str], ...]
+    """Versions of the look-ups of each of these, by look-up name."""
     known: tuple[int, ...]
+    """How many of the decisions had been made by each of these."""
 
     @classmethod
     def of(

@@ -34,8 +34,11 @@ class Sending:
     at_ms: int
     """When to send it by the replay's clock, in milliseconds since 1970; also its Kafka timestamp."""
     partition: int
+    """Of the topic."""
     key: bytes
+    """The record's key."""
     value: bytes | None
+    """The record's value; None for a tombstone."""
     kind: str
     """``flight``, ``out_of_order``, ``late``, ``duplicate``, or ``bad:REASON``, with quarantine's reason."""
     event_id: str | None

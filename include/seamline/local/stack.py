@@ -41,6 +41,7 @@ class StreamStack:
     definition: str
     """The source of the definition file."""
     connection: KafkaConnection
+    """The broker."""
     name: str
     """The pipeline's name."""
     env: Mapping[str, str] = field(default_factory=dict)

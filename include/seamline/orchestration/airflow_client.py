@@ -21,8 +21,11 @@ class AirflowClient:
     """One Airflow and a login."""
 
     url: str
+    """Airflow's address, as ``http://host:8080``."""
     user: str
+    """The login."""
     password: str = field(repr=False)
+    """Of the login."""
     token: str = field(default="", repr=False)
     """Fetched when first needed, and again once it has expired; empty before."""
 

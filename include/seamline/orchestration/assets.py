@@ -14,9 +14,13 @@ class Assets:
     """A pipeline's assets, each made from the one before."""
 
     topic: Asset
+    """The Kafka topic."""
     master: Asset
+    """The table of accepted records."""
     generations: Asset
+    """What builds publish."""
     serving: Asset
+    """The tables that other engines read."""
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Assets:

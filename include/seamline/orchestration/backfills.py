@@ -44,6 +44,7 @@ class BackfillPlan:
     """What a backfill will do."""
 
     dag_id: str
+    """The DAG that runs it."""
     intervals: tuple[Interval, ...]
     """Ascending; one run each."""
     existing: int

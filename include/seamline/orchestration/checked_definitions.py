@@ -28,6 +28,7 @@ class Verdict:
     good: tuple[str, ...]
     """Names of pipelines."""
     problems: tuple[DefinitionError, ...]
+    """Why the others may not."""
 
     def to_json(self) -> str:
         """Write it as it is kept."""

@@ -29,6 +29,7 @@ class RunRequest:
     dirty: bool
     """Whether the dirty intervals are built too."""
     reason: str
+    """Why, recorded with the run; empty if nothing was said."""
 
 
 def resolve_run_request(

@@ -122,10 +122,15 @@ class Log:
     """What the ledger says up to a cut."""
 
     is_edge: bool
+    """Whether the cut is an edge."""
     watermark: datetime | None
+    """As of the cut; None before the first event."""
     contiguous: bool
+    """Whether each epoch begins where the one before it ended."""
     holes: Sequence[Epoch]
+    """Epochs that stand for offsets that were passed over and not read."""
     arrivals: Arrivals
+    """Accepted rows, by interval."""
     joined: Mapping[str, Mapping[str, tuple[str, ...]]]
     """By interval id, the versions of each look-up that rows were read with."""
 
@@ -162,11 +167,14 @@ def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, 
 
 @dataclass(frozen=True)
 class Audit:
-    """What a generation's table holds, by interval id: counted rows, and the expectations that failed; their page."""
+    """What a generation's table holds."""
 
     state_rows: Mapping[str, int]
+    """Records counted in the table, by interval id."""
     failed: Mapping[str, Sequence[str]]
+    """A sentence for each expectation that was not met, by interval id."""
     page: str
+    """The page about them, as HTML; empty if there is none."""
 
     @classmethod
     def of(cls, view: CompiledView, generations: Generations, generation: str) -> Audit:

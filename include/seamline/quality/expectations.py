@@ -23,13 +23,12 @@ LOCATED = {"result_format": "COMPLETE"}
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of a view's expectations: a sentence for each that failed, by interval id, and the page of it all.
-
-    Intervals where all is met are left out; the ``page`` is empty where there was nothing to check.
-    """
+    """What came of a view's expectations."""
 
     failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """A sentence for each expectation that was not met, by interval id; intervals where all were are left out."""
     page: str = ""
+    """The page of all results, as HTML; empty where there was nothing to check."""
 
 
 def validate_presented_rows(view: CompiledView, presented: pa.Table) -> Checked:

@@ -34,11 +34,14 @@ passed: Counter[str] = Counter()
 
 @dataclass(frozen=True)
 class Family:
-    """The process ids of a driver: itself, its JVM (None without one), and Spark's Python workers."""
+    """The process ids of a driver."""
 
     driver: int
+    """The driver's own."""
     jvm: int | None
+    """Its JVM; None without one."""
     workers: tuple[int, ...] = ()
+    """Spark's Python workers."""
 
     @classmethod
     def of_driver(cls, pid: int, jvm: int | None = None) -> Family:

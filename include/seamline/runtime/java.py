@@ -40,12 +40,16 @@ exec {java} "$@"
 
 @dataclass(frozen=True, order=True)
 class Part:
-    """One pinned jar, by its Maven coordinates and the sha256 of its bytes."""
+    """One pinned jar."""
 
     organisation: str
+    """The Maven group."""
     name: str
+    """The Maven artifact."""
     revision: str
+    """The Maven version."""
     sha256: str
+    """Of the jar's bytes, in hexadecimal."""
 
     @property
     def jar(self) -> str:
@@ -54,10 +58,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is there: its JAVA_HOME and its feature version."""
+    """A Java that is there."""
 
     home: Path
+    """Its JAVA_HOME."""
     version: int
+    """Its feature version, as 17."""
 
 
 def list_java_parts(group: str, listing: Path = PARTS) -> list[Part]:

@@ -41,14 +41,20 @@ class Mark(Protocol):
 
 @dataclass
 class Sighting:
-    """What one observer has seen of one lease or claim, over a time to live of ``ttl`` seconds."""
+    """What one observer has seen of one lease or claim."""
 
     ttl: float
+    """Seconds for which a mark may stand still while its holder lives."""
     clock: Callable[[], float] = boot_clock_seconds
+    """The observer's own, in seconds; one that goes on while the machine sleeps."""
     looked: bool = False
+    """Whether anything was read yet."""
     mark: object = None
+    """The last mark that was read; None if there was none."""
     since: float = 0.0
+    """When the mark was first seen, by the clock."""
     moved: bool = False
+    """Whether the mark has changed under this observer's eyes."""
 
     def look(self, read: Callable[[], Mark | None]) -> Standing:
         """Read once more and judge."""

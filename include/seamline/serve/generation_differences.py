@@ -35,7 +35,9 @@ class Compared:
     before: PastGeneration
     """The one that was published earlier, or was named first."""
     after: PastGeneration
+    """The one that was published later, or was named second."""
     difference: Difference
+    """From ``before`` to ``after``."""
 
 
 def compare_two_generations(

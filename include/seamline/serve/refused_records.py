@@ -48,6 +48,7 @@ class Refusal:
     """A reason, how many records were refused for it, and some of them."""
 
     reason: str
+    """As quarantine has it."""
     count: int
     """Records of the whole log."""
     samples: tuple[Sample, ...]

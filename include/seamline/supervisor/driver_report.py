@@ -28,6 +28,7 @@ class DriverReport:
     """The driver's last heartbeat, read from its file."""
 
     pid: int
+    """The driver's process."""
     token: int
     """The fencing token of its lease."""
     epoch: int

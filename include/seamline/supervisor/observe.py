@@ -52,10 +52,13 @@ class Observer:
     """One look at one pipeline's stream; what cannot be read counts as unknown."""
 
     name: str
+    """The pipeline's."""
     layout: Layout
+    """Of the pipeline's tables."""
     home: Path
     """The folder SEAMLINE_HOME."""
     now: datetime
+    """The instant of the look."""
     unread: list[str] = field(default_factory=list)
     """What could not be read, and why, one line each."""
 

@@ -63,8 +63,11 @@ class Order:
     """What somebody wants done, and why."""
 
     action: Action
+    """What is to be done."""
     actor: str
+    """Who wants it."""
     reason: str = ""
+    """Why, recorded in the control log; empty if nothing was said."""
     place: StartPlace = StartPlace()
     """Where a start or restart reads from."""
     fill: bool = False
@@ -152,6 +155,7 @@ class PositionMove:
     void: tuple[AcceptedGap, ...]
     """Earlier decisions that it replaces."""
     reason: str
+    """Why, recorded in the control log."""
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Describe what is passed over."""

@@ -29,6 +29,7 @@ class Status:
     """What is known of a stream from outside."""
 
     desired: Desired
+    """What the stream should do, as the control log has it."""
     actor: str
     """Who last wanted it so."""
     reason: str

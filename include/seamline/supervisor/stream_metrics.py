@@ -25,7 +25,9 @@ class Family:
     """One metric. A counter's name ends in ``_total``."""
 
     name: str
+    """As Prometheus has it: ``seamline_...``."""
     help: str
+    """What it counts or measures, and in which unit."""
     of: Callable[[Observation], Samples]
     """Label values and number of each sample; a number of None is unknown, and left out."""
     labels: Sequence[str] = ()

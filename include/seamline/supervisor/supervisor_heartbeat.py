@@ -20,7 +20,9 @@ class Identity:
     """A process, not to be mistaken for another of the same id."""
 
     host: str
+    """The machine's name."""
     pid: int
+    """The process id."""
     born: float = 0.0
     """In heartbeats of earlier releases: its start in seconds since 1970, which changes when a clock is set."""
     name: str = ""
@@ -53,7 +55,9 @@ class Heartbeat:
     """The last that a supervisor said of itself."""
 
     pipeline: str
+    """Its name."""
     supervisor: Identity
+    """The process that writes it."""
     token: int
     """The fencing token of its lease."""
     state: str

@@ -24,6 +24,7 @@ class Beside:
     """The look-ups that only decorate."""
 
     con: duckdb.DuckDBPyConnection
+    """A connection of this object alone."""
     tables: dict[str, Rows] = field(default_factory=dict)
     """Rows by look-up name, as they could last be read."""
 

@@ -24,9 +24,11 @@ class Row:
     """One row of a view's input: a record, or an item of it."""
 
     epoch: int
+    """The epoch that read the record."""
     place: Place
     """The event time, partition, offset, and the item's position."""
     topic: str
+    """The topic's name."""
     interval: str
     """The interval's id."""
     id: tuple[Any, ...]

@@ -45,7 +45,9 @@ class PlainStream:
     """Epochs, records and the manifest as lists."""
 
     pipeline: CompiledPipeline
+    """The definition that runs."""
     epochs: list[Epoch] = field(default_factory=list)
+    """Committed ones, ascending."""
     refused: list[dict[str, Any]] = field(default_factory=list)
     """Rows of the quarantine, in the order in which they came."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
@@ -53,11 +55,13 @@ class PlainStream:
     statements: list[Statement] = field(default_factory=list)
     """Of the manifest, in the order of their commits."""
     manifest: Manifest = field(default_factory=lambda: fold_statements([], 0))
+    """What the statements add up to."""
     read: list[Read] = field(default_factory=list)
     """One for each committed epoch, ascending."""
     judged: dict[int, Read] = field(default_factory=dict)
     """Epochs that were validated again, by number."""
     restated: list[Restatement] = field(default_factory=list)
+    """Restatements in the order in which they were decided."""
     taken: int = NOTHING
     """The highest number that was used, by a dead attempt too; -1 for none."""
     seen: Seen = field(default_factory=dict)

@@ -33,8 +33,11 @@ class Refused:
     """One record in quarantine."""
 
     topic: str
+    """Where it was read."""
     partition: int
+    """Of the topic."""
     offset: int
+    """Of the partition."""
     reason: str
     """As quarantine states it."""
     detail: str

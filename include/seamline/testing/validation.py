@@ -30,6 +30,7 @@ class Read:
     """An epoch with its raw records, and what they were validated to."""
 
     epoch: Epoch
+    """Its ledger row."""
     pipeline: CompiledPipeline
     """What they were validated by."""
     raw: pa.Table

@@ -45,7 +45,9 @@ class Square:
     """An interval in a calendar."""
 
     cell: Cell
+    """What is known of the interval."""
     shade: Shade
+    """The worst of that, as a colour."""
 
     @property
     def sign(self) -> str:
@@ -58,6 +60,7 @@ class Strip:
     """A row of a calendar: a month of days, a day of hours, or a year of longer intervals."""
 
     label: str
+    """The month, day or year."""
     squares: tuple[Square | None, ...]
     """One for each column; None where an interval has no rows."""
 

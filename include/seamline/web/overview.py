@@ -22,6 +22,7 @@ class Card:
     """A pipeline at a glance; None means unknown."""
 
     name: str
+    """The pipeline's."""
     actual: str
     """What the stream does: a word for people."""
     desired: str

@@ -19,17 +19,20 @@ BLANK = "' ' || chr(9) || chr(10) || chr(13)"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands: the SQL of its JSON type, of its text, and of itself, where it is to be opened.
-
-    ``path`` is a column's, or that of a part of a STRUCT, which is taken out with all other parts of the record;
-    empty in an ARRAY or a MAP. ``read`` is the SQL of the value, where it was read before.
-    """
+    """Where a value stands in a record."""
 
     found: str
+    """SQL of its JSON type."""
     text: str
+    """SQL of its text."""
     json: str
+    """SQL of itself, where it is to be opened."""
     path: tuple[str, ...] = ()
+    """A column's name, or that of a part of a STRUCT, which is taken out with all other parts of the record; empty
+    in an ARRAY or a MAP.
+    """
     read: str = ""
+    """SQL of the value where it was read before; empty otherwise."""
 
 
 class JsonReader(Reader):

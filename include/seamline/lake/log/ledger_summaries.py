@@ -104,6 +104,7 @@ class LedgerFile:
     last: int
     """The highest epoch, inclusive."""
     rows: int
+    """Epochs, or condensed runs of them."""
     mark: int | None = None
     """The largest watermark, in microseconds since 1970, rounded up; None if unknown."""
     since: int | None = None

@@ -92,6 +92,7 @@ class CommittedPast:
     held: EpochNumbers
     """Numbers of the committed epochs, up to E."""
     edges: Edges
+    """Edges up to E."""
     register: tuple[Epoch, ...] = ()
     """Epochs that are holes, and those that filled some, ascending."""
     line: int | None = None
@@ -177,6 +178,7 @@ class LedgerPast:
     held: EpochNumbers = EpochNumbers((), ())
     """Numbers of the committed epochs."""
     edges: Edges = Edges()
+    """Edges in the ledger's files."""
     register: tuple[Epoch, ...] = ()
     """Epochs that are holes, and those that filled some, ascending."""
     clocks: tuple[Epoch, ...] = ()

@@ -65,8 +65,11 @@ class Tables:
     """The tables that a start has taken over."""
 
     master: Master
+    """The table of accepted records, which the others follow."""
     quarantine: Table
+    """The table of refused records."""
     ledger: Ledger
+    """The table of epochs."""
     slices: Mapping[str, Table]
     """By version id, ``name/fingerprint``; versions that are no longer fed are among them."""
 

@@ -22,6 +22,7 @@ class IntervalAnswer:
     """How one interval was answered."""
 
     status: Status
+    """Whether it is open, provisional, certified or building."""
     cut: int
     """The last epoch that slices do not answer; the generation counts every epoch up to it. -1 for none."""
     generation: str

@@ -32,6 +32,7 @@ class Answer:
     side: Side
     """The layers that answered."""
     table: pa.Table
+    """One row for each window and key."""
     states: pa.Table
     """The merged states, before presentation, in the order of ``table``."""
     intervals: Ways

@@ -19,6 +19,7 @@ class Sliced:
     """What one version of a view's slices table has."""
 
     files: Files
+    """Of the version that was pinned."""
     epoch: int
     """The newest epoch that was committed to it; -1 for none."""
     line: int | None

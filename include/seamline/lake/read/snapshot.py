@@ -38,6 +38,7 @@ class Snapshot:
     """What one read depends on, pinned at one version of each table."""
 
     view: CompiledView
+    """The version that is asked."""
     grid: Grid
     """The pipeline's intervals."""
     has_event_id: bool

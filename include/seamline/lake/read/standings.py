@@ -25,6 +25,7 @@ class StatedIntervals:
     """The intervals of a view that a manifest mentions."""
 
     manifest: Manifest
+    """As of the snapshot."""
     starts: Numbers
     """Microseconds since 1970, ascending."""
     named: Flags

@@ -31,6 +31,7 @@ class Damage:
     version: int
     """The first version that is not whole."""
     why: str
+    """What is wrong with that version's entry, in words."""
     newest: int
     """The newest version that is there."""
     whole: int

@@ -82,6 +82,7 @@ class Draft:
     """A commit of ours before it has a version."""
 
     commit: Commit
+    """What the commit does."""
     body: bytes
     """The entry's lines after the first."""
 

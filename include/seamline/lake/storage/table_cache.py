@@ -26,6 +26,7 @@ class CachedTable:
     """A table's handle, and what was seen in the table at the handle's version."""
 
     table: Table
+    """The handle."""
     identity: tuple[int, int] | None
     """Of the log's first entry: a table made anew at the same place has another. None if the entry is gone."""
     seen: dict[Hashable, Any] = field(default_factory=dict)
@@ -111,6 +112,7 @@ class Files:
     root: Path
     """The table's folder."""
     version: int
+    """The table's version."""
     actions: pa.Table
     """One row for each file, with its statistics."""
 

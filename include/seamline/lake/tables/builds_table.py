@@ -48,6 +48,7 @@ class BuildRow:
     """One view's interval in one attempt."""
 
     run: str
+    """The id of the Airflow run, or of the command, that built it."""
     view: str
     """The id of the version: ``name/fingerprint``."""
     interval: str

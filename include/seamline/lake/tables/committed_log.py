@@ -37,11 +37,13 @@ class CommittedLog:
     """The files of master and quarantine as of one epoch, and what was committed up to it."""
 
     pipeline: CompiledPipeline
+    """What the records are of."""
     log: Sequence[Epoch]
     """The whole log, condensed, ascending."""
     epochs: Sequence[Epoch]
     """Ascending: all epochs, or with ``span`` those that accepted rows of its intervals, counts of these alone."""
     master: Files
+    """Of accepted records."""
     quarantine: Files | None
     """None if there is no table."""
     frontiers: Mapping[str, int]

@@ -34,6 +34,7 @@ class Step:
     to: int
     """The version after the step."""
     name: str
+    """What it does, for the log."""
     do: Callable[[Layout], None]
     """May be interrupted and run again."""
 

@@ -22,6 +22,7 @@ class Options:
     """The command line of a demo."""
 
     home: Path
+    """The folder that serves as SEAMLINE_HOME."""
     exit: bool
     """Whether to end by itself."""
     seconds: float
@@ -31,7 +32,9 @@ class Options:
     backfill_days: int
     """Closed days to rebuild at the end."""
     kafka_port: int
+    """Where the broker listens; its controller has the next port."""
     airflow_port: int
+    """Where Airflow's pages are served."""
 
     @classmethod
     def parse(cls, argv: list[str]) -> Options:

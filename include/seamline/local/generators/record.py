@@ -24,6 +24,7 @@ class Load:
     """
 
     seed: int
+    """Of the random numbers."""
     rate: float
     """Records in each second of their own time."""
     count: int
@@ -80,6 +81,7 @@ class Generator:
     topic: str
     """The only topic for which they are made."""
     records: Callable[[Load], Iterator[Record]]
+    """Makes the records of a load, in the order in which they are sent."""
 
 
 def instant(ms: int) -> str:

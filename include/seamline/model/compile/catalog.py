@@ -119,11 +119,14 @@ BELIEVED_FOR = 60.0
 
 @dataclass(frozen=True)
 class LoadedDefinition:
-    """What was found in a folder when its files looked so, at an instant of the monotonic clock."""
+    """What was found in a folder when its files looked so."""
 
     files: tuple[tuple[str, int, int, int], ...]
+    """Path of each file, its inode, its modification time in nanoseconds, and its size in bytes."""
     found: Catalog
+    """The pipelines and problems."""
     at: float
+    """Seconds of the monotonic clock."""
 
     @property
     def lasts(self) -> bool:

@@ -53,10 +53,15 @@ class SqlType:
     """
 
     kind: TypeKind
+    """The type without its parameters."""
     precision: int = 0
+    """Digits of a DECIMAL in all; 0 otherwise."""
     scale: int = 0
+    """Digits of a DECIMAL behind its point; 0 otherwise."""
     fields: tuple[Field, ...] = ()
+    """Of a STRUCT, in their order; empty otherwise."""
     element: SqlType | None = None
+    """Of an ARRAY's items and a MAP's values; None otherwise. A MAP's keys are text."""
 
     @property
     def nested(self) -> bool:

@@ -28,25 +28,28 @@ class ChangeCause(StrEnum):
 
 @dataclass(frozen=True)
 class DifferingPlace:
-    """A key and pane at which two answers differ.
-
-    ``before`` and ``after`` are the records counted; ``spare`` are those whose event id had been there, ``unsliced``
-    those that no slice has (both not counted before, or no more). ``measures`` are the names of those that differ.
-    """
+    """A key and pane at which two answers differ."""
 
     before: int
+    """Records counted by the earlier answer."""
     after: int
+    """Records counted by the later answer."""
     spare: int
+    """Records whose event id had been there: not counted before, or no more."""
     unsliced: int
+    """Records that no slice has: not counted before, or no more."""
     measures: Collection[str]
+    """Names of the measures that differ."""
 
 
 @dataclass(frozen=True)
 class KnownChanges:
-    """Whether records of an interval were restated, or judged again, since what answered before."""
+    """What was done to records of an interval since the earlier answer."""
 
     restated: bool = False
+    """Whether records of the interval were restated since the earlier answer."""
     judged_again: bool = False
+    """Whether records of the interval were reprocessed since the earlier answer."""
 
 
 def find_difference_causes(

@@ -15,10 +15,12 @@ from seamline.plan.batch.interval_arrivals import Arrivals
 
 @dataclass(frozen=True)
 class Common:
-    """The ids of the intervals of which two versions count the same events, certified; the others by reason."""
+    """The intervals of which two versions count the same events, certified, and the others."""
 
     intervals: tuple[str, ...]
+    """Ids of the intervals of which both count the same events, certified."""
     others: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Ids of the other intervals, by the reason why they do not."""
 
 
 def find_common_intervals(

@@ -18,10 +18,12 @@ from seamline.plan.stream.stream_state import Actual
 
 @dataclass(frozen=True)
 class Patience:
-    """How long something must hold before it is told, and how long it must be over: nothing flaps."""
+    """How long an alert waits, both ways: nothing flaps."""
 
     before: timedelta = timedelta()
+    """How long something must hold before it is told."""
     after: timedelta = timedelta()
+    """How long it must be over before that is told."""
 
 
 PATIENCE: Mapping[AlertKind, Patience] = {

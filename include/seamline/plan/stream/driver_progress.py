@@ -10,19 +10,20 @@ LOOKS = 4
 
 @dataclass(frozen=True)
 class LastSeen:
-    """What was last seen of a driver, at ``since`` seconds of some clock.
-
-    ``mark`` changes with every epoch and every other sign of work; it is empty until the driver is up. ``signs``
-    counts its changes: the first is that it is up, the second its first epoch. ``lag`` are the records that Kafka
-    had for it and it had not read when it was ``asked``, ``behind`` the first moment from which on there were some.
-    """
+    """What was last seen of a driver."""
 
     mark: str
+    """Changes with every epoch and every other sign of work; empty until the driver is up."""
     since: float
+    """When the mark was first seen, in seconds of some clock."""
     signs: int = 0
+    """How often the mark has changed: first when the driver is up, then with its first epoch."""
     lag: int = 0
+    """Records that Kafka had for it, and it had not read, when Kafka was last asked."""
     asked: float | None = None
+    """When Kafka was last asked, by the same clock; None for never."""
     behind: float | None = None
+    """The first moment from which on there was a lag; None if there is none."""
 
     def add_look(self, mark: str, now: float) -> LastSeen:
         """Take in another look."""

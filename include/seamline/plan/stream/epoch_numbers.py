@@ -19,14 +19,14 @@ def next_number(seen: Collection[int | None]) -> int:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What Spark's checkpoint says: the last planned and the last finished batch and its end offsets.
-
-    ``ends`` are by topic and partition.
-    """
+    """What Spark's checkpoint says."""
 
     planned: int
+    """The last batch that Spark has planned."""
     finished: int
+    """The last batch that Spark has finished."""
     ends: Mapping[str, Mapping[int, int]]
+    """End offsets of the last planned batch, exclusive, by topic and partition."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Begin:
     """Start a new query from the master's end offsets; a partition not named is new."""
 
     offsets: Mapping[str, Mapping[int, int]]
+    """The next offset to read, by topic and partition."""
 
 
 def decide_start_position(
@@ -55,10 +56,12 @@ def decide_start_position(
 
 @dataclass(frozen=True)
 class EdgePolicy:
-    """An edge is declared every ``epochs`` epochs or ``every`` of wall clock, whichever is first."""
+    """When an edge is due: after so many epochs or so much wall clock, whichever is first."""
 
     epochs: int
+    """The most epochs from one edge to the next."""
     every: timedelta
+    """The most time from one edge to the next."""
 
     def is_due(self, number: int, last_edge: int, now: datetime, last_edge_at: datetime) -> bool:
         """Return whether epoch ``number`` should be an edge."""
@@ -147,11 +150,13 @@ class Turns:
     """Whose turn it is to catch up: live epochs wait for each step, so there is one at a time.
 
     A view that a step brings nearer goes on at once; one that fails is tried after ``LEAST`` seconds, then after
-    twice as long each time, up to ``MOST``. ``due`` and ``waits`` are those of views that have failed.
+    twice as long each time, up to ``MOST``.
     """
 
     due: Mapping[str, float] = field(default_factory=dict)
+    """When each view that has failed is tried again, in seconds of the caller's clock, by its id."""
     waits: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that each view that has failed waits the next time, by its id."""
 
     def next_view(self, behind: Mapping[str, int], now: float) -> str:
         """Return the view that is furthest behind of those whose time has come; empty if there is none."""

@@ -115,47 +115,68 @@ class ViewBehind:
 
 @dataclass(frozen=True)
 class Observation:
-    """How a stream is at an instant; None is not known.
-
-    ``holes`` are gaps that nobody has decided on, in words. ``restarts`` counts the driver's starts but the first
-    under its supervisor, ``strikes`` failures in a row. ``unread`` says what could not be read, and why.
-    ``silenced`` is true where Airflow has not reconciled the stream for long: pausing its DAG does that.
-    ``frontiers`` is W(v) of every view, ``seconds`` are those of the last epoch's phases,
-    and ``trigger`` what Spark said of the one before. A supervisor was ``refused``
-    its lease at an instant, last. ``given_up`` is true after too many failures. ``disk_free`` is a share of 1.
-    ``astray`` counts by topic and partition the records that were refused for their event times, of the newest
-    epochs that are no older than ``ASTRAY_WITHIN``.
-    """
+    """How a stream is at an instant; None is not known."""
 
     pipeline: str
+    """Its name."""
     at: datetime
+    """The instant."""
     desired: str = "unset"
+    """What the stream should do, as the control log has it."""
     actor: str = ""
+    """Who last wanted it so; empty if nobody did."""
     reason: str = ""
+    """Why, as recorded in the control log."""
     actual: Actual = Actual.UNKNOWN
+    """What the stream does."""
     detail: str = ""
+    """More of that, in words."""
     epoch: int | None = None
+    """E, the newest committed epoch; -1 before the first."""
     committed_at: datetime | None = None
+    """When that epoch was committed."""
     lag: Lag = Lag()
+    """What Kafka has and the stream has not read."""
     watermark: datetime | None = None
+    """Of the newest epoch."""
     rows_per_second: float | None = None
+    """Records read, over the newest epochs of the last minute."""
     restarts: int | None = None
+    """Starts of the driver under its supervisor but the first."""
     strikes: int | None = None
+    """Failures in a row."""
     last_error: str = ""
+    """The driver's last error; empty if there was none."""
     behind: Mapping[str, ViewBehind] = field(default_factory=dict)
+    """Views whose slices are not complete to E, by the id of the version."""
     holes: tuple[str, ...] | None = None
+    """Gaps in the offsets that nobody has decided on, in words."""
     reconciled: datetime | None = None
+    """When Airflow last reconciled the stream."""
     silenced: bool = False
+    """Whether Airflow has not reconciled the stream for long, as when its DAG is paused."""
     alerts: tuple[Standing, ...] = ()
+    """Alerts that stand."""
     unread: tuple[str, ...] = ()
+    """What could not be read, and why, a line each."""
     frontiers: Mapping[str, int] = field(default_factory=dict)
+    """W(v), the last epoch in the slices of each view, by the id of the version."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that each phase of the newest epoch took, by its name."""
     trigger: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of Spark's trigger before the newest epoch, by Spark's names."""
     refused: datetime | None = None
+    """When a supervisor was last refused the lease."""
     refusal: str = ""
+    """What it was told; empty if none was refused."""
     given_up: bool = False
+    """Whether the supervisor has given up after too many failures."""
     disk_free: float | None = None
+    """The share of the disk that is free, 0 to 1."""
     astray: Mapping[tuple[str, int], int] | None = None
+    """Records that were refused for their event times by epochs no older than ``ASTRAY_WITHIN``, by topic and
+    partition.
+    """
 
     @property
     def epoch_age(self) -> timedelta | None:

@@ -15,14 +15,18 @@ class Refusals:
     """Chooses the lines; the caller logs them, and says what time it is.
 
     A reason appears when none of it has come for ``every``. Between two summaries lies as much at least.
-    ``seen`` is when each reason came last, ``since`` counts what was refused after ``told`` and is not said yet.
     """
 
     pipeline: str
+    """Its name."""
     every: timedelta = timedelta(minutes=10)
+    """How long none of a reason has come when the next is told at once; summaries are as far apart at least."""
     seen: dict[str, datetime] = field(default_factory=dict)
+    """When each reason came last."""
     since: Counter[str] = field(default_factory=Counter)
+    """Records refused after the last summary, by reason."""
     told: datetime | None = None
+    """When the last summary was given; None before the first."""
 
     def add(self, epoch: int, counts: Mapping[str, int], now: datetime) -> list[str]:
         """Take in what an epoch refused, by reason; give the lines that are due."""

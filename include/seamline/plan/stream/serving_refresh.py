@@ -17,15 +17,14 @@ MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class ServingLack:
-    """What a serving table lacks: ``intervals`` by their ids, None for all of them.
-
-    Once they are shown, every row counts each event of epochs up to ``epoch``, and what the manifest had published
-    by its version ``manifest``.
-    """
+    """What a serving table lacks."""
 
     intervals: frozenset[str] | None
+    """Ids of the intervals to show again; None for all of them."""
     epoch: int
+    """Once they are shown, every row counts each event of epochs up to this one."""
     manifest: int
+    """Once they are shown, rows have what the manifest had published by this version."""
 
 
 def list_changed_intervals(

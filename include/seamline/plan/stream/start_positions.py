@@ -28,14 +28,14 @@ class From(StrEnum):
 
 @dataclass(frozen=True)
 class StartPlace:
-    """Where to start; ``instant`` is for TIMESTAMP, by Kafka's own time, ``offsets`` by topic and partition.
-
-    The topic is empty where the pipeline reads only one.
-    """
+    """Where to start."""
 
     kind: From = From.LEDGER
+    """How the place is told."""
     instant: datetime | None = None
+    """For TIMESTAMP, by Kafka's own time; None otherwise."""
     offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The next offset to read, by topic and partition; the topic is empty where the pipeline reads only one."""
 
     @classmethod
     def parse(cls, text: str) -> StartPlace:

@@ -240,6 +240,7 @@ class Merging:
     """Merges the spilled states of one share of a view's intervals in a Spark task."""
 
     view: CompiledView
+    """The version that is built."""
     parts: tuple[str, ...]
     """Paths of spilled states."""
     shares: tuple[tuple[int, ...], ...]
@@ -247,6 +248,7 @@ class Merging:
     root: Path
     """The folder of the generations table."""
     attempt: str
+    """The id of the attempt that builds."""
 
     def __call__(self, number: int) -> Iterator[Row]:
         """Merge the intervals of a share, one by one, and report each file."""

@@ -57,6 +57,7 @@ class Partials:
     """Computes the partial states of shares in a Spark task."""
 
     pipeline: CompiledPipeline
+    """With the views that are built."""
     shares: tuple[Share, ...]
     """By task number."""
     spans: tuple[Interval, ...]

@@ -95,6 +95,7 @@ class Task:
     """Validates raw records again in a Spark task and writes the result."""
 
     pipeline: CompiledPipeline
+    """By which records are validated."""
     root: Path
     """The folder of the table of rows."""
     attempt: str

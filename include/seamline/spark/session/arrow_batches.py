@@ -23,7 +23,9 @@ class BatchSize:
     """The upper bounds of a batch."""
 
     records: int
+    """The most records."""
     bytes: int
+    """The most bytes; ``UNMEASURED`` for no bound."""
 
     def apply(self, spark: SparkSession) -> None:
         """Let the session's next queries hand over batches of this size."""

@@ -20,6 +20,7 @@ class Heartbeat:
     """The driver's state after an epoch. Instants are ISO text."""
 
     pid: int
+    """The driver's process."""
     token: int
     """The fencing token of its lease."""
     epoch: int

@@ -28,6 +28,7 @@ class Attempt:
     versions: Mapping[str, str]
     """Versions of the look-ups, by look-up name."""
     result: KernelResult
+    """What the kernel wrote and counted."""
 
     def facts(self, ranges: Sequence[OffsetRange]) -> dict[str, Any]:
         """Return what the ledger's row says of it."""
