@@ -94,7 +94,7 @@ class Life:
     def ask(self, start: datetime, end: datetime, where: str | None) -> float:
         """Read, and give the seconds."""
         began = time.perf_counter()
-        read(VIEW, where, start, end, warehouse=self.warehouse, definitions=self.definitions)
+        read(VIEW, where, start=start, end=end, warehouse=self.warehouse, definitions=self.definitions)
         return time.perf_counter() - began
 
 

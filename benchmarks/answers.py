@@ -42,7 +42,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.window_arithmetic import Gaps
-from seamline.serve.answer_request import Question
+from seamline.serve.answer_request import AnswerPage
 from seamline.serve.answer_request import encode_answer_page as page
 from seamline.serve.query import format_answer_footer, write_answer
 from seamline.serve.read import read
@@ -231,9 +231,9 @@ def told(tables: Tables, found: Any) -> None:
         write_answer(found, "json", io.StringIO())
     for format in ("json", "csv", "arrow", "parquet"):
         with timed(f"page of 1000, {format}"):
-            page(found, Question(format=format))
+            page(found, AnswerPage(format=format))
     with timed("last page, json"):
-        page(found, Question(offset=found.table.num_rows - 1000))
+        page(found, AnswerPage(offset=found.table.num_rows - 1000))
     if len(found.intervals) > MOST_FILES:
         return
     with timed("serving, whole"):

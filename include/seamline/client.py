@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal, overload
+from typing import Any, Literal, Unpack, overload
 
 import pyarrow as pa
 
 from seamline.model.errors import BadRange, ExpressionError, NotFound, ReadUnstable, SeamlineError, TooSlow
+from seamline.model.protocol.read_request import ReadOptions, require_known_options
 from seamline.model.time.intervals import format_utc_instant
 
 PAGE = 10_000
@@ -27,7 +28,6 @@ ATTEMPTS = 5
 ERRORS: Mapping[str, type[SeamlineError]] = {
     each.__name__: each for each in (BadRange, ExpressionError, NotFound, ReadUnstable, TooSlow)
 }
-Moment = str | date
 Key = str | int | Decimal | bool | date | None
 
 
@@ -67,45 +67,27 @@ class Client:
         self,
         view: str,
         where: Mapping[str, Key | Iterable[Key]] | None = ...,
-        start: Moment | None = ...,
-        end: Moment | None = ...,
-        as_of: int | Moment | None = ...,
-        side: str = ...,
         *,
-        version: str = ...,
-        phases: Sequence[str] = ...,
-        served_at: Moment | None = ...,
         format: Literal["arrow"] = ...,
+        **options: Unpack[ReadOptions],
     ) -> pa.Table: ...
     @overload
     def read(
         self,
         view: str,
         where: Mapping[str, Key | Iterable[Key]] | None = ...,
-        start: Moment | None = ...,
-        end: Moment | None = ...,
-        as_of: int | Moment | None = ...,
-        side: str = ...,
         *,
-        version: str = ...,
-        phases: Sequence[str] = ...,
-        served_at: Moment | None = ...,
         format: Literal["pandas"],
+        **options: Unpack[ReadOptions],
     ) -> Any: ...
 
     def read(
         self,
         view: str,
         where: Mapping[str, Key | Iterable[Key]] | None = None,
-        start: Moment | None = None,
-        end: Moment | None = None,
-        as_of: int | Moment | None = None,
-        side: str = "merged",
         *,
-        version: str = "",
-        phases: Sequence[str] = (),
-        served_at: Moment | None = None,
         format: str = "arrow",
+        **options: Unpack[ReadOptions],
     ) -> Any:
         """
         Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does: one row per key and window that starts in the range.
@@ -117,16 +99,8 @@ class Client:
             raise BadRange(f"{format!r} is not a format.", hint='use "arrow" or "pandas".')
         pipeline, _, name = view.partition(".")
         path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}"
-        given = {"start": start, "end": end, "as_of": as_of, "served_at": served_at}
-        query = [(name, format_parameter(value)) for name, value in given.items() if value is not None]
-        query += [
-            ("side", side),
-            ("format", "arrow"),
-            ("limit", str(PAGE)),
-            *build_key_parameters(where or {}),
-        ]
-        query += [("version", version)] if version else []
-        query += [("phase", each) for each in phases]
+        query = [*list_option_parameters(options), *build_key_parameters(where or {})]
+        query += [("format", "arrow"), ("limit", str(PAGE))]
         for _ in range(ATTEMPTS):
             table = self.pages(path, query)
             if table is not None:
@@ -206,6 +180,18 @@ def build_key_parameters(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple
             ("null", name) if value is None else (f"key.{name}", format_parameter(value)) for value in values
         ]
     return found
+
+
+def list_option_parameters(options: ReadOptions) -> list[tuple[str, str]]:
+    """Write the options of a read as the API takes them; TypeError for one that does not exist."""
+    require_known_options(options)
+    phases = options.get("phases", ())
+    single = [
+        (name, format_parameter(value))
+        for name, value in options.items()
+        if name != "phases" and value not in (None, "")
+    ]
+    return [*single, *(("phase", each) for each in ([phases] if isinstance(phases, str) else phases))]
 
 
 def format_parameter(value: object) -> str:

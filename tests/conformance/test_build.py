@@ -36,6 +36,7 @@ from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import Interval, floor_to
 from seamline.spark.build.build import build_intervals
@@ -199,7 +200,9 @@ class Shop:
         compiled = PIPELINE.view(view)
         assert compiled
         places = [*(key.name for key in compiled.keys), "window_start"]
-        found = merged_read.read_merged_answer(PIPELINE, compiled, self.layout, side=Side.BATCH).table
+        found = merged_read.read_merged_answer(
+            PIPELINE, compiled, self.layout, ReadRequest(side=Side.BATCH)
+        ).table
         return placed(found.select([*places, *(each.name for each in compiled.measures)]), places)
 
 

@@ -23,6 +23,7 @@ from seamline.model.definition.pipeline import View
 from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import PublishRefused
 from seamline.model.measures import count, min, sum
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
@@ -55,7 +56,9 @@ def answered(
     compiled = pipeline.view(view.name)
     assert compiled is not None
     return rows_of(
-        merged_read.read_merged_answer(pipeline, compiled, world.layout, version=version, side=side).table,
+        merged_read.read_merged_answer(
+            pipeline, compiled, world.layout, ReadRequest(version=version, side=side)
+        ).table,
         view,
     )
 

@@ -43,6 +43,7 @@ from seamline.model.measures import Measure, avg, count, max, sum
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side, windows_over
 from seamline.model.time.intervals import Interval
 from seamline.serve.explain import explain_number
@@ -412,7 +413,7 @@ def check(world: World) -> None:
     for view in PIPELINE.views:
         mine = {interval: cut for (name, interval), cut in cuts.items() if name == view.id}
         for side in Side:
-            found = merged_read.read_merged_answer(PIPELINE, view, world.layout, side=side)
+            found = merged_read.read_merged_answer(PIPELINE, view, world.layout, ReadRequest(side=side))
             assert rows_of(view, found.table) == expected(world, view, mine, until, side), (view.name, side)
             parts = sum_of(found.table["batch_part"]) + sum_of(found.table["speed_part"])
             assert parts == sum_of(found.table["orders"])
@@ -451,7 +452,10 @@ def check_bounds(world: World) -> None:
         whole = rows_of(view, merged_read.read_merged_answer(PIPELINE, view, world.layout).table)
         middle = START + timedelta(minutes=world.dice.randrange(DAYS * 24 * 60))
         below, above = (
-            rows_of(view, merged_read.read_merged_answer(PIPELINE, view, world.layout, **bounds).table)  # type: ignore[arg-type]
+            rows_of(
+                view,
+                merged_read.read_merged_answer(PIPELINE, view, world.layout, ReadRequest(**bounds)).table,
+            )  # type: ignore[arg-type]
             for bounds in ({"end": middle}, {"start": middle})
         )
         assert below == {place: row for place, row in whole.items() if place[-2] < to_unix_micros(middle)}, (

@@ -22,7 +22,7 @@ from seamline.model.protocol.claims import Claim
 from seamline.model.time.intervals import Interval
 from seamline.model.types.schema import Field, Schema, parse_type
 from seamline.quality.run_comparing import compare_run
-from seamline.serve.answer_request import Question, as_json, key_condition_sql
+from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
 
 waiting = claims_table.Waiting
@@ -156,13 +156,13 @@ def test_a_condition_is_of_the_key_s_type(shop, type, value, literal, wrong) -> 
     """Text that is none of it is refused before any engine sees it, and what is written is a condition for ours."""
     key = Field("k", parse_type(type, ""))
     view = replace(shop.view, keys=(key,))
-    assert key_condition_sql(view, Question()) is None
-    found = key_condition_sql(view, Question({"k": [value]}))
+    assert key_condition_sql(view, {}) is None
+    found = key_condition_sql(view, {"k": [value]})
     assert found == f"(`k` = {literal})"
     assert compile_expression(found, Schema((key,))).type.spark == "BOOLEAN"
     if wrong is not None:
         with pytest.raises(BadRange, match="is no"):
-            key_condition_sql(view, Question({"k": [wrong]}))
+            key_condition_sql(view, {"k": [wrong]})
 
 
 def test_a_double_that_is_no_number_is_null() -> None:

@@ -21,6 +21,7 @@ from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.windows import Global, Tumbling
 from seamline.model.protocol.manifest import Manifest, fold_statements
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 
 
@@ -34,7 +35,9 @@ def check(world: World, side: Side = Side.MERGED) -> None:
     for view in add_live_versions(world.pipeline, world.layout).views:
         if view.id not in manifest.births or view.id in world.stood:
             continue
-        found = read_merged_answer(world.pipeline, view, world.layout, side=side, version=view.fingerprint)
+        found = read_merged_answer(
+            world.pipeline, view, world.layout, ReadRequest(side=side, version=view.fingerprint)
+        )
         if found.epoch != world.newest:
             raise Wrong(f"{view.id} answers at epoch {found.epoch}, the master was given {world.newest}")
         claims = claimed(world, view, manifest, found.until)
@@ -134,7 +137,7 @@ def check_serving(world: World) -> None:
         if manifest.serving.get(view.name) != view.id or not Table.exists(world.layout.serving(view)):
             continue
         Table.open(world.layout.serving(view))
-        found = read_merged_answer(world.pipeline, view, world.layout, version=view.fingerprint)
+        found = read_merged_answer(world.pipeline, view, world.layout, ReadRequest(version=view.fingerprint))
         claims = claimed(world, view, manifest, found.until)
         if settled(world, view, manifest):
             right = wanted(world.con, world.shape, view, world.held, claims)

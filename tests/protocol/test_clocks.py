@@ -19,6 +19,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 from seamline.plan.stream.serving_refresh import list_changed_intervals
 from seamline.spark.stream.epoch_maker import Epochs
@@ -142,7 +143,7 @@ def told(pipeline: CompiledPipeline, stream: Stream, *, id: int = 0, **asked: An
     REMEMBERED.answers.clear()
     [view] = pipeline.views
     rows = read_merged_answer(
-        pipeline, view, stream.layout, side=Side.SPEED, version=view.fingerprint, **asked
+        pipeline, view, stream.layout, ReadRequest(side=Side.SPEED, version=view.fingerprint, **asked)
     ).table
     return [(row["complete"], row["phase"]) for row in rows.to_pylist() if row["id"] == id]
 

@@ -18,6 +18,7 @@ from seamline.lake.read import serving_table
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import BadRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.plan.maintain.repair_steps import Acceptance
 
 Row = tuple[int, int, int]
@@ -102,7 +103,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[], datetime]:
 
 def told(stream: Stream, at: datetime) -> list[int]:
     """Return the records that were counted at an instant."""
-    return sorted(read_merged_answer(PIPELINE, VIEW, stream.layout, served_at=at).table["id"].to_pylist())
+    return sorted(
+        read_merged_answer(PIPELINE, VIEW, stream.layout, ReadRequest(served_at=at)).table["id"].to_pylist()
+    )
 
 
 @pytest.mark.parametrize("how", ["a power cut", "a person's decision"])

@@ -12,6 +12,7 @@ from tests.protocol.shipped import PIPELINE, VIEW, Stream
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.pipeline import Rule
+from seamline.model.protocol.read_request import ReadRequest
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=[Rule("positive", "id >= 0")]))
 """Another record version: slices of the one before get no more, and are served until the new one is built."""
@@ -21,7 +22,7 @@ def claimed(stream: Stream) -> tuple[list[int], int]:
     """Answer by the version that stands still: the records that it counts, and the epoch up to which it says so."""
     rebooted()
     found = read_merged_answer(
-        stream.pipeline, stream.pipeline.views[0], stream.layout, version=VIEW.fingerprint
+        stream.pipeline, stream.pipeline.views[0], stream.layout, ReadRequest(version=VIEW.fingerprint)
     )
     return found.table["id"].to_pylist(), found.until
 

@@ -23,6 +23,7 @@ from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition import windows
 from seamline.model.errors import ProtocolError
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.window_arithmetic import FIRST, LAST, Ruling
@@ -48,7 +49,9 @@ TIMES = [13.5 / 24, 14.5 / 24, 15.5 / 24]
 def told(pipeline: CompiledPipeline, stream: Stream, **asked: Any) -> list[tuple[Any, int]]:
     """Ask for the days and their counts."""
     REMEMBERED.answers.clear()
-    rows = read_merged_answer(pipeline, pipeline.views[0], stream.layout, **asked).table.to_pylist()
+    rows = read_merged_answer(
+        pipeline, pipeline.views[0], stream.layout, ReadRequest(**asked)
+    ).table.to_pylist()
     return [(row["window_start"], row["n"]) for row in rows]
 
 

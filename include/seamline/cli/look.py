@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Unpack
 
 import click
 
 from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import DefinitionError
+from seamline.model.protocol.read_request import ReadOptions
 
 
 @click.command()
@@ -62,16 +64,10 @@ def check() -> int:
 def query(
     view: str,
     where: str | None,
-    start: str | None,
-    end: str | None,
-    as_of: str | None,
-    served_at: str | None,
-    version: str,
-    side: str,
-    phases: tuple[str, ...],
     format: str,
     out: Path | None,
     limit: int | None,
+    **options: Unpack[ReadOptions],
 ) -> None:
     """Show the merged answer of a view; up to where it is complete goes to stderr."""
     if format == "parquet" and out is None:
@@ -79,18 +75,7 @@ def query(
     from seamline.serve.query import format_answer_footer, write_answer
     from seamline.serve.read import read
 
-    answer = read(
-        view,
-        where,
-        start,
-        end,
-        as_of,
-        side,
-        version=version,
-        phases=phases,
-        served_at=served_at,
-        format="answer",
-    )
+    answer = read(view, where, format="answer", **options)
     write_answer(answer, format, sys.stdout, file=out, limit=limit)
     click.echo(format_answer_footer(answer), err=True)
 

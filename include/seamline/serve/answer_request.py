@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from io import BytesIO, StringIO
 from typing import Any
@@ -37,27 +37,9 @@ DIGITS = re.compile(r"[+-]?(\d{1,80}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?
 
 
 @dataclass(frozen=True)
-class Question:
-    """A page of a view's answer, as a request asks for it."""
+class AnswerPage:
+    """Which rows of an answer are sent, and how."""
 
-    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By key column: the values that it may have, as text."""
-    nulls: Sequence[str] = ()
-    """Key columns that may also be NULL."""
-    start: str | None = None
-    """First instant of the windows' starts, inclusive, as text; None for no bound."""
-    end: str | None = None
-    """Instant before which windows start, exclusive, as text; None for no bound."""
-    as_of: str | None = None
-    """An epoch or an instant, as text; None for now."""
-    served_at: str | None = None
-    """An instant, as text; None for now."""
-    side: str = "merged"
-    """The value of a ``Side``."""
-    version: str = ""
-    """A fingerprint; empty for the version that is served."""
-    phases: Sequence[str] = ()
-    """Values of ``seam.Phase`` to keep; empty for all."""
     limit: int = 1000
     """Rows."""
     offset: int = 0
@@ -66,20 +48,25 @@ class Question:
     """A key of MEDIA."""
 
 
-def key_condition_sql(view: CompiledView, question: Question) -> str | None:
-    """Write the condition on a view's keys; BadRange for a key that it has not, or a value that is none of its type."""
+def key_condition_sql(
+    view: CompiledView, keys: Mapping[str, Sequence[str]], nulls: Sequence[str] = ()
+) -> str | None:
+    """Write the condition that each key has one of some values, which are text, or may be NULL; None for no key.
+
+    BadRange for a key that the view does not have, or a value that is not of its type.
+    """
     known = {key.name: key for key in view.keys}
     parts = []
-    for name in dict.fromkeys([*question.keys, *question.nulls]):
+    for name in dict.fromkeys([*keys, *nulls]):
         if name not in known:
             raise BadRange(
                 f"{view.qualified} has no key {name!r}.", hint=f"its keys: {', '.join(known) or 'none'}."
             )
         either = [
             f"{quote_spark_name(name)} = {key_literal_sql(known[name], value)}"
-            for value in question.keys.get(name, ())
+            for value in keys.get(name, ())
         ]
-        either += [f"{quote_spark_name(name)} IS NULL"] if name in question.nulls else []
+        either += [f"{quote_spark_name(name)} IS NULL"] if name in nulls else []
         parts.append(f"({' OR '.join(either)})")
     return " AND ".join(parts) or None
 
@@ -123,24 +110,24 @@ def hash_etag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:24]}"'
 
 
-def encode_answer_page(answer: Answer, question: Question) -> bytes:
+def encode_answer_page(answer: Answer, page: AnswerPage) -> bytes:
     """Encode a page in the format that is asked for."""
-    rows = answer.table.slice(question.offset, question.limit)
-    if question.format == "arrow":
+    rows = answer.table.slice(page.offset, page.limit)
+    if page.format == "arrow":
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
         found: bytes = sink.getvalue().to_pybytes()
         return found
-    if question.format == "parquet":
+    if page.format == "parquet":
         file = BytesIO()
         pq.write_table(rows, file)
         return file.getvalue()
-    if question.format == "csv":
+    if page.format == "csv":
         out = StringIO()
         as_csv(rows, out)
         return out.getvalue().encode()
-    return as_json({"rows": rows.to_pylist(), **describe_answer_page(answer, question)}).encode()
+    return as_json({"rows": rows.to_pylist(), **describe_answer_page(answer, page)}).encode()
 
 
 def as_json(found: Any) -> str:
@@ -163,9 +150,9 @@ def replace_nonfinite(found: Any) -> Any:
     return found
 
 
-def describe_answer_page(answer: Answer, question: Question) -> dict[str, Any]:
+def describe_answer_page(answer: Answer, page: AnswerPage) -> dict[str, Any]:
     """Describe how far an answer is right, and where its next page begins."""
-    end = question.offset + question.limit
+    end = page.offset + page.limit
     return {
         "view": answer.view,
         "version": answer.version,

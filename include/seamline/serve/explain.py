@@ -30,6 +30,7 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.certificate_checks import Certificate
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
@@ -104,7 +105,7 @@ def explain_pinned(
     size: int,
 ) -> Explanation:
     """Take apart one number from what is pinned now; Unsettled, or a file that is gone, where tables move meanwhile."""
-    snapshot = Snapshot.pin(pipeline, view, layout, version=view.fingerprint)
+    snapshot = Snapshot.pin(pipeline, view, layout, ReadRequest(version=view.fingerprint))
     wanted = Span.between(bounds[0], bounds[0] + timedelta(microseconds=1))
     answer, taken = merged_read.read_snapshot(snapshot, wanted, Side.MERGED)
     row = the_row(view, answer.table, values, *bounds)

@@ -23,6 +23,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
@@ -126,11 +127,10 @@ def read_common_rows(
     owner, version = resolve_view_version(pipeline, manifest_of(layout), view.id)
     ids = common.intervals
     if not ids:
-        return read_merged_answer(
-            owner, version, layout, end=pipeline.grid.start, version=view.fingerprint
-        ).table.slice(0, 0)
-    end = pipeline.grid.named(ids[-1]).end
-    rows = read_merged_answer(owner, version, layout, end=end, version=view.fingerprint).table
+        request = ReadRequest(end=pipeline.grid.start, version=view.fingerprint)
+        return read_merged_answer(owner, version, layout, request).table.slice(0, 0)
+    request = ReadRequest(end=pipeline.grid.named(ids[-1]).end, version=view.fingerprint)
+    rows = read_merged_answer(owner, version, layout, request).table
     length = pipeline.grid.length // MICROSECOND
     wanted = np.array(sorted(starts_of(ids)), np.int64)
     first, last = (rows[name].cast(pa.int64()) for name in ("window_start", "window_end"))

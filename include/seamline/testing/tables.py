@@ -26,6 +26,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval
@@ -188,9 +189,8 @@ class Tables:
     def answer(self, view: str, side: Side) -> list[dict[str, Any]]:
         found = self.pipeline.view(view)
         assert found is not None
-        answer = merged_read.read_merged_answer(
-            self.pipeline, found, self.layout, side=side, version=found.fingerprint
-        )
+        request = ReadRequest(side=side, version=found.fingerprint)
+        answer = merged_read.read_merged_answer(self.pipeline, found, self.layout, request)
         told = ("epoch", "certified", "complete", "phase")
         rows: list[dict[str, Any]] = answer.table.drop_columns(
             [name for name in told if name in answer.table.column_names]

@@ -11,6 +11,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
 
 from seamline import __version__
 from seamline.lake.publish.planning import plan_run
@@ -18,13 +19,14 @@ from seamline.lake.read.answers import Answer
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_cached_catalog
+from seamline.model.protocol.read_request import ReadOptions
 from seamline.model.time.intervals import parse_moment
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.plan_text import serialize_plan as planned
 from seamline.serve.answer_request import (
     MEDIA,
     MOST_ROWS,
-    Question,
+    AnswerPage,
     encode_answer_page,
     hash_etag,
     key_condition_sql,
@@ -46,6 +48,42 @@ MADE: dict[int | str, dict[str, Any]] = {
     304: {"description": "What you have is as new."},
 }
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
+
+
+class ViewQuery(BaseModel):
+    """The query of a read, which names a version or a layer as ``seamline.read`` does."""
+
+    start: Text = None
+    """First window start, inclusive."""
+    end: Text = None
+    """Instant before which windows start, exclusive."""
+    as_of: Text = None
+    """An epoch or an instant."""
+    served_at: Text = None
+    """An instant."""
+    side: Literal["merged", "batch", "speed"] = "merged"
+    version: Annotated[str, Field(max_length=64)] = ""
+    """A fingerprint; empty for the version that is served."""
+    phase: Annotated[list[Literal["early", "complete", "late"]], Field(max_length=3)] = []
+    null: Annotated[list[str], Field(max_length=20)] = []
+    """Keys that may be NULL."""
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 1000
+    """Rows of the page."""
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+    """Rows before the page."""
+    format: Literal["json", "csv", "arrow", "parquet"] = "json"
+
+    def options(self) -> ReadOptions:
+        """Return what a read is asked with."""
+        return ReadOptions(
+            start=self.start,
+            end=self.end,
+            as_of=self.as_of,
+            served_at=self.served_at,
+            side=self.side,
+            version=self.version,
+            phases=self.phase,
+        )
 
 
 @router.get("/views")
@@ -72,17 +110,7 @@ def rows(
     pipeline: str,
     view: str,
     request: Request,
-    start: Text = None,
-    end: Text = None,
-    as_of: Text = None,
-    served_at: Text = None,
-    side: Literal["merged", "batch", "speed"] = "merged",
-    version: Annotated[str, Query(max_length=64)] = "",
-    phase: Annotated[list[Literal["early", "complete", "late"]], Query(max_length=3)] = [],  # noqa: B006 - read only
-    null: Annotated[list[str], Query(max_length=20)] = [],  # noqa: B006 - read only
-    limit: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 1000,
-    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
-    format: Literal["json", "csv", "arrow", "parquet"] = "json",
+    asked: Annotated[ViewQuery, Query()],
 ) -> Response:
     """Return a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, and may be repeated."""
     from seamline.serve.read import read
@@ -91,24 +119,13 @@ def rows(
     for name, value in request.query_params.multi_items():
         if name.startswith("key."):
             keys.setdefault(name.removeprefix("key."), []).append(value)
-    question = Question(keys, null, start, end, as_of, served_at, side, version, phase, limit, offset, format)
     compiled, layout = open_requested_pipeline(pipeline)
-    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), version)
+    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)
 
     def made() -> tuple[Answer, bytes]:
-        found = read(
-            f"{pipeline}.{view}",
-            key_condition_sql(shown, question),
-            start,
-            end,
-            as_of,
-            side,
-            version=version,
-            phases=phase,
-            served_at=served_at,
-            format="answer",
-        )
-        return found, encode_answer_page(found, question)
+        where = key_condition_sql(shown, keys, asked.null)
+        found = read(f"{pipeline}.{view}", where, format="answer", **asked.options())
+        return found, encode_answer_page(found, AnswerPage(asked.limit, asked.offset, asked.format))
 
     answer, body = run_with_time_limit(made)
     mark = hash_etag(body)
@@ -120,7 +137,7 @@ def rows(
     }
     if mark in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
         return Response(status_code=304, headers=headers)
-    return Response(body, media_type=MEDIA[format], headers=headers)
+    return Response(body, media_type=MEDIA[asked.format], headers=headers)
 
 
 @router.get("/explain/{pipeline}/{view}", dependencies=[readers])

@@ -20,12 +20,12 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.types.schema import TypeKind
-from seamline.serve.answer_request import Question, key_condition_sql, key_literal_sql
+from seamline.serve.answer_request import key_condition_sql, key_literal_sql
 from seamline.serve.bi import quote_ansi_name, quote_string
-from seamline.serve.read import side_of
 from seamline.web import charts
 
 PAGE = 100
@@ -88,16 +88,14 @@ def build_page_answer(
     start, end = asked.start, asked.end
     if not start and not end:
         start, end = last_range(pipeline, layout)
-    where = key_condition_sql(view, Question(asked.keys))
+    where = key_condition_sql(view, asked.keys)
     found = read_merged_answer(
         pipeline,
         find_view(pipeline, layout, view.name),
         layout,
-        where=where,
-        start=parse_moment(start) if start else None,
-        end=parse_moment(end) if end else None,
-        side=side_of(asked.side),
-        version=asked.version,
+        ReadRequest.parse(
+            where, start=start or None, end=end or None, side=asked.side, version=asked.version
+        ),
     )
     names = list_numeric_columns(found.table, [each.name for each in view.measures])
     measure = asked.measure if asked.measure in names else next(iter(names), "")

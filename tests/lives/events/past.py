@@ -15,6 +15,7 @@ from tests.lives.world import Noted, World
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.errors import BadRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 
 
@@ -35,7 +36,7 @@ class Note(Operation):
         for view in add_live_versions(world.pipeline, world.layout).views:
             if view.id not in world.stood and view.id in world.state.births:
                 found = read_merged_answer(
-                    world.pipeline, view, world.layout, side=self.side, version=view.fingerprint
+                    world.pipeline, view, world.layout, ReadRequest(side=self.side, version=view.fingerprint)
                 )
                 world.noted.append(Noted(datetime.now(UTC), view, self.side, answered(view, found.table)))
 
@@ -56,9 +57,7 @@ class Recall(Operation):
                     world.pipeline,
                     view,
                     world.layout,
-                    side=then.side,
-                    served_at=then.at,
-                    version=view.fingerprint,
+                    ReadRequest(side=then.side, served_at=then.at, version=view.fingerprint),
                 )
                 if found.until > world.newest:
                     raise Wrong(f"{view.id} as served at {then.at} counts to {found.until}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -37,13 +36,15 @@ from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import OutOfStep, ReadUnstable
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
-from seamline.model.time.intervals import Interval, parse_moment
+from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds, Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
 
 ATTEMPTS = 8
+EVERYTHING = ReadRequest()
 T = TypeVar("T")
 
 
@@ -51,32 +52,20 @@ def read_merged_answer(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
+    request: ReadRequest = EVERYTHING,
     *,
-    where: str | None = None,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    as_of: int | datetime | None = None,
-    served_at: datetime | None = None,
-    side: Side = Side.MERGED,
     touched: Collection[str] | None = None,
-    version: str = "",
 ) -> Answer:
-    """Answer for the windows that start in ``[start, end)``, where the keys fit.
+    """Answer a question to a view, by the version that is served unless it names another.
 
-    With ``touched`` only for those that start in intervals in which rows of the touched ones may have changed
-    anything; the answer names these intervals. The version that is served answers, whatever the definition at
-    hand says; ``version`` asks for another. With ``as_of`` today's publications answer as of an epoch, with
-    ``served_at`` those of that instant, which is what was answered then.
+    With ``touched`` only for windows that start in intervals in which rows of the touched ones may have changed
+    anything; the answer names these intervals.
     Pins, reads, and pins again where a table was cleaned up meanwhile; ReadUnstable after several attempts.
     """
-    if start is not None and end is not None:
-        Interval(start, end)
-    side, span = Side(side), Span.between(start, end)
+    where, side, span = request.where, request.side, Span.between(request.start, request.end)
 
     def once() -> Answer:
-        snapshot = Snapshot.pin(
-            pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version
-        )
+        snapshot = Snapshot.pin(pipeline, view, layout, request)
         asked_of = span
         if touched is not None:
             asked_of = replace(
@@ -86,7 +75,8 @@ def read_merged_answer(
         # What has been touched is asked for once.
         question = (layout, snapshot.view.id, asked_of, side, where)
         found = read() if touched is not None else REMEMBERED.answer(question, snapshot, read)
-        return add_lookup_columns(found, snapshot.view, layout)
+        whole = add_lookup_columns(found, snapshot.view, layout)
+        return whole.only(request.phases) if request.phases else whole
 
     return retry_unstable_read(view, once)
 

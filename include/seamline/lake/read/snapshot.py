@@ -28,6 +28,7 @@ from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.holes import count_hole_offsets
 from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import Grid, Interval
@@ -83,23 +84,14 @@ class Snapshot:
         pipeline: CompiledPipeline,
         view: CompiledView,
         layout: Layout,
-        side: Side = Side.MERGED,
-        *,
-        as_of: int | datetime | None = None,
-        served_at: datetime | None = None,
-        version: str = "",
+        request: ReadRequest,
     ) -> Snapshot:
-        """Pin what ``side`` needs of the version that is served under the view's name, or of ``version``.
+        """Pin what a question needs of the version that is served under the view's name, or of the one that it names.
 
-        With ``served_at`` what was served then. NotFound if the stream never ran, BadRange for an unknown
-        ``as_of`` or ``served_at`` and where the log has lost epochs of then, ProtocolError for a version that cannot
-        be made from its stored definition.
+        NotFound if the stream never ran, BadRange for an unknown ``as_of`` or ``served_at`` and where the log has
+        lost epochs of then, ProtocolError for a version that cannot be made from its stored definition.
         """
-        if as_of is not None and served_at is not None:
-            raise BadRange(
-                "as_of and served_at are two questions.",
-                hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
-            )
+        side, as_of, served_at, version = request.side, request.as_of, request.served_at, request.version
         known = manifest_of(layout, served_at)
         pipeline, view = resolve_view_version(pipeline, known, find_version_id(known, view, version))
         log = read_cached_table(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
@@ -124,7 +116,7 @@ class Snapshot:
             require_fine(layout, view, log.newest.committed_at + pipeline.max_future)
         manifest = manifest_of(layout, served_at)
         if find_version_id(manifest, view, version) != view.id:
-            return cls.pin(pipeline, view, layout, side, as_of=as_of, served_at=served_at, version=version)
+            return cls.pin(pipeline, view, layout, request)
         generations = (
             None if side is Side.SPEED else read_cached_table(layout.generations(view), "files", Files.of)
         )

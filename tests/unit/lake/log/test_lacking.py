@@ -11,6 +11,7 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from seamline.lake.log import epoch_log, pinned_log
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
 
 
@@ -24,7 +25,7 @@ def shop(tmp_path: Path) -> Shop:
 
 def asked(shop: Shop, **more: int) -> Answer:
     """Read everything."""
-    return read_merged_answer(shop.compiled, shop.view, shop.layout, **more)  # type: ignore[arg-type]
+    return read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**more))  # type: ignore[arg-type]
 
 
 def lacks(found: Answer) -> dict[str, int]:

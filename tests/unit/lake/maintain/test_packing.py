@@ -36,6 +36,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import Conflict, FenceLost
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.packing_groups import filter_packable, plan_packing
 from seamline.plan.maintain.slice_upkeep import CommittedEpochs, Piece
@@ -137,7 +138,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
 def test_packing_changes_no_row_no_answer_and_no_mark(shop: Shop) -> None:
     """The master's commits say what is held; a commit of upkeep must say nothing about it."""
     before, answers, ledger = rows(shop), answered(shop), known_epochs(shop.layout)
-    early = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=2).table
+    early = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=2)).table
     apps = [EPOCH, TOKEN, EDGE, f"{END}{Lane('t', 0)}", FRONTIER + shop.view.id]
     marks = [Master.open(shop.layout).table.txn(app) for app in apps]
     assert None not in marks
@@ -148,7 +149,7 @@ def test_packing_changes_no_row_no_answer_and_no_mark(shop: Shop) -> None:
     assert len(live_files(shop, "ledger")) == 1
     assert rows(shop) == before
     assert answered(shop) == answers
-    assert read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=2).table.equals(early)
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=2)).table.equals(early)
     assert known_epochs(shop.layout) == ledger
     assert Master.open(shop.layout).missing(4) == ledger[5:]
     assert [Master.open(shop.layout).table.txn(app) for app in apps] == marks

@@ -22,6 +22,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.retention_rules import StoredGeneration, decide_retention
 from seamline.plan.maintain.unneeded import STAMP
@@ -175,17 +176,19 @@ def test_a_run_that_slept_cannot_publish_what_was_forgotten(shop: Shop) -> None:
 
 def test_the_past_is_answered_without_what_was_forgotten_or_refused(shop: Shop) -> None:
     """As of an epoch slices tell the same; what was served then cannot be told any more."""
-    before = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
+    before = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=1)).table.select(
         ["customer", "orders", "total"]
     )
     retention.forget_generations(shop.layout, keep=0, actor="cli:ada", reason="full disk")
     retention.clean_generations(shop.layout, shop.manifest.read())
-    after = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=1).table.select(
+    after = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=1)).table.select(
         ["customer", "orders", "total"]
     )
     assert after.equals(before)
     with pytest.raises(BadRange, match="cannot be told"):
-        read_merged_answer(shop.compiled, shop.view, shop.layout, served_at=past_of(shop)[1].published[0].at)
+        read_merged_answer(
+            shop.compiled, shop.view, shop.layout, ReadRequest(served_at=past_of(shop)[1].published[0].at)
+        )
 
 
 def test_upkeep_keeps_as_many_as_the_definition_says(shop: Shop) -> None:

@@ -24,6 +24,7 @@ from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.plan.maintain.slice_upkeep import (
     Block,
     CommittedEpochs,
@@ -46,7 +47,7 @@ def piece(first: int, last: int | None = None) -> Piece:
 
 
 def answered(shop: Shop, **asked: Any) -> list[dict[str, Any]]:
-    found = read_merged_answer(shop.compiled, shop.view, shop.layout, **asked).table
+    found = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**asked)).table
     return found.sort_by([("window_start", "ascending"), ("customer", "ascending")]).to_pylist()
 
 

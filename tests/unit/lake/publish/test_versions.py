@@ -30,6 +30,7 @@ from seamline.model.measures import count, min
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement, fold_statements
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Status
 from seamline.plan.publish.publication import (
     Candidate,
@@ -286,7 +287,7 @@ def test_a_later_version_answers_new_intervals_at_once(shop: Shop) -> None:
     new_shop(shop)
     for sales in ([Sale(4)], [Sale(50 * 60)]):
         shop.epoch(sales)
-    found = read_merged_answer(NEW, NEW.views[0], shop.layout, version=NEW.views[0].fingerprint)
+    found = read_merged_answer(NEW, NEW.views[0], shop.layout, ReadRequest(version=NEW.views[0].fingerprint))
     assert [each.status for each in found.intervals.values()] in ([], [Status.BUILDING])
     assert shop.manifest.read().floor(B, shop.compiled.grid.of(START + 2 * DAY).id) == -1
 

@@ -9,6 +9,7 @@ from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.read import answering_files
 from seamline.lake.read.merged_read import read_merged_answer
+from seamline.model.protocol.read_request import ReadRequest
 
 DAYS = 6
 
@@ -36,12 +37,12 @@ def test_an_answer_after_an_epoch_goes_by_what_is_known(shop: Shop, monkeypatch:
 
     monkeypatch.setattr(answering_files.Files, "partition", partitions)
     span = {"start": START + DAY, "end": START + 2 * DAY}
-    read_merged_answer(shop.compiled, shop.view, shop.layout, **span)
+    read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**span))
     assert len(read) >= 2 * DAYS
     for number in range(3):
         shop.epoch([Sale(1440 + 6 + number)])
         read.clear()
-        found = read_merged_answer(shop.compiled, shop.view, shop.layout, **span)
+        found = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**span))
         assert found.table["orders"].to_pylist() == [1 + number + 1]
         # The one file of the day.
         assert len(read) <= 2
@@ -55,4 +56,7 @@ def test_what_is_published_later_is_seen(shop: Shop) -> None:
     found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert found.intervals["2013-01-01T00:00:00Z"].generation == "g-again"
     assert found.table["orders"].to_pylist() == [2, *([1] * (DAYS - 1))]
-    assert read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=DAYS - 1).table.num_rows == DAYS
+    assert (
+        read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=DAYS - 1)).table.num_rows
+        == DAYS
+    )

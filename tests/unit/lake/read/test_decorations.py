@@ -18,6 +18,7 @@ from seamline.lake.read.decorations import _known
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, compile_with_problems
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.testing import Scenario
 
@@ -51,7 +52,7 @@ def opened(folder: Path) -> Shop:
 
 
 def shown(shop: Shop, **asked: Any) -> list[tuple[Any, ...]]:
-    rows = read_merged_answer(shop.compiled, shop.view, shop.layout, **asked).table.to_pylist()
+    rows = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**asked)).table.to_pylist()
     return [(row["customer"], row["people_name"], row["people_born"], row["sizes_word"]) for row in rows]
 
 

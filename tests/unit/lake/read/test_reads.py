@@ -28,6 +28,7 @@ from seamline.model.errors import (
     StraddlesCut,
 )
 from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side, Status, list_seam_slices, merge_states
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ Rows = dict[tuple[str | None, datetime], tuple[int, int, int]]
 
 
 def asked(shop: Shop, **asked: object) -> Answer:
-    return read_merged_answer(shop.compiled, shop.view, shop.layout, **asked)  # type: ignore[arg-type]
+    return read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(**asked))  # type: ignore[arg-type]
 
 
 def rows(found: Answer) -> Rows:

@@ -18,13 +18,16 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Act, Statement, as_of
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side, Status
 
 pytestmark = pytest.mark.slow
 
 
 def told(shop: Shop, served_at: datetime | None = None, side: Side = Side.MERGED) -> Answer:
-    return read_merged_answer(shop.compiled, shop.view, shop.layout, served_at=served_at, side=side)
+    return read_merged_answer(
+        shop.compiled, shop.view, shop.layout, ReadRequest(served_at=served_at, side=side)
+    )
 
 
 def second(number: float) -> datetime:
@@ -70,12 +73,12 @@ def test_as_of_and_served_at_are_two_questions(shop: Shop) -> None:
     early = told(shop, second(0.2))
     assert [(row["total"], row["speed_part"]) for row in early.table.to_pylist()] == [(4, 1)]
     assert early.intervals[DAYS[0]].status is Status.OPEN
-    now = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=0)
+    now = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=0))
     assert [(row["total"], row["batch_part"]) for row in now.table.to_pylist()] == [(4, 1)]
     assert "As served at 2013-01-01T00:00:00.200000Z: " in early.summary()
     assert "As of epoch 0, by what is published now: " in now.summary()
     with pytest.raises(BadRange, match="two questions"):
-        read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=0, served_at=second(0))
+        read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=0, served_at=second(0)))
     with pytest.raises(BadRange, match="Nothing is known as of 2012"):
         told(shop, START - DAY)
 
@@ -97,7 +100,7 @@ def test_slices_that_were_taken_away_are_a_clear_refusal(shop: Shop) -> None:
     with pytest.raises(BadRange, match="slices of 2013-01-01T00:00:00Z up to epoch 1 were taken away"):
         told(shop, second(1.2))
     later = read_merged_answer(
-        shop.compiled, shop.view, shop.layout, served_at=second(1.2), start=START + DAY
+        shop.compiled, shop.view, shop.layout, ReadRequest(served_at=second(1.2), start=START + DAY)
     )
     assert later.table.num_rows == 0
 

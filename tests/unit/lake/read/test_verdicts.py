@@ -26,6 +26,7 @@ from seamline.lake.read.standings import find_interval_ways
 from seamline.lake.read.window_verdicts import compute_verdicts, find_run_minimums
 from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side, Status
 from seamline.model.time.intervals import EPOCH
 from seamline.serve.query import format_answer_footer
@@ -166,14 +167,18 @@ def test_an_answer_does_no_work_in_python_for_each_window(tmp_path: Path, window
         shop.epoch([Sale(60 * hour) for hour in range(hours)], watermark=START + DAY)
 
         def ask() -> Answer:
-            return read_merged_answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9999))
+            return read_merged_answer(
+                shop.compiled, shop.view, shop.layout, ReadRequest(end=START + timedelta(days=9999))
+            )
 
         found = ask()
         format_answer_footer(found)
 
         def again() -> None:
             format_answer_footer(
-                read_merged_answer(shop.compiled, shop.view, shop.layout, end=START + timedelta(days=9998))
+                read_merged_answer(
+                    shop.compiled, shop.view, shop.layout, ReadRequest(end=START + timedelta(days=9998))
+                )
             )
 
         return calls(again), found

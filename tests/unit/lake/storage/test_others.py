@@ -24,6 +24,7 @@ from seamline.lake.storage.foreign_commits import Change, apply_foreign_commit, 
 from seamline.lake.storage.log_entries import ENGINE, Commit
 from seamline.lake.storage.rewrites import list_live_pieces, replace_files
 from seamline.model.errors import ChangedByOthers, Conflict
+from seamline.model.protocol.read_request import ReadRequest
 
 SCHEMA = pa.schema([("n", pa.int64())])
 ONE = pa.table({"n": [7]}, schema=SCHEMA)
@@ -253,13 +254,15 @@ def test_instants_are_read_as_spark_packs_them(table: str, tmp_path: Path) -> No
         shop.epoch([Sale(minutes)], watermark=Sale(minutes).at)
     shop.build(0, 1, "g1")
     before = read_merged_answer(
-        shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2)
+        shop.compiled, shop.view, shop.layout, ReadRequest(as_of=Sale(0).at + timedelta(seconds=2))
     )
     pack_as_spark(*{"slices": (shop.slices.table, "to_epoch"), "ledger": (shop.ledger.table, "epoch")}[table])
     pinned_log.forget_past()
     table_cache._held.clear()
     REMEMBERED.answers.clear()
-    after = read_merged_answer(shop.compiled, shop.view, shop.layout, as_of=Sale(0).at + timedelta(seconds=2))
+    after = read_merged_answer(
+        shop.compiled, shop.view, shop.layout, ReadRequest(as_of=Sale(0).at + timedelta(seconds=2))
+    )
     assert before.table.sort_by("window_start").to_pylist() == after.table.sort_by("window_start").to_pylist()
     assert sum(after.table["orders"].to_pylist()) == 3
     maintain_tables(shop.compiled, shop.layout)
