@@ -50,8 +50,10 @@ def start(past: Past) -> object:
 def answer(past: Past) -> object:
     """Answer for the day."""
     from seamline.lake.read.merged_read import read_merged_answer as read
+    from seamline.model.protocol.read_request import ReadRequest
 
-    return read(past.compiled, past.view, past.layout, start=SPAN.start, end=SPAN.end).table.num_rows
+    asked = ReadRequest(start=SPAN.start, end=SPAN.end)
+    return read(past.compiled, past.view, past.layout, asked).table.num_rows
 
 
 def plan(past: Past) -> object:

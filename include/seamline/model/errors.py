@@ -1,44 +1,4 @@
-"""
-Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
-
-* SeamlineError                 1
-  - DefinitionError             3   the pipeline file is wrong; fix the code
-    + ExpressionError           3
-  - NotFound                    4   no pipeline, view, interval or table of that name
-  - BadRange                    5   a time bound that cannot be meant
-    + OutsideLife               8   a time before the pipeline's start, or that has not come yet
-  - SetupError                  6   the machine lacks something
-  - ConnectionMissing           7   no connection of that name
-  - NotApproved                 9   more intervals than may be built without somebody's word
-  - KafkaUnavailable            10  no broker answers
-  - TopicMissing                11
-  - TopicRecreated              12  same name, another topic id
-  - OffsetGap                   13  offsets that Kafka can no longer give us
-  - LookupBroken                14  a look-up's table is absent, lacks a column, or has a key twice
-  - FenceLost                   20  a newer writer has taken over
-  - LeaseHeld                   21  another supervisor owns the stream
-  - IntervalRunning             22  another run builds the interval
-  - GaveUp                      23  a driver failed too often in a row; start it again once that is mended
-  - ProtocolError               30  a rule of the protocol was about to be broken
-    + StraddlesCut              31  a slice crosses a cut
-    + PublishRefused            32  the manifest does not accept the generation
-    + Conflict                  33  somebody else decided first; read again
-    + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
-    + OutOfStep                 44  tables of one pipeline that cannot have been committed together
-    + ChangedByOthers           45  another writer has changed the rows of a table of ours, or what it asks for
-  - CertificateFailed           34
-  - ReadUnstable                35  the tables kept changing under a read
-  - TooSlow                     46  an answer took longer than its caller may wait for
-  - MeasureFailed               36  a measure of the user's own failed on a value
-  - SparkFailed                 48  Spark, or a task of it, ended in the middle; nothing was published
-  - DiskFull                    37  free some space; nothing was published
-  - OtherFormat                 38  the tables are of another release's format
-  - AuditFailed                 39  Kafka, ledger, log and views do not agree
-  - AirflowUnavailable          40
-  - BackfillRefused             41
-  - BackfillFailed              42  some of its runs failed
-  - Refused                     47  the server that a client asks did not answer, or would not (seamline.client)
-"""
+"""Every error that Seamline raises on purpose, each with its exit code of the CLI (docs/exit-codes.md)."""
 
 from __future__ import annotations
 
@@ -197,6 +157,10 @@ class Conflict(ProtocolError):
     """Somebody else committed first; the decision must be made again on what they wrote."""
 
     exit_code = 33
+
+
+class Overtaken(Conflict):
+    """Another commit came between reading a table and committing to it: nothing was written, and it may be retried."""
 
 
 class NotWhole(ProtocolError):

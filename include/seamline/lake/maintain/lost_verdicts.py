@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import list_live_pieces, take_out
-from seamline.model.errors import Conflict
 from seamline.model.protocol.seam import NOTHING
 
 
@@ -36,13 +36,13 @@ def delete_verdicts_above(layout: Layout, end: int) -> int:
 
 def remove_lost_epoch_files(table: Table, end: int) -> int:
     """Remove the files with epochs above a number from a table, again while others commit."""
-    while True:
-        try:
-            return take_out(
-                table, {each.path for each in list_live_pieces(table, "epoch", "epoch") if each.last > end}
-            )
-        except Conflict:
-            table.refresh()
+
+    def once() -> int:
+        table.refresh()
+        lost = {each.path for each in list_live_pieces(table, "epoch", "epoch") if each.last > end}
+        return take_out(table, lost)
+
+    return retry_overtaken(once, attempts=None)
 
 
 def open_verdict_tables(layout: Layout) -> Iterator[Table]:

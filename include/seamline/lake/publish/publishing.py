@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from seamline.lake.read import serving_table
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
@@ -15,7 +16,7 @@ from seamline.lake.tables.readiness import require_committed, require_repaired
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.live_versions import list_primary_views
-from seamline.model.errors import Conflict, NotFound, PublishRefused
+from seamline.model.errors import NotFound, PublishRefused
 from seamline.model.protocol.manifest import Generation, How, Manifest, Statement
 from seamline.plan.publish.publication import (
     RED,
@@ -26,8 +27,6 @@ from seamline.plan.publish.publication import (
     select_publishable,
 )
 from seamline.runtime.failpoints import hit_failpoint
-
-ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,8 @@ def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Mapping[str, str]]:
     """Write the statements, decided again each time somebody else has written meanwhile."""
-    for attempt in range(ATTEMPTS):
+
+    def once() -> tuple[list[Statement], Mapping[str, str]]:
         manifest = table.read()
         left = filter_unpublished(manifest, offered)
         offer = select_publishable(manifest, left, despite=bool(decision and decision.despite))
@@ -124,15 +124,11 @@ def commit_publication(
         for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
             require_committed(layout, cut, generation)
         statements = plan_publication(manifest, offer.green, now=datetime.now(UTC), decision=decision)
-        try:
-            table.commit(statements)
-        except Conflict:
-            if attempt + 1 == ATTEMPTS:
-                raise
-            continue
+        table.commit(statements)
         hit_failpoint("published")
         return statements, offer.held_back
-    return [], {}
+
+    return retry_overtaken(once)
 
 
 def publication_refusal(run: str, offer: Offer) -> PublishRefused:

@@ -20,13 +20,14 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.serving_lag import read_serving_lag
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type, decoration_fields, key_fields
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.view_versions import find_served_version
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.compile.fingerprint import hash_json_facts
-from seamline.model.errors import Conflict
+from seamline.model.errors import Conflict, Overtaken
 from seamline.model.time.intervals import Grid
 from seamline.model.time.window_arithmetic import Ruling
 from seamline.model.time.zone_clock import MICROSECOND, UTC_CLOCK
@@ -92,7 +93,8 @@ def refresh_serving_table(
     commit is conditional on that, so no row is ever replaced by one older in manifest version or epoch (rule 15).
     Raises Conflict if others keep coming first.
     """
-    for _ in range(ATTEMPTS):
+
+    def once() -> bool:
         owner, version = find_served_version(pipeline, layout, view)
         table = ensure_serving_table(layout, version)
         shown, another = (
@@ -111,7 +113,7 @@ def refresh_serving_table(
             return False
         found = read_merged_answer(owner, version, layout, touched=None if anew else wanted)
         if found.version != version.fingerprint or found.lookups != shown:
-            continue
+            raise Overtaken(f"{view.qualified} was flipped, or its look-ups have changed.", hint="retry.")
         decorations.save_shown_lookups(version, layout)
         told = found.until if anew else lacks.epoch
         facts = {
@@ -121,21 +123,22 @@ def refresh_serving_table(
             LOOKUPS: json.dumps(found.lookups),
             **zone_clock_metadata(version),
         }
-        try:
-            table.append(
-                write_serving_files(table, version, owner.grid, found),
-                txns={APP: table.version + 1, SERVED: told, SHOWN: lacks.manifest},
-                metadata=facts,
-                removes=[] if another else list_replaced_files(table, found.whole),
-                instead=serving_schema(version) if another else None,
-            )
-        except Conflict:
-            continue
+        table.append(
+            write_serving_files(table, version, owner.grid, found),
+            txns={APP: table.version + 1, SERVED: told, SHOWN: lacks.manifest},
+            metadata=facts,
+            removes=[] if another else list_replaced_files(table, found.whole),
+            instead=serving_schema(version) if another else None,
+        )
         return True
-    raise Conflict(
-        f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
-        hint="is a second stream running?",
-    )
+
+    try:
+        return retry_overtaken(once, ATTEMPTS)
+    except Overtaken as problem:
+        raise Conflict(
+            f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
+            hint="is a second stream running?",
+        ) from problem
 
 
 def serves_other_version(table: Table, view: CompiledView) -> bool:

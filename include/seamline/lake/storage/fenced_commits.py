@@ -30,7 +30,7 @@ from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
 from seamline.lake.storage.table_settings import parse_log_retention
-from seamline.model.errors import Conflict, FenceLost
+from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 TOKEN = commit_conflicts.TOKEN
 BEATS = frozenset({"control", "claims"})
@@ -65,7 +65,7 @@ class Committed(Synced):
             self.token = token
             try:
                 self._commit([], {TOKEN: token}, {}, synced=self.synced)
-            except (Conflict, FenceLost):
+            except (Overtaken, FenceLost):
                 continue
             return
 
@@ -152,7 +152,7 @@ class Committed(Synced):
             case Meeting.LOST:
                 raise self._lost()
             case Meeting.LATE:
-                raise Conflict(
+                raise Overtaken(
                     f"An earlier commit of this writer has landed late in {self.root.name}.",
                     hint="look at the table anew: what is there counts.",
                 )
@@ -244,8 +244,8 @@ class Committed(Synced):
             # The commit has landed; readers have more of them to go through until the next checkpoint.
             log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)
 
-    def _overtaken(self) -> Conflict:
-        return Conflict(
+    def _overtaken(self) -> Overtaken:
+        return Overtaken(
             f"{self.root.name} changed since version {self.version} was read.",
             hint="read it again and decide again.",
         )

@@ -17,11 +17,12 @@ from itertools import count
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.renewing import keep_renewing
-from seamline.model.errors import Conflict, IntervalRunning
+from seamline.model.errors import IntervalRunning
 from seamline.model.protocol.claims import Claim, find_conflicting_claim
 from seamline.model.time.intervals import Interval
 from seamline.runtime.processes import Life, boot_clock_seconds, life_of, own_process_name
@@ -98,32 +99,31 @@ class Claims:
 
         A claim of another place that is in the way is watched: until it is renewed, or was not for TTL.
         """
-        waiting = waiting or Waiting()
-        while True:
+        watch = waiting or Waiting()
+
+        def once() -> None:
             found, free = self._sort_by_life(
                 lambda other: find_conflicting_claim([other], claim.run, claim.spans) is not None,
                 now,
-                waiting,
+                watch,
             )
             live = tuple(each for each in found if each not in free and not has_claim_ended(each))
             require_free(live, claim.run, claim.spans)
             kept = [each for each in live if each.run != claim.run]
-            try:
-                return self._write(claim.run, TAKEN, [*kept, replace(claim, slot=free_slot(kept))])
-            except Conflict:
-                continue
+            self._write(claim.run, TAKEN, [*kept, replace(claim, slot=free_slot(kept))])
+
+        retry_overtaken(once, attempts=None)
 
     def renew(self, run: str, process: str) -> bool:
         """Renew the claim that a process has for a run; false if it has none any more."""
-        while (
-            mine := next((each for each in self.read() if belongs_to_run(each, run, process)), None)
-        ) is not None:
-            try:
+
+        def once() -> bool:
+            mine = next((each for each in self.read() if belongs_to_run(each, run, process)), None)
+            if mine is not None:
                 self.decisions.beat({f"{BEAT}{mine.slot}": mine.beat + 1})
-            except Conflict:
-                continue
-            return True
-        return False
+            return mine is not None
+
+        return retry_overtaken(once, attempts=None)
 
     def keep(self, run: str, process: str = "", *, now: datetime) -> None:
         """Keep the claim of a run, if it is this process's or nobody's, until the run's next task takes it."""
@@ -147,15 +147,13 @@ class Claims:
 
     def _change(self, run: str, state: str, change: Callable[[tuple[Claim, ...]], tuple[Claim, ...]]) -> None:
         """Change the claims that are there, again each time another process was first."""
-        while True:
+
+        def once() -> None:
             found = self.read()
-            changed = change(found)
-            if changed == found:
-                return None
-            try:
-                return self._write(run, state, changed)
-            except Conflict:
-                continue
+            if (changed := change(found)) != found:
+                self._write(run, state, changed)
+
+        retry_overtaken(once, attempts=None)
 
     def _write(self, run: str, state: str, claims: Sequence[Claim]) -> None:
         whole = json.dumps([each.to_row() for each in claims])

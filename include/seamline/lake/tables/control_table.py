@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from seamline.lake.storage import durability
 from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
-from seamline.model.errors import Conflict, LeaseHeld
+from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.control import Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
@@ -168,11 +169,7 @@ class ControlTable:
     def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
         """Write a decision, even while others renew a lease; the log that it may be about is synced to disk first."""
         durability.sync_disk(self.table.root)
-        while True:
-            try:
-                return self._write(row, change(self.read()))
-            except Conflict:
-                continue
+        retry_overtaken(lambda: self._write(row, change(self.read())), attempts=None)
 
     def take(
         self,
@@ -196,23 +193,22 @@ class ControlTable:
             found = self.read()
             return found.lease
 
-        while True:
-            standing = sight.look(read)
-            if found.lease and found.lease.holder != holder:
+        def once() -> Lease:
+            while True:
+                standing = sight.look(read)
+                if standing is Standing.FREE or not found.lease or found.lease.holder == holder:
+                    break
                 if standing is Standing.HELD:
                     raise format_holder(found.lease)
-                if standing is Standing.UNSURE:
-                    wait(LOOKS_EVERY)
-                    continue
-            # Not read anew: what is written was decided on this version.
+                wait(LOOKS_EVERY)
+            # Not read again: what is written was decided on this version.
             token = max(found.token, self.table.version, newest_token(self.table.root.parent)) + 1
             lease = Lease(holder, token, process, renewed=now)
             row = {"state": TAKEN, "actor": holder, "reason": "", "at": now}
-            try:
-                self._write(row, replace(found, lease=lease, token=token))
-            except Conflict:
-                continue
+            self._write(row, replace(found, lease=lease, token=token))
             return lease
+
+        return retry_overtaken(once, attempts=None)
 
     def live_lease(
         self, *, clock: Callable[[], float] = boot_clock_seconds, wait: Callable[[float], object] = time.sleep
@@ -228,17 +224,17 @@ class ControlTable:
 
     def renew(self, lease: Lease, *, now: datetime) -> Lease:
         """Renew one's own lease; LeaseHeld once another has it."""
-        while True:
+
+        def once() -> Lease:
             current = self.read().lease
             if current is None or current.token != lease.token:
                 holder = current.holder if current else "nobody"
                 raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
             renewed = replace(current, beat=current.beat + 1, renewed=now)
-            try:
-                self.decisions.beat({BEAT: renewed.beat}, {RENEWED: format_utc_instant(now)})
-            except Conflict:
-                continue
+            self.decisions.beat({BEAT: renewed.beat}, {RENEWED: format_utc_instant(now)})
             return renewed
+
+        return retry_overtaken(once, attempts=None)
 
     def try_renew(self, lease: Lease) -> bool:
         """Renew one's own lease; false once another has it."""
@@ -250,12 +246,14 @@ class ControlTable:
 
     def release(self, lease: Lease) -> None:
         """Release one's own lease; nothing happens if another has it."""
-        while (current := self.read()).lease is not None and current.lease.token == lease.token:
-            row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
-            try:
-                return self._write(row, replace(current, lease=None))
-            except Conflict:
-                continue
+        row = {"state": RELEASED, "actor": lease.holder, "reason": "", "at": datetime.now(UTC)}
+
+        def once() -> None:
+            current = self.read()
+            if current.lease is not None and current.lease.token == lease.token:
+                self._write(row, replace(current, lease=None))
+
+        retry_overtaken(once, attempts=None)
 
     def _write(self, row: Mapping[str, object], state: Control) -> None:
         renewed = state.lease and state.lease.renewed

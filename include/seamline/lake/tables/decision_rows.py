@@ -19,7 +19,7 @@ from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.rewrites import Upkeep, discard_refused_files, replace_files
 from seamline.lake.storage.table_cache import Files
-from seamline.model.errors import Conflict, ProtocolError
+from seamline.model.errors import Conflict, Overtaken, ProtocolError
 from seamline.plan.maintain.slice_upkeep import Piece
 
 DECIDED = "seamline.decided"
@@ -66,7 +66,7 @@ class Decisions:
         if not self._wide:
             version, self._wide = self.table.version, True
             if self.table.widen(self.schema).version != version:
-                raise Conflict(
+                raise Overtaken(
                     f"{self.table.root.name} got the columns of this release.", hint="decide again."
                 )
         seq = (self.table.txn(DECIDED) or 0) + 1

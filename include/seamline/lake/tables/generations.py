@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from seamline.lake.storage import data_files, durability
 from seamline.lake.storage.arrow_types import generations_schema, late_names
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
@@ -23,7 +24,6 @@ from seamline.plan.maintain.unneeded import parse_build_start
 
 CLOSED = "seamline.closed"
 """App id: no build that began up to this second since 1970 commits here any more; every build's commit carries it."""
-ATTEMPTS = 20
 INTERVAL, FILE = "interval", "__filename"
 """The partition column, which no file has, and what Arrow calls the path that a row was read from."""
 
@@ -89,20 +89,17 @@ class Generations:
         generation = described[0].path.partition("/")[0]
         began = parse_build_start(generation)
         durability.sync_disk(self.table.root)
-        for attempt in range(ATTEMPTS):
+
+        def once() -> None:
             closed = self.table.refresh().txn(CLOSED) or 0
             if began is not None and began <= closed:
                 raise Conflict(
                     f"Generation {generation} was given up: upkeep has deleted its files.",
                     hint="its build held no claim for a day; build it again.",
                 )
-            try:
-                self.table.append(described, txns={CLOSED: closed})
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-                continue
-            return
+            self.table.append(described, txns={CLOSED: closed})
+
+        retry_overtaken(once)
 
     def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
         """Read one generation with all its intervals (``generations_schema``, or some of its columns).

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.errors import Conflict
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold_statements
 from seamline.model.protocol.seam import NOTHING
 
@@ -23,7 +23,6 @@ APP = "seamline.manifest"
 STAMP = "seamline.format"
 FORMAT = 1
 """The version of what this release writes; see ``format``."""
-ATTEMPTS = 20
 SCHEMA = pa.schema(
     [
         ("act", pa.string()),
@@ -81,19 +80,16 @@ class ManifestTable:
     def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
         """Decide on the newest state and commit, again each time that another process was first.
 
-        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Conflict after ATTEMPTS.
+        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Overtaken.
         """
-        for attempt in range(ATTEMPTS):
+
+        def once() -> list[Statement]:
             statements = decision(self.read())
-            try:
-                if statements:
-                    self.commit(statements)
-            except Conflict:
-                if attempt + 1 == ATTEMPTS:
-                    raise
-                continue
-            break
-        return statements
+            if statements:
+                self.commit(statements)
+            return statements
+
+        return retry_overtaken(once)
 
 
 def parse_statement(row: Mapping[str, Any]) -> Statement:

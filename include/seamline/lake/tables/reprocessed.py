@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from seamline.lake.log.epoch_log import each_epoch, known_epochs, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -93,7 +94,13 @@ class Reprocessed:
             self.rows().append(written)
         table = Table.ensure(self.layout.records(self.hash) / "verdicts", SCHEMA)
         newest = max((each.epoch for each in verdicts), default=NOTHING)
-        while True:
+        rows = [
+            {"epoch": each.epoch, "attempt": each.attempt, "verdict": json.dumps(vars(each))}
+            for each in verdicts
+        ]
+
+        def once() -> None:
+            table.refresh()
             if newest > NOTHING and not is_epoch_committed(self.layout, newest):
                 raise Conflict(
                     f"Epoch {newest} was lost meanwhile.",
@@ -104,20 +111,13 @@ class Reprocessed:
                     f"Epoch {min(known)} was reprocessed by somebody else meanwhile.",
                     hint="what they wrote counts; read it.",
                 )
-            rows = [
-                {"epoch": each.epoch, "attempt": each.attempt, "verdict": json.dumps(vars(each))}
-                for each in verdicts
-            ]
             name = f"{uuid.uuid4().hex}.parquet"
             file = data_files.write_data_file(
                 pa.Table.from_pylist(rows, schema=SCHEMA), table.root, name, stats=["epoch"]
             )
-            try:
-                table.append([file], txns={APP: table.version + 1})
-            except Conflict:
-                table.refresh()
-                continue
-            return
+            table.append([file], txns={APP: table.version + 1})
+
+        retry_overtaken(once, attempts=None)
 
 
 def read_version_verdicts(folder: Path) -> Mapping[int, Verdict]:

@@ -36,9 +36,9 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.compile.evolution import require_order
 from seamline.model.compile.live_versions import live_views, require_grid, stood_still
 from seamline.model.compile.stored_definition import to_json
-from seamline.model.errors import Conflict, FenceLost, ProtocolError
+from seamline.model.errors import FenceLost, ProtocolError
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
@@ -133,18 +133,17 @@ class Writer:
         """Record the birth of every view version that the manifest does not know, before its first slice."""
         definitions = dict.fromkeys((view.id for view in pipeline.views), to_json(pipeline.definition))
         manifest = ManifestTable.ensure(self.layout)
-        while True:
-            current = manifest.read()
+
+        def decision(current: Manifest) -> list[Statement]:
             if definitions.keys() <= {*current.live}:
-                return current
+                return []
             known = self.find_last_interval(pipeline)
-            statements = plan_births(
+            return plan_births(
                 current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
             )
-            try:
-                manifest.commit(statements)
-            except Conflict:
-                continue
+
+        manifest.decide(decision)
+        return manifest.read()
 
     def refine_panes(self) -> None:
         """Refine panes as the zones' rules of this process demand; days stored in longer ones are built again."""

@@ -18,7 +18,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.tables.manifest_table import ManifestTable, parse_statement
-from seamline.model.errors import BadRange, Conflict, NotFound, PublishRefused
+from seamline.model.errors import BadRange, NotFound, Overtaken, PublishRefused
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.seam import Status
@@ -245,7 +245,7 @@ def test_a_rollback_lost_to_somebody_else_is_decided_again(
 
     def commit(table: ManifestTable, statements: list[Statement]) -> int:
         if next(lost, False):
-            raise Conflict("somebody was first")
+            raise Overtaken("somebody was first")
         return real(table, statements)
 
     monkeypatch.setattr(ManifestTable, "commit", commit)

@@ -15,7 +15,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.model.errors import Conflict, NotFound, PublishRefused
+from seamline.model.errors import Conflict, NotFound, Overtaken, PublishRefused
 from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.protocol.manifest import Act, Generation, Manifest, Statement
 from seamline.plan.publish.publication import Candidate, Offer, select_publishable
@@ -183,7 +183,7 @@ def test_a_commit_lost_to_somebody_else_is_decided_again(layout: Layout, monkeyp
 
     def commit(table: ManifestTable, statements: list) -> int:
         if next(lost, False):
-            raise Conflict("somebody was first")
+            raise Overtaken("somebody was first")
         return real(table, statements)
 
     monkeypatch.setattr(ManifestTable, "commit", commit)

@@ -13,10 +13,11 @@ import pytest
 from deltalake import DeltaTable
 
 from seamline.lake.storage import data_files, log_follower, log_store
+from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.log_entries import Draft
-from seamline.model.errors import Conflict, FenceLost
+from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 SCHEMA = pa.schema([("n", pa.int64())])
 DAY = 86_400.0
@@ -322,3 +323,22 @@ def test_a_reader_that_meets_a_ghost_reads_the_table_anew(table: Table, cleaned:
     _, ghost = Draft.of([file.add(now)], {}, {}, partition_by=[], now=now).placed(1, reader.newest)
     log_store.entry_path(table.root, 1).write_bytes(ghost)
     assert sorted(reader.refresh().read()["n"].to_pylist()) == [1, 2, 3, 4, 5]
+
+
+def test_only_a_commit_that_was_overtaken_is_decided_again() -> None:
+    """A conflict that another decision cannot solve would be tried for ever."""
+    told = iter([Overtaken("first"), Overtaken("second")])
+
+    def decide() -> str:
+        for problem in told:
+            raise problem
+        return "decided"
+
+    assert retry_overtaken(decide) == "decided"
+    told = iter([Overtaken("first"), Overtaken("second")])
+    with pytest.raises(Overtaken, match="second"):
+        retry_overtaken(decide, 2)
+    told = iter([Conflict("the build was given up")])
+    with pytest.raises(Conflict, match="given up"):
+        retry_overtaken(decide, None)
+    assert next(told, None) is None
