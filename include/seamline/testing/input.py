@@ -6,9 +6,9 @@ import duckdb
 import pyarrow as pa
 
 from seamline.lake.engine import states
+from seamline.lake.engine.accepted_rows import selected_sql
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.record_rules import SELECTED
 from seamline.testing.folding import list_fold_sources, query_rows
 from seamline.testing.oracle import Row
 
@@ -22,7 +22,6 @@ def input_of(
     # A column that was added since is NULL in what was read before.
     blank = master_schema(pipeline).empty_table()
     accepted = pa.concat_tables([blank, accepted], promote_options="default")
-    selected = SELECTED if pipeline.record.selective else "TRUE"
     where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
     ids = [states.quote_identifier(name) for name in pipeline.definition.source.event_id]
     values = [each.expression.duckdb if each.expression else "1" for each in list_fold_sources(view)]
@@ -30,7 +29,7 @@ def input_of(
     ordinal = "0" if view.counts else "_ordinal"
     places = ["_epoch", "_event_time", "_partition", "_offset", "_topic", ordinal]
     relation = "rows" if view.counts else states.exploded_rows_sql(view, "rows")
-    columns = [*places, selected, where, *ids, *keys, *values]
+    columns = [*places, selected_sql(pipeline), where, *ids, *keys, *values]
     found = query_rows(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
     rows = []
     for epoch, at, partition, offset, topic, item, chosen, counts, *rest in found:

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
+from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.epoch_log import read_condensed_log
-from seamline.lake.read.originals import files_of, record_version_sql
+from seamline.lake.read.originals import files_of
 from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_parquet_sql
+from seamline.lake.engine.accepted_rows import READ_ORDER, record_version_sql, repeated_id_sql
+from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answer_ways import IntervalAnswer
@@ -19,11 +20,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.intervals import Interval, parse_moment
 
-ORDER = "_epoch, _partition, _offset, _topic"
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 
 
@@ -119,13 +118,7 @@ def original_rows_sql(
     again: Again | None,
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
-    ids = ", ".join(quote_identifier(name) for name in pipeline.definition.source.event_id)
-    selected = quote_identifier(SELECTED) if pipeline.record.selective else "true"
-    spare = (
-        f"_epoch <= {cut} AND row_number() OVER (PARTITION BY {selected}, {ids} ORDER BY {ORDER}) > 1"
-        if ids
-        else "false"
-    )
+    spare = f"_epoch <= {cut} AND {repeated_id_sql(pipeline)}"
     columns = ", ".join([*SHOWN, *(quote_identifier(field.name) for field in pipeline.schema.fields)])
     con = connection()
     # A column that no file has yet comes from here.
@@ -172,17 +165,11 @@ def numbered_rows_sql(view: CompiledView, relation: str) -> str:
         return f"SELECT * FROM {relation}"
     counts = f"({view.where.duckdb}) IS TRUE AND NOT _spare" if view.where else "NOT _spare"
     keys = ", ".join([f"({counts})", *(quote_identifier(key.name) for key in view.ordered_by)])
-    place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {ORDER})"
+    place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {', '.join(READ_ORDER)})"
     return (
         f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
         f"AS {quote_identifier(view.numbered)} FROM {relation}"
     )
-
-
-def record_version_sql(version: str) -> str:
-    """Write which rows are of a record version that fits."""
-    known = ", ".join(map(quote_literal, list_earlier_versions(version)))
-    return f"(_record_version IN ({known}) OR starts_with(_record_version, {quote_literal(version + AND)}))"
 
 
 def key_type(view: CompiledView, name: str) -> pa.DataType:

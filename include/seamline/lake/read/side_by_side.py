@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from seamline.lake.engine import states
+from seamline.lake.engine.accepted_rows import record_version_sql, repeated_id_sql
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.engine.states import floor_sql, quote_identifier
-from seamline.lake.read.originals import ORDER, record_version_sql
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.tables.reprocessed import REASON
 from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledPipeline, CompiledView
-from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.window_arithmetic import Gaps
 
 INTERVAL = "_interval"
@@ -90,12 +89,10 @@ def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, path
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]
     pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"
-    ids = ", ".join(quote_identifier(name) for name in pipeline.definition.source.event_id)
-    selected = quote_identifier(SELECTED) if pipeline.record.selective else "true"
-    repeated = f"row_number() OVER (PARTITION BY m.{INTERVAL}, {selected}, {ids} ORDER BY {ORDER}) > 1"
+    repeated = repeated_id_sql(pipeline, f"m.{INTERVAL}")
     source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
     read = (
-        f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated if ids else 'false'} AS _repeated, "
+        f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated} AS _repeated, "
         f"_epoch > greatest(_until, _before) AS _above{pane} "
         f"FROM ({source}SELECT * FROM blank) r JOIN marks m "
         f"ON m.{INTERVAL} = {floor_sql('_event_time', pipeline.grid.length)} "

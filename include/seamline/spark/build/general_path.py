@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from seamline.kernel.restated_rows import HINT, TROUBLE, RowReprocessing
+from seamline.lake.engine.accepted_rows import READ_ORDER
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.generations import Generations, Volume
@@ -24,7 +25,7 @@ from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import Counts
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.reprocessing import log_of
-from seamline.spark.tasks.measures import ORDER, compute_states, number_count_windows, quote_column
+from seamline.spark.tasks.measures import compute_states, number_count_windows, quote_column
 from seamline.spark.tasks.task import limit_task_memory
 
 MICROSECOND = timedelta(microseconds=1)
@@ -122,13 +123,13 @@ def mark_duplicates(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     columns = [quote_column(field.name) for field in (*pipeline.record.flags, *pipeline.schema.fields)]
     columns += [TROUBLE] if TROUBLE in rows.columns else []
     kept = rows.select(
-        *columns, "_event_time", "_record_version", *ORDER, (moment - f.pmod(moment, length)).alias(CELL)
+        *columns, "_event_time", "_record_version", *READ_ORDER, (moment - f.pmod(moment, length)).alias(CELL)
     )
     event_id = [quote_column(name) for name in pipeline.definition.source.event_id]
     if not event_id:
         return kept.withColumn(SPARE, f.lit(False))
     selected = f.col(SELECTED) if pipeline.record.selective else f.lit(True)
-    first = Window.partitionBy(CELL, selected, *event_id).orderBy(*ORDER)
+    first = Window.partitionBy(CELL, selected, *event_id).orderBy(*READ_ORDER)
     return kept.withColumn(SPARE, selected & (f.row_number().over(first) > 1))
 
 

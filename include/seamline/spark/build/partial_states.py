@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.lake.engine import states
+from seamline.lake.engine.accepted_rows import READ_ORDER, record_version_sql, repeated_id_sql, selected_sql
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_start_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.tables.reprocessed import REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant
@@ -27,7 +27,6 @@ from seamline.plan.batch.work_shares import Counts
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.tasks import spilled_states
 from seamline.spark.tasks.arrow_states import NEEDED, read_by
-from seamline.spark.tasks.measures import ORDER
 from seamline.spark.tasks.spread import Row
 
 CELL, SPARE = "_cell", "_spare"
@@ -117,11 +116,7 @@ class Partials:
 
     def rows_sql(self, share: Share) -> str:
         """Write the query for the rows of a share that fit, with the interval and whether the id is repeated."""
-        version = self.pipeline.record_version
-        fits = ", ".join(map(quote_literal, list_earlier_versions(version)))
-        fitting = (
-            f"(_record_version IN ({fits}) OR starts_with(_record_version, {quote_literal(version + AND)}))"
-        )
+        fitting = record_version_sql(self.pipeline.record_version)
         parts = ["SELECT * FROM blank"]
         if share.own:
             parts.append(f"SELECT * FROM {read_parquet_sql(share.own, uneven=True)} WHERE {fitting}")
@@ -137,9 +132,7 @@ class Partials:
         if not ids:
             every = [*([chosen] if share.own or share.again else []), *self.known_rows_sql(share.known)]
             return f"SELECT *, FALSE AS {SPARE} FROM ({' UNION ALL '.join(every or [chosen])})"
-        selected = self.selected
-        first = f"PARTITION BY {CELL}, {selected}, {', '.join(ids)} ORDER BY {', '.join(ORDER)}"
-        return f"SELECT *, {selected} AND row_number() OVER ({first}) > 1 AS {SPARE} FROM ({chosen})"
+        return f"SELECT *, {repeated_id_sql(self.pipeline, CELL)} AS {SPARE} FROM ({chosen})"
 
     def known_rows_sql(self, files: Mapping[int, tuple[str, ...]]) -> list[str]:
         """Spell the rows of files of which every row counts: nothing of them need be looked at for that.
@@ -165,25 +158,20 @@ class Partials:
         return span_start_sql("epoch_us(_event_time)", self.pipeline.grid.length // MICROSECOND)
 
     @property
-    def selected(self) -> str:
-        """The condition that a row is selected at all."""
-        return quote_identifier(SELECTED) if self.pipeline.record.selective else "TRUE"
-
-    @property
     def columns(self) -> list[str]:
         """The columns that are read: those of views, and those that counting needs."""
         known = [each.name for each in (*self.pipeline.record.flags, *self.pipeline.schema.fields)]
         wanted = set(NEEDED).union(*map(read_by, self.pipeline.views))
         ids = self.pipeline.definition.source.event_id
-        wanted |= {*ids, *ORDER} if ids else set()
+        wanted |= {*ids, *READ_ORDER} if ids else set()
         wanted |= {SELECTED} if self.pipeline.record.selective else set()
-        return [name for name in (*dict.fromkeys((*NEEDED, *ORDER)), *known) if name in wanted]
+        return [name for name in (*dict.fromkeys((*NEEDED, *READ_ORDER)), *known) if name in wanted]
 
     def count_read(self, con: duckdb.DuckDBPyConnection, rows: str) -> dict[str, Counts]:
         """Count what was read, by interval id."""
         plain = [view for view in self.pipeline.views if view.where and not view.explode]
         exploding = [view for view in self.pipeline.views if view.explode]
-        taken = f"NOT {SPARE} AND {self.selected}"
+        taken = f"NOT {SPARE} AND {selected_sql(self.pipeline)}"
         left = [f"count(*) FILTER (NOT {SPARE} AND {left_out_sql(view)})" for view in plain]
         columns = ", ".join(
             [CELL, "count(*)", f"count(*) FILTER ({SPARE})", f"count(*) FILTER ({taken})", *left]

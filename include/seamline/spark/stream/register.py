@@ -23,9 +23,10 @@ from seamline.kernel.survey import (
 )
 from seamline.kernel.validation import REPEATED
 from seamline.lake.engine import states
+from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.read.originals import files_of, record_version_sql
+from seamline.lake.read.originals import files_of
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

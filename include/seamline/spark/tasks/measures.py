@@ -8,6 +8,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from seamline.lake.engine.accepted_rows import READ_ORDER
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
 from seamline.model.definition.pipeline import Stream
 from seamline.model.time.window_arithmetic import Gaps
@@ -16,8 +17,6 @@ from seamline.spark.tasks.arrow_states import arrow_states
 
 MICROSECOND = timedelta(microseconds=1)
 SESSION = "_session"
-ORDER = ("_epoch", "_partition", "_offset", "_topic")
-"""The order in which records were read."""
 
 
 def compute_states(
@@ -47,7 +46,7 @@ def number_count_windows(rows: DataFrame, view: CompiledView, cell: str) -> Data
     """Keep the rows that a view of count windows counts, with their window's number within ``cell`` and key."""
     chosen = rows.where(view.where.spark) if view.where else rows
     keys = [quote_column(name) for name in [cell, *(key.name for key in view.ordered_by)]]
-    place = f.row_number().over(Window.partitionBy(*map(f.col, keys)).orderBy(*ORDER))
+    place = f.row_number().over(Window.partitionBy(*map(f.col, keys)).orderBy(*READ_ORDER))
     return chosen.withColumn(NUMBER, f.floor((place - 1) / view.counts).cast("BIGINT") + 1)
 
 
