@@ -34,6 +34,7 @@ from seamline import (
     top,
 )
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.measures import Measure
 
@@ -96,7 +97,7 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 def report(name: str, view: CompiledView, table: pa.Table) -> None:
     """Print one line."""
     size = table.num_rows // PIECES
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
 
         def prepare(at: int) -> pa.Table:
             con.register("found", table.slice(at * size, size))

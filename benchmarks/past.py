@@ -24,6 +24,7 @@ from seamline import Batch, KafkaSource, Tumbling, View, sum
 from seamline import Pipeline as Definition
 from seamline import count as counted
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_summaries import BLOCK, SCHEMA, write_ledger_blocks
 from seamline.lake.log.master import EDGE, END, FRONTIER, PRUNES, ROW, Master
@@ -213,7 +214,7 @@ class Past:
     def partials(self, rows: pa.Table) -> pa.Table:
         """Merge rows into states, block by block of edges, which are compacted."""
         columns = rows.append_column("block", pa.array(rows["_epoch"].to_numpy() // EDGE_EVERY))
-        with states.open_duckdb() as con:
+        with open_duckdb() as con:
             con.register("some_rows", columns)
             return states.compute_row_states(con, self.view, "some_rows", by=["block"])
 
@@ -375,7 +376,7 @@ class Past:
         """Build and publish the days but the last two; of the last but one there is a build to certify."""
         generations = Generations.ensure(self.layout, self.view)
         statements, built = [], []
-        with states.open_duckdb() as con:
+        with open_duckdb() as con:
             for day in range(DAYS - 1):
                 numbers = np.flatnonzero(self.days == day)
                 con.register("some_rows", self.rows(numbers))

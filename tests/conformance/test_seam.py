@@ -21,6 +21,7 @@ import pytest
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.windowing import format_grouping_set
 from seamline.lake.log.master import Master
@@ -322,7 +323,7 @@ def build(pipeline: CompiledPipeline, layout: Layout, intervals: list[Interval],
             for row in inside:
                 first.setdefault(ordered["id"][row].as_py(), row)
             kept = ordered.take(pa.array(sorted(first.values()), pa.int64()))
-            with states.open_duckdb() as con:
+            with open_duckdb() as con:
                 con.register("kept", kept)
                 partials = (
                     states.compute_row_states(con, view, "kept")

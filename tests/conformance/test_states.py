@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.unit import own_measures
 
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
@@ -286,7 +287,7 @@ def is_close(got: Any, value: Any) -> bool:
 
 def in_duckdb(v: CompiledView, found: list[dict[str, Any]]) -> pa.Table:
     """Compute states in DuckDB."""
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         con.register("found", table(found))
         return states.compute_row_states(con, v, "found")
 

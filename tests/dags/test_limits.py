@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from seamline.lake.engine.duckdb_scans import connection, register_tables
-from seamline.lake.engine.states import query_tables
+from seamline.lake.engine.duckdb_connections import connection, query_tables, register_tables
 from seamline.model.errors import TooSlow
 from seamline.runtime.deadline import in_time, limit_thread_time
 from seamline.web import limits

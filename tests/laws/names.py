@@ -39,6 +39,7 @@ from seamline import (
     top,
 )
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.lookup_joins import key_name
 from seamline.lake.engine.windowing import merge_into_windows
 from seamline.model.compile.compiled_pipeline import (
@@ -254,7 +255,7 @@ def answered(names: dict[str, str], window: Any, *, exploding: bool) -> list[tup
         compiled = compile_pipeline(pipeline(names, window, exploding=exploding))
         rows = accepted(compiled, names, DIALECTS["json"])
         view = compiled.views[0]
-        with states.open_duckdb() as con:
+        with open_duckdb() as con:
             pieces = []
             for at in (0, 1):
                 con.register(
@@ -345,7 +346,7 @@ def accepted(compiled: CompiledPipeline, names: dict[str, str], dialect: Dialect
         }
         for at, record in enumerate(records(names, flat=dialect.flat))
     ]
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         rows, refused = validate_raw_records(con, compiled, pa.Table.from_pylist(raw, RAW), 0, DAY, {})
     assert sorted(refused["_offset"].to_pylist()) == [7, 11], refused.to_pylist()[:3]
     return rows

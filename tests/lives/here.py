@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import COORDINATES, master_schema, partial_schema, slices_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.slices import Slices
@@ -100,7 +101,7 @@ def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: in
     rows = aligned(writer.pipeline, DeltaTable(str(writer.master.table.root)).to_pyarrow_table())
     epochs = rows["_epoch"]
     rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, until)))
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         con.register("held_rows", rows)
         found = states.compute_row_states(con, slices.view, "held_rows", by=["_epoch"])
     numbers = found["_epoch"]

@@ -20,7 +20,7 @@ from tests.lives.here import Here, sparkless
 from tests.lives.oracle import ALL, Held, Rows, Wrong
 from tests.lives.topic import Read, Topic
 
-from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.log.master import ledger_row
 from seamline.lake.maintain import repair
 from seamline.lake.read import merged_read
@@ -130,7 +130,7 @@ class World:
         self.noted: list[Noted] = []
         self.manifest: ManifestTable | None = None
         self.state = Manifest()
-        self.con = states.open_duckdb()
+        self.con = open_duckdb()
         self.stack = ExitStack()
 
     def __enter__(self) -> World:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import log_store
@@ -261,7 +262,7 @@ def partials(rows: pa.Table, view: CompiledView = VIEW) -> pa.Table:
     """Make the states of some rows of the master."""
     if not rows.num_rows:
         return partial_schema(view).empty_table()
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         con.register("held_rows", rows)
         return states.compute_row_states(con, view, "held_rows")
 

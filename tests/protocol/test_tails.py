@@ -10,7 +10,7 @@ from tests.protocol.shipped import LANE, START, Mortal, Stream
 from tests.protocol.test_starts import topics
 
 from seamline.kernel.epoch_kernel import KernelConfig, run
-from seamline.lake.engine.duckdb_scans import register_tables
+from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables import log_tails as lake
 from seamline.lake.tables.log_tails import find_log_tails

@@ -32,6 +32,7 @@ from seamline.kernel.stray_intervals import TIMES, StrayIntervals
 from seamline.kernel.transforming import apply_transform
 from seamline.kernel.validation import REPEATED, parse_sql, validate_transformed_sql, validation_sql
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.record_files import Sink
 from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
@@ -127,7 +128,7 @@ def file_name(config: KernelConfig, task: int) -> str:
 @cache
 def open_worker_duckdb() -> duckdb.DuckDBPyConnection:
     """Open one DuckDB per process: a worker keeps it from task to task."""
-    return states.open_duckdb()
+    return open_duckdb()
 
 
 def validate_records(

@@ -19,7 +19,7 @@ from seamline.kernel.epoch_kernel import KernelConfig, validate_records
 from seamline.kernel.formats import reader_of
 from seamline.kernel.raw import combine_small_batches
 from seamline.kernel.validation import REPEATED
-from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -101,7 +101,7 @@ class RowReprocessing:
         Raises ProtocolError for one that would be refused now, or would be in another interval.
         """
         parts = []
-        with states.open_duckdb() as con:
+        with open_duckdb() as con:
             for asked, places in self.split(rows).items():
                 mine = rows.take(pa.array(places))
                 parts.append(self.validate(con, mine, *asked) if asked else mine)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import socket
@@ -11,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from seamline.model.errors import SetupError
+from seamline.runtime.machine_memory import read_memory_limit
 
 GB = 10**9
 # Wheels of every pinned requirement exist for these; an Intel Mac lacks some.
@@ -20,7 +20,6 @@ SUPPORTED = {
     ("Linux", "arm64"),
     ("Darwin", "arm64"),
 }
-CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def require_platform(system: str = platform.system(), machine: str = platform.machine()) -> None:
@@ -65,16 +64,6 @@ def require_memory(gigabytes: float) -> None:
             f"This machine has {total / GB:.1f} GB of memory; {gigabytes:g} GB are needed.",
             hint="use a larger machine, or give the container or virtual machine more memory.",
         )
-
-
-def read_memory_limit(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
-    """Read the bytes of memory that this process may use at most."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for limit in limits:
-        text = limit.read_text().strip() if limit.exists() else ""
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
 
 
 def require_free_ports(ports: Iterable[int], host: str = "127.0.0.1") -> None:

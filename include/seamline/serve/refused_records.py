@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from seamline.lake.engine.duckdb_scans import connection, quote_literal, read_parquet_sql
+from seamline.lake.engine.duckdb_connections import connection
+from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

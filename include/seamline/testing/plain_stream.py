@@ -15,7 +15,7 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -70,7 +70,7 @@ class PlainStream:
     """None before the first epoch."""
 
     def __post_init__(self) -> None:
-        self.con = states.open_duckdb()
+        self.con = open_duckdb()
         self.beside = Beside(self.con)
         folder = Path(tempfile.mkdtemp(prefix="seamline-"))
         finalize(self, shutil.rmtree, folder, ignore_errors=True)

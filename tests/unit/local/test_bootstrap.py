@@ -17,6 +17,7 @@ from seamline.local import bootstrap, checkout, install, ivy, preflight, trust
 from seamline.local.environment import checkout_environment, read_env_file, write_env
 from seamline.model.errors import SetupError
 from seamline.runtime import java
+from seamline.runtime.machine_memory import read_memory_limit
 
 ROOT = Path(__file__).parents[3]
 ECHO = '#!/bin/sh\nfor argument do echo "<$argument>"; done\n'
@@ -320,6 +321,6 @@ def test_too_little_is_said_with_figures(tmp_path: Path) -> None:
         preflight.require_platform("Darwin", "x86_64")
     limit = tmp_path / "memory.max"
     limit.write_text("1000000\n")
-    assert preflight.read_memory_limit([limit]) == 1_000_000
+    assert read_memory_limit([limit]) == 1_000_000
     limit.write_text("max\n")
-    assert preflight.read_memory_limit([limit]) > 1_000_000
+    assert read_memory_limit([limit]) > 1_000_000

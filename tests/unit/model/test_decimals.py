@@ -25,7 +25,8 @@ from seamline import Avro, Csv, Protobuf, Text, Tumbling, View, count
 from seamline.cli.doctor import check_decimals as digits_of
 from seamline.kernel.formats import reader_of
 from seamline.kernel.formats.decimals import decimal_sql as spelled
-from seamline.lake.engine.states import present_states, query_tables
+from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.states import present_states
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.model.compile.compiled_pipeline import compile_pipeline, rounded_record_version
 from seamline.model.compile.evolution import is_compatible_version, require_order

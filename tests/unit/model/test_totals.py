@@ -20,6 +20,7 @@ from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read import serving_table
 from seamline.lake.read.merged_read import read_merged_answer
@@ -72,7 +73,7 @@ def made(v: CompiledView, type: str, rows: Iterable[Row]) -> pa.Table:
         }
         for key, units in rows
     ]
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         con.register("found", pa.Table.from_pylist(read, schema=schema))
         return states.compute_row_states(con, v, "found")
 

@@ -8,20 +8,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-import duckdb
 import pytest
 
-from seamline.spark.build.partial_states import enable_spilling
-from seamline.spark.tasks import spilled_states
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.runtime import spill_folder
 
 SPILL = """
 import resource
 from seamline.kernel.epoch_kernel import open_worker_duckdb
-from seamline.spark.build.partial_states import enable_spilling
+from seamline.spark.build.partial_states import limit_duckdb_memory
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 con = open_worker_duckdb()
 for _ in range(2):
-    enable_spilling(con, "1g")
+    limit_duckdb_memory(con, "1g")
 con.execute("CREATE TEMP TABLE rows AS SELECT range AS n, hash(range) AS a, hash(range + 1) AS b FROM range(50000000)")
 print(con.execute("SELECT count(*), max(n) FROM rows").fetchall())
 """
@@ -38,7 +37,7 @@ def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    start = spilled_states.spill_folder_prefix()
+    start = spill_folder.spill_folder_prefix()
     stay = [
         f"{start}{os.getppid()}",
         f"{start}x",
@@ -51,12 +50,12 @@ def test_what_killed_processes_left_is_deleted(tmp_path: Path, monkeypatch: pyte
         (tmp_path / name / "duckdb_temp_storage-0.tmp").write_text("x")
     away = max(int(pid.name) for pid in Path("/proc").iterdir() if pid.name.isdecimal()) + 100_000
     (tmp_path / f"{start}{away}").symlink_to(tmp_path / "target")
-    con = duckdb.connect()
-    enable_spilling(con, "1g")
+    spill_folder.delete_stale_spills.cache_clear()
+    open_duckdb().close()
     left = sorted(each.name for each in tmp_path.iterdir())
     assert left == sorted([*stay, f"{start}{away}"])
     assert (tmp_path / "target" / "duckdb_temp_storage-0.tmp").exists()
     # What this process has spilled since is in use.
-    spilled_states.own().mkdir()
-    enable_spilling(con, "1g")
-    assert spilled_states.own().exists()
+    spill_folder.own_spill_folder().mkdir()
+    open_duckdb().close()
+    assert spill_folder.own_spill_folder().exists()

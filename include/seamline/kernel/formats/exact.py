@@ -14,8 +14,9 @@ from typing import Any
 
 from seamline.kernel.formats.decimals import decimal_sql
 from seamline.kernel.formats.json import NUMBER, JsonReader, Place, json_path_sql, places_of
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.duckdb_scans import quote_literal
-from seamline.lake.engine.states import open_duckdb, quote_identifier
+from seamline.lake.engine.states import quote_identifier
 from seamline.model.errors import SetupError
 from seamline.model.types.schema import Field, SqlType, TypeKind
 

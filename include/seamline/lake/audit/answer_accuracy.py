@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql
-from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read.originals import files_of

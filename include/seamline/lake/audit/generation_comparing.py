@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import connection, register_tables
+from seamline.lake.engine.duckdb_connections import connection, register_tables
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.log.pinned_log import log_of
 from seamline.lake.read.side_by_side import (

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql
-from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.read.originals import files_of
 from seamline.lake.storage.arrow_types import INSTANT, master_schema, partial_schema

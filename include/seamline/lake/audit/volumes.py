@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
+from seamline.lake.engine.duckdb_connections import connection
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

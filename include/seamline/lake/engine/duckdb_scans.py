@@ -1,45 +1,14 @@
-"""Parquet files read by DuckDB: a connection per thread, and the scan spelled."""
+"""SQL for scans of Parquet files, and for spans of time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from datetime import UTC, datetime
-
-import duckdb
-import pyarrow as pa
 
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.runtime.deadline import require_time_left
-from seamline.runtime.per_thread import PerThread
 
 SINCE_YEAR_1 = (EPOCH - datetime.min.replace(tzinfo=UTC)) // MICROSECOND
-
-
-def open_parquet_duckdb() -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB in UTC that remembers what Parquet files say of themselves, and draws no progress."""
-    return duckdb.connect().execute(
-        "SET TimeZone='UTC'; SET parquet_metadata_cache=true; SET enable_progress_bar=false"
-    )
-
-
-connection = PerThread(open_parquet_duckdb)
-"""Returns this thread's connection."""
-
-
-@contextmanager
-def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Register tables by name in this thread's DuckDB while the block runs: it keeps what it knows in memory."""
-    require_time_left()
-    con = connection()
-    for name, table in tables.items():
-        con.register(name, table)
-    try:
-        yield con
-    finally:
-        for name in tables:
-            con.unregister(name)
 
 
 def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:

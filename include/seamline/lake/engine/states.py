@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import sessions
+from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql, span_number, span_start_sql
 from seamline.lake.engine.measures import Steps, family_of, quote_identifier
 from seamline.lake.engine.measures.carried import format_overflowed_totals
@@ -23,7 +24,6 @@ from seamline.model.compile.compiled_pipeline import NUMBER, CompiledMeasure, Co
 from seamline.model.measures import Formula, Ratio
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.runtime.deadline import require_time_left
-from seamline.runtime.per_thread import PerThread
 
 __all__ = [
     "aggregate_states",
@@ -33,35 +33,11 @@ __all__ = [
     "floor_sql",
     "late_columns_sql",
     "merge_sessions",
-    "open_duckdb",
     "present_states",
     "quote_identifier",
     "stored_states_sql",
 ]
 MICROSECOND = timedelta(microseconds=1)
-
-
-def open_duckdb(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """Open a DuckDB in memory that thinks in UTC, and draws no progress into what is printed."""
-    con = duckdb.connect(config={"threads": threads})
-    con.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-    return con
-
-
-own = PerThread(open_duckdb)
-
-
-def query_tables(query: str, **tables: pa.Table) -> pa.Table:
-    """Ask this thread's own DuckDB about some tables; opening one takes longer than most merges."""
-    require_time_left()
-    con = own()
-    for name, table in tables.items():
-        con.register(name, table)
-    try:
-        return con.sql(query).to_arrow_table()
-    finally:
-        for name in tables:
-            con.unregister(name)
 
 
 def floor_sql(column: str, size: timedelta) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seamline.lake.engine.duckdb_scans import connection
+from seamline.lake.engine.duckdb_connections import connection
 from seamline.lake.log.log_lines import LINE, MARK, read_app_version, read_table_state
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import EPOCH, Table

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
 from seamline.lake.engine.windowing import column_to_numpy
 from seamline.lake.read.snapshot import Snapshot
@@ -149,20 +150,19 @@ def count_generation_rows(files: Files, named: pa.Table) -> int:
     """Count the rows of the named generations in files whose statistics do not tell them apart."""
     if not (paths := files.paths):
         return 0
-    con = connection()
-    con.register("named", named.select(["_generation", "_interval"]))
     rows = 0
     by_interval: dict[str, list[str]] = {}
     for path, interval in zip(paths, files.partition("interval").to_pylist(), strict=True):
         by_interval.setdefault(interval, []).append(path)
-    for interval, some in in_time(by_interval.items()):
-        # A result that is not read to its end keeps the connection from the next query.
-        [(count,)] = con.execute(
-            f"SELECT count(*) FROM {read_parquet_sql(some)} WHERE generation IN "
-            "(SELECT _generation FROM named WHERE _interval = ?)",
-            [interval],
-        ).fetchall()
-        rows += count
+    with register_tables(named=named.select(["_generation", "_interval"])) as con:
+        for interval, some in in_time(by_interval.items()):
+            # A result that is not read to its end keeps the connection from the next query.
+            [(count,)] = con.execute(
+                f"SELECT count(*) FROM {read_parquet_sql(some)} WHERE generation IN "
+                "(SELECT _generation FROM named WHERE _interval = ?)",
+                [interval],
+            ).fetchall()
+            rows += count
     return rows
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import register_tables
-from seamline.lake.engine.states import late_columns_sql, query_tables, quote_identifier, stored_states_sql
+from seamline.lake.engine.duckdb_connections import query_tables, register_tables
+from seamline.lake.engine.states import late_columns_sql, quote_identifier, stored_states_sql
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema

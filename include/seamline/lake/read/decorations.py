@@ -10,8 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql, relation_of
-from seamline.lake.engine.states import query_tables, quote_identifier
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answers import Answer
 from seamline.lake.storage.arrow_types import decoration_fields
 from seamline.lake.storage.layout import Layout, definitions_folder

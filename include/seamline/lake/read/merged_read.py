@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
+from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.pane_ranges import (
     Span,
     extend_bounds_back,
@@ -23,7 +24,6 @@ from seamline.lake.engine.pane_ranges import (
     parse_interval_ids,
     to_unix_micros,
 )
-from seamline.lake.engine.states import query_tables
 from seamline.lake.engine.windowing import merge_into_windows
 from seamline.lake.log.pinned_log import forget_past
 from seamline.lake.read.answer_cache import REMEMBERED

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import READ_ORDER, record_version_sql, repeated_id_sql
-from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql
+from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answer_ways import IntervalAnswer
@@ -70,7 +71,7 @@ def read_original_rows(
         if not paths:
             counted[id] = CountedRecords(0, 0, 0)
             continue
-        rows = original_rows_sql(
+        rows = read_interval_rows(
             pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id)
         )
         spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
@@ -106,7 +107,7 @@ def files_of(files: Files, interval: Interval, until: int) -> list[str]:
     return files.paths
 
 
-def original_rows_sql(
+def read_interval_rows(
     pipeline: CompiledPipeline,
     view: CompiledView,
     paths: list[str],
@@ -120,15 +121,13 @@ def original_rows_sql(
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     spare = f"_epoch <= {cut} AND {repeated_id_sql(pipeline)}"
     columns = ", ".join([*SHOWN, *(quote_identifier(field.name) for field in pipeline.schema.fields)])
-    con = connection()
-    # A column that no file has yet comes from here.
-    con.register("blank", rows_schema(pipeline).empty_table())
-    con.register(
-        "sought",
-        pa.table(
+    # A column that no file has yet comes from ``blank``.
+    given = {
+        "blank": rows_schema(pipeline).empty_table(),
+        "sought": pa.table(
             {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
         ),
-    )
+    }
     matches = [
         f"rows.{quote_identifier(name)} IS NOT DISTINCT FROM sought.{quote_identifier(name)}" for name in key
     ]
@@ -146,17 +145,17 @@ def original_rows_sql(
         f"AND epoch_us(_event_time) < {to_unix_micros(interval.end)}"
     )
     if again is not None:
-        whole = con.sql(f"SELECT * FROM {source}").to_arrow_table()
+        whole = query_tables(f"SELECT * FROM {source}", blank=given["blank"])
         built = pc.less_equal(whole["_epoch"], cut)
         parts = [again(whole.filter(built)), whole.filter(pc.invert(built))]
-        con.register("restated", pa.concat_tables(parts))
-        source = "restated"
-    return con.sql(
+        given, source = {**given, "restated": pa.concat_tables(parts)}, "restated"
+    return query_tables(
         f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
         f"rows AS ({numbered_rows_sql(view, 'read')}) "
         f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
-        f"WHERE {chosen} AND {' AND '.join(matches)}"
-    ).to_arrow_table()
+        f"WHERE {chosen} AND {' AND '.join(matches)}",
+        **given,
+    )
 
 
 def numbered_rows_sql(view: CompiledView, relation: str) -> str:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
-from seamline.lake.engine.states import query_tables, quote_identifier
+from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.engine.windowing import END, START, merge_into_windows
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.delta_table import Table

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import connection, read_parquet_sql, register_tables
+from seamline.lake.engine.duckdb_connections import connection, register_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql
 from seamline.lake.log.epoch_log import known_epochs, list_accepting_epochs, read_condensed_log

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_scans import read_parquet_sql, register_tables
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane, Vector

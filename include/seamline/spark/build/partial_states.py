@@ -25,7 +25,6 @@ from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.work_shares import Counts
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.spark.tasks import spilled_states
 from seamline.spark.tasks.arrow_states import NEEDED, read_by
 from seamline.spark.tasks.spread import Row
 
@@ -71,7 +70,7 @@ class Partials:
     def __call__(self, number: int) -> Iterator[Row]:
         """Report the states and counts of one share."""
         con, share = open_worker_duckdb(), self.shares[number]
-        enable_spilling(con, self.pipeline.definition.stream.worker_memory)
+        limit_duckdb_memory(con, self.pipeline.definition.stream.worker_memory)
         con.register("blank", rows_schema(self.pipeline).empty_table())
         rows = f"({self.rows_sql(share)})"
         if once := bool(self.pipeline.definition.source.event_id):
@@ -222,16 +221,9 @@ class Partials:
         )
 
 
-def enable_spilling(con: duckdb.DuckDBPyConnection, most: str) -> None:
-    """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead.
-
-    The first time in a process, what others left that were killed is deleted.
-    """
+def limit_duckdb_memory(con: duckdb.DuckDBPyConnection, most: str) -> None:
+    """Let DuckDB write what it has no room for to disk before a worker has taken ``most``: it would fail instead."""
     con.execute(f"SET memory_limit = '{parse_memory(most) // 2 >> 20}MiB'")
-    folder = str(spilled_states.own())
-    if con.execute("SELECT current_setting('temp_directory')").fetchall() != [(folder,)]:
-        spilled_states.delete_stale_spills()
-        con.execute(f"SET temp_directory = {quote_literal(folder)}")
 
 
 def add_cell_column(found: pa.Table, view: CompiledView) -> pa.Table:

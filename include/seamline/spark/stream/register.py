@@ -24,6 +24,7 @@ from seamline.kernel.survey import (
 from seamline.kernel.validation import REPEATED
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.originals import files_of
@@ -59,7 +60,7 @@ class Register:
         self.columns = ", ".join(
             ["_cell", "_event_time", *(quote_identifier(field.name) for field in survey_fields(pipeline))]
         )
-        self.con = states.open_duckdb()
+        self.con = open_duckdb()
         self.forget()
 
     def forget(self) -> None:

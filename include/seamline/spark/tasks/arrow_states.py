@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from seamline.kernel.raw import combine_small_batches
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.spark.tasks.task import limit_task_memory
@@ -61,7 +62,7 @@ def compute_arrow_states(
     batches: Iterable[pa.RecordBatch], view: CompiledView, by: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Make states of rows, a bounded number at a time."""
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         for chunk in combine_small_batches(batches):
             con.register("chunk", chunk)
             yield from states.compute_row_states(con, view, "chunk", by=by).to_batches()

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from seamline.lake.engine import states
-from seamline.lake.engine.duckdb_scans import connection
+from seamline.lake.engine.duckdb_connections import connection, query_tables
 
 
 def asked() -> list[tuple[int]]:
@@ -24,7 +23,7 @@ def asked() -> list[tuple[int]]:
 
 def added(table: pa.Table) -> pa.Table:
     """Use the one that merges states."""
-    return states.query_tables("SELECT sum(n)::BIGINT AS n FROM given", given=table)
+    return query_tables("SELECT sum(n)::BIGINT AS n FROM given", given=table)
 
 
 def test_a_child_of_a_fork_lives_beside_threads_that_have_one() -> None:

@@ -25,6 +25,7 @@ from seamline import (
     sum,
 )
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb, query_tables
 from seamline.lake.engine.duckdb_scans import span_number, span_start_sql
 from seamline.lake.engine.windowing import merge_into_windows
 from seamline.lake.read.merged_read import read_merged_answer
@@ -56,7 +57,7 @@ def stored(view: CompiledView, events: list[tuple[int, str, str]]) -> pa.Table:
         at = MIDNIGHT + timedelta(minutes=minute)
         found.append({"page": page, "user": user, "at": at, "_event_time": at})
     rows = pa.Table.from_pylist(found, schema=ROWS)
-    with states.open_duckdb() as con:
+    with open_duckdb() as con:
         con.register("rows", rows)
         return states.compute_row_states(con, view, "rows")
 
@@ -213,11 +214,11 @@ def test_spans_are_counted_from_1970_on_either_side(size: int) -> None:
     query = (
         f"SELECT {span_start_sql('moment', size)} AS start, {span_number('moment', size)} AS number FROM rows"
     )
-    found = states.query_tables(query, rows=pa.table({"moment": instants})).to_pydict()
+    found = query_tables(query, rows=pa.table({"moment": instants})).to_pydict()
     assert found["start"] == [at // size * size for at in instants]
     assert found["number"][0] == 0
     steps = [(start - found["start"][0]) // size for start in found["start"]]
     assert found["number"] == steps
-    assert states.query_tables(query, rows=pa.table({"moment": pa.array([None], pa.int64())}))[
+    assert query_tables(query, rows=pa.table({"moment": pa.array([None], pa.int64())}))[
         "start"
     ].to_pylist() == [None]

@@ -10,7 +10,7 @@ from tests.unit.past import build
 from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
 from seamline.lake.audit.generation_comparing import compare_generations, present_interval_states
-from seamline.lake.engine.duckdb_scans import register_tables
+from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, side_by_side_sql
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema

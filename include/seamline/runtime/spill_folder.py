@@ -1,4 +1,4 @@
-"""The folder in which a worker's DuckDB keeps what it has no room for, and those that killed workers have left."""
+"""The folder in which a process's DuckDB keeps what it has no room for, and those that killed processes have left."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -14,7 +15,7 @@ PREFIX = "seamline-spilled-"
 NAMESPACE = Path("/proc/self/ns/pid")
 
 
-def own() -> Path:
+def own_spill_folder() -> Path:
     """Name this process's folder: two processes would have files of the same names."""
     return Path(tempfile.gettempdir()) / f"{spill_folder_prefix()}{os.getpid()}"
 
@@ -28,9 +29,10 @@ def spill_folder_prefix() -> str:
     return f"{PREFIX}{inode}-"
 
 
+@cache
 def delete_stale_spills() -> None:
-    """Delete the folders of our user's processes that are gone, and what one of this process's id has left."""
-    for folder in own().parent.glob(f"{spill_folder_prefix()}*"):
+    """Delete the folders of our user's processes that are gone, and what one of this process's id has left; once."""
+    for folder in own_spill_folder().parent.glob(f"{spill_folder_prefix()}*"):
         pid = folder.name.removeprefix(spill_folder_prefix())
         if not pid.isdecimal() or (int(pid) != os.getpid() and psutil.pid_exists(int(pid))):
             continue
