@@ -22,6 +22,7 @@ def main() -> int:
     words.add_argument("--first", type=int, default=1, help="the first of several")
     words.add_argument("--seconds", type=float, default=math.inf)
     words.add_argument("--cpu", type=float, default=60, help="seconds of CPU")
+    words.add_argument("--lives", type=int, default=sys.maxsize, help="so many at most")
     words.add_argument("--shrink", type=float, default=60, help="seconds to find out what a failure needs")
     words.add_argument("--length", type=int, default=LENGTH)
     words.add_argument(
@@ -34,8 +35,8 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     on = {*ON, *(OFF if "all" in asked.on else asked.on)} - {*asked.off}
     tally, wrong, seed = Tally(), 0, asked.first if asked.seed is None else asked.seed
-    until = time.monotonic() + asked.seconds
-    while time.monotonic() < until and time.process_time() < asked.cpu:
+    until, last = time.monotonic() + asked.seconds, seed + asked.lives
+    while time.monotonic() < until and time.process_time() < asked.cpu and seed < last:
         life = drawn(seed, on, length=asked.length)
         if asked.keep is not None:
             life = life.only({int(each) for each in asked.keep.split(",") if each})
