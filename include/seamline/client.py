@@ -131,7 +131,9 @@ class Client:
             table = self.pages(path, query)
             if table is not None:
                 return table if format == "arrow" else table.to_pandas()
-        raise ReadUnstable(f"{view} changed under every read.", hint="ask for less, or give as_of.")
+        raise ReadUnstable(
+            f"{view} changed during every attempt to read it.", hint="read a smaller range, or pass as_of."
+        )
 
     def pages(self, path: str, query: Sequence[tuple[str, str]]) -> pa.Table | None:
         """Fetch all pages; None where the tables have moved between two of them."""
@@ -187,7 +189,7 @@ class Client:
             raise
         except (OSError, http.client.HTTPException) as error:
             raise Refused(
-                f"{self.url} does not answer: {error}.", hint="is Airflow's API server up?"
+                f"{self.url} does not answer: {error}.", hint="check that Airflow's API server is running."
             ) from None
 
 
@@ -200,7 +202,7 @@ def build_key_parameters(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple
         )
         if not values:
             raise BadRange(
-                f"where: {name!r} may be none of nothing.", hint="leave it out to have all of them."
+                f"where: the list of values for {name!r} is empty.", hint="leave it out to select all values."
             )
         found += [
             ("null", name) if value is None else (f"key.{name}", format_parameter(value)) for value in values
@@ -232,5 +234,5 @@ def parse_server_error(error: urllib.error.HTTPError) -> SeamlineError:
         return kind(str(said["message"]), hint=str(said["hint"]))
     except (ValueError, KeyError, TypeError):
         return Refused(
-            f"The server answers {error.code}: {text[:300]}", hint="check the address and the login."
+            f"The server answered {error.code}: {text[:300]}", hint="check the address and the login."
         )

@@ -121,7 +121,7 @@ def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
     asleep = Attempt(stream, "asleep", 1)
     cut(stream, {name: before[name] for name in ("master", "ledger")}, "gone")
     reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
-    with pytest.raises(Conflict, match="Epoch 1 was lost meanwhile"):
+    with pytest.raises(Conflict, match="Epoch 1 was lost in the meantime"):
         asleep.commit()
 
 

@@ -62,7 +62,7 @@ def doctor(airflow: bool) -> None:
         click.echo(str(each))
     if missing := sum(not each.good for each in findings):
         raise SetupError(
-            f"{missing} of {len(findings)} things are missing.", hint="each line above names a fix."
+            f"{missing} of {len(findings)} checks failed.", hint="each failed check above names its fix."
         )
 
 

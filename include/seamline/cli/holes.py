@@ -68,7 +68,7 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     known, now = parse_range(start, end), datetime.now(UTC)
     found = list_undecided_gaps(find_topic_gaps(compiled, layout), control.read().accepted)
     if not found:
-        raise BadRange("Nothing undecided is missing.", hint=f"see `seamline holes list {pipeline}`.")
+        raise BadRange("No gap awaits a decision.", hint=f"see `seamline holes list {pipeline}`.")
     control.accept([AcceptedGap(gap, current_actor(), reason, now, known) for gap in found])
     for gap in found:
         click.echo(f"accepted: {gap}; {format_hole_times(known)}")

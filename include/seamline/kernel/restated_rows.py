@@ -35,7 +35,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
 from seamline.plan.batch.reprocessing_plan import Verdict, apply_verdicts
 
-HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
+HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate with it."
 TROUBLE = "_trouble"
 """The column in which tasks say what their caller raises."""
 Versions = tuple[tuple[str, str], ...]

@@ -125,12 +125,12 @@ def run_step(
         return
     if NO_NETWORK.search(said):
         raise SetupError(
-            f"{failure}: no answer from the network. The whole output is in {checkout.log}.",
-            hint="connect this machine, or name mirrors in PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR; then run it again.",
+            f"{failure}: the network did not answer. The complete output is in {checkout.log}.",
+            hint="connect this machine, or set PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR to mirrors; then run it again.",
         )
     last = said.strip().splitlines()[-1] if said.strip() else f"exit code {done.returncode}"
     raise SetupError(
-        f"{failure}: {last}", hint=f"the whole output is in {checkout.log}; running it again is safe."
+        f"{failure}: {last}", hint=f"the complete output is in {checkout.log}; running it again is safe."
     )
 
 
@@ -139,7 +139,7 @@ def _make_venv(checkout: Checkout) -> None:
     mark = checkout.venv / "seamline-made"
     if checkout.venv.exists() and not mark.exists():
         raise SetupError(
-            f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
+            f"{checkout.venv} was not created by Seamline.", hint="move it away; Seamline creates its own."
         )
     made = repr((sys.version_info[:2], str(checkout.root)))
     if not (checkout.stamp.exists() and read_text_or_empty(mark) == made):

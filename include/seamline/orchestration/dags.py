@@ -94,7 +94,7 @@ def wrap_dag_error(pipeline: Pipeline, making: str, error: Exception) -> Definit
     """Say what Airflow does not take of a definition."""
     return DefinitionError(
         f"{pipeline.name} has no {making.partition('_')[0]} DAG: {type(error).__name__}: {error}.",
-        hint="is every setting of the type that it takes?",
+        hint="check that every setting has the type that it takes.",
         file=pipeline.origin.file,
         line=pipeline.origin.line,
     )

@@ -228,4 +228,4 @@ def on_failure(path: str) -> Callable[[Any], None]:
 
 def fail_broken_definition(problem: str) -> None:
     """Fail with what is wrong in a definition."""
-    raise DefinitionError(problem, hint="fix the file; this DAG goes away by itself.")
+    raise DefinitionError(problem, hint="fix the file; this DAG then disappears by itself.")

@@ -113,7 +113,7 @@ def require_passed(certificates: Sequence[Certificate]) -> None:
         failed = sum(not each.good for each in certificates)
         raise CertificateFailed(
             f"{failed} of {len(certificates)} generations did not pass:\n" + "\n".join(wrong),
-            hint="they are kept and not served; fix what the checks name and build again.",
+            hint="they are kept but not served; fix what the failed checks report, then build again.",
         )
 
 

@@ -121,7 +121,7 @@ def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None
 def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
     """Send a statement as JSON; an OSError if the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{WEBHOOK} is no http or https address")
+        raise ValueError(f"{WEBHOOK} is not an http or https address")
     said = {
         "pipeline": pipeline,
         "alert": statement.kind.value,

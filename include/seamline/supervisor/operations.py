@@ -119,7 +119,7 @@ def start_stream(
         place = StartPlace(From.LATEST)
     if order.fill and place.kind is From.LEDGER:
         raise BadRange(
-            "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
+            "A start at the ledger's end passes nothing over.", hint="pass --from, or do not fill the gap."
         )
     named_too = order.upgrade is Upgrade.SAVEPOINT or order.name
     point = build_savepoint(order, pipeline, layout, control, now) if named_too else None
@@ -285,13 +285,11 @@ def request_hole_fills(
     missing = list_missing_ranges(read_condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(
-            f"Epoch {number} is no hole with something missing.",
+            f"Epoch {number} is not a hole with missing offsets.",
             hint=f"see `seamline holes list {pipeline.name}`.",
         )
     parts = [part for hole, some in missing.items() if number in (None, hole) for part in some if len(part)]
     if not parts:
-        raise BadRange(
-            "No hole has offsets that are missing.", hint=f"see `seamline holes list {pipeline.name}`."
-        )
+        raise BadRange("No hole has missing offsets.", hint=f"see `seamline holes list {pipeline.name}`.")
     ControlTable.ensure(layout).fill(parts, actor=actor, reason=reason, now=datetime.now(UTC))
     return parts

@@ -73,7 +73,7 @@ def static(name: str, _: GetUserDep) -> Response:
     elif name in ours:
         content = files("seamline.web").joinpath("static", name).read_bytes()
     else:
-        raise NotFound(f"There is no {name}.", hint=f"there are: plotly.min.js, {', '.join(sorted(ours))}.")
+        raise NotFound(f"There is no {name}.", hint=f"available: plotly.min.js, {', '.join(sorted(ours))}.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable"} if name not in ours else {}
     return Response(content, media_type=MEDIA[name.rpartition(".")[2]], headers=headers)
 
@@ -87,7 +87,7 @@ def of_dag(dag_id: str, request: Request, user: GetUserDep) -> Response:
         return render_page_response(
             request,
             "said.html",
-            message=f"{dag_id} is no DAG of a pipeline.",
+            message=f"{dag_id} is not a DAG of a pipeline.",
             hint="This tab shows the pipelines of Seamline.",
             status=404,
         )

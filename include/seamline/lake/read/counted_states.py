@@ -147,7 +147,7 @@ def compacted_slices_error(snapshot: Snapshot) -> BadRange:
     edge = snapshot.edges.newest_up_to(snapshot.until)
     last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(
-        f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
+        f"Slices around epoch {snapshot.until} have been merged from edge to edge.",
         hint=f"ask as of an edge: {last}{f', of {format_utc_instant(edge[1])}' if edge else ''}.",
     )
 
@@ -166,7 +166,7 @@ def compile_key_condition(where: str | None, view: CompiledView) -> str:
     expression = compile_expression(where, Schema(columns))
     if expression.type.spark != "BOOLEAN":
         raise BadRange(
-            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with something."
+            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with a value."
         )
     guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
     return f"(({expression.duckdb}){guards})"

@@ -58,7 +58,7 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
             found = Shown(hash_lookup_rows(table), table)
         except LookupBroken as problem:
             found = known[1] if known else read_served_lookup(join, layout)
-            said = f"Version {found.version} is shown." if found.version else "Nothing of it is shown."
+            said = f"Version {found.version} is shown." if found.version else "None of its columns are shown."
             log.warning("%s %s", problem.message, said)
         known = _known[place] = now, found
     return known[1]

@@ -62,5 +62,5 @@ def under_repair_error(layout: Layout, what: str) -> OutOfStep:
     """Make the error that says that an answer has to wait for a start."""
     return OutOfStep(
         f"The tables of {layout.pipeline} are being repaired: {what} is not of the master's line.",
-        hint="start the stream; it makes them one again.",
+        hint="start the stream; its start completes the repair.",
     )

@@ -133,8 +133,8 @@ def refresh_serving_table(
             continue
         return True
     raise Conflict(
-        f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
-        hint="is a second stream running?",
+        f"The serving table of {view.qualified} changed during {ATTEMPTS} refreshes.",
+        hint="check whether a second stream is running.",
     )
 
 

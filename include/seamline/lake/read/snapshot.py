@@ -97,8 +97,8 @@ class Snapshot:
         """
         if as_of is not None and served_at is not None:
             raise BadRange(
-                "as_of and served_at are two questions.",
-                hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
+                "as_of and served_at cannot be combined.",
+                hint="as_of reads today's publications up to an epoch; served_at reads what was answered then.",
             )
         known = manifest_of(layout, served_at)
         pipeline, view = resolve_view_version(pipeline, known, find_version_id(known, view, version))
@@ -197,7 +197,7 @@ class Snapshot:
         if self.as_of and not self.manifest.is_building(self.view.id, interval):
             raise BadRange(
                 f"{self.view.qualified} {interval} cannot be answered as of epoch {self.epoch}: slices up to "
-                f"{floor} are gone and no generation of then is left.",
+                f"{floor} have been removed and no generation of that time is left.",
                 hint=f"ask as of epoch {floor} or later.",
             )
         return True

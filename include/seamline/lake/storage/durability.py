@@ -102,7 +102,7 @@ def sync_or_exit(path: Path, flags: int, sync: Callable[[int], None]) -> None:
         sync(handle)
     except OSError as error:
         log.critical(
-            "%s could not be synced: %s. Nobody knows what is on disk; this process ends.", path, error
+            "%s could not be synced: %s. What is on disk is unknown; this process ends.", path, error
         )
         exit_process(FAILED)
     finally:

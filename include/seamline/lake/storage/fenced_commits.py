@@ -60,7 +60,7 @@ class Committed(Synced):
             if held is not None and held >= token:
                 raise FenceLost(
                     f"{self.root.name} already carries token {held}, ours is {token}.",
-                    hint="a newer writer runs; this one exits.",
+                    hint="a newer writer is running; this one exits.",
                 )
             self.token = token
             try:
@@ -154,7 +154,7 @@ class Committed(Synced):
             case Meeting.LATE:
                 raise Conflict(
                     f"An earlier commit of this writer has landed late in {self.root.name}.",
-                    hint="look at the table anew: what is there counts.",
+                    hint="read the table again: what is committed counts.",
                 )
             case Meeting.OVERTAKEN:
                 raise self._overtaken()
@@ -242,7 +242,9 @@ class Committed(Synced):
                 delete_old_entries(self.root, parse_log_retention(self.settings), now=datetime.now(UTC))
         except (DeltaError, OSError) as error:
             # The commit has landed; readers have more of them to go through until the next checkpoint.
-            log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)
+            log.warning(
+                "No checkpoint of %s was written at version %s: %s", self.root.name, self.version, error
+            )
 
     def _overtaken(self) -> Conflict:
         return Conflict(
@@ -254,7 +256,7 @@ class Committed(Synced):
         newer = Synced(self.root, *log_wholeness.open_whole_table(self.root)).require_ours().txn(TOKEN)
         return FenceLost(
             f"{self.root.name}: token {newer} has replaced ours, {self.token}.",
-            hint="a newer writer runs; this one exits and commits nothing more.",
+            hint="a newer writer is running; this one exits and commits nothing more.",
         )
 
 

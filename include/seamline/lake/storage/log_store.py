@@ -81,7 +81,7 @@ def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insis
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
     OSError if nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
     """
-    problem = OSError(errno.EIO, f"{entry_path(root, version)} is taken, it is said, and is not there")
+    problem = OSError(errno.EIO, f"{entry_path(root, version)} is reported to exist, but it is missing")
     for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
         time.sleep(wait)
         try:

@@ -93,7 +93,7 @@ class Generations:
             closed = self.table.refresh().txn(CLOSED) or 0
             if began is not None and began <= closed:
                 raise Conflict(
-                    f"Generation {generation} was given up: upkeep has deleted its files.",
+                    f"Generation {generation} was abandoned: upkeep has deleted its files.",
                     hint="its build held no claim for a day; build it again.",
                 )
             try:

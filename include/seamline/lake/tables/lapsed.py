@@ -33,7 +33,7 @@ def require_epochs(
         )
     if following is not None and has_unaccounted_gap(epoch, following):
         raise lapsed_answer_error(
-            view, instant, f"epochs above {epoch} may have been held then, and were lost since"
+            view, instant, f"epochs above {epoch} may have been in the log then and have been lost since"
         )
 
 
@@ -54,6 +54,6 @@ def line_after(instant: datetime, master: Table) -> int | None:
 def lapsed_answer_error(view: CompiledView, instant: datetime, why: str) -> BadRange:
     """Make the error that says that an answer of the past cannot be given any more."""
     return BadRange(
-        f"What {view.qualified} answered at {format_utc_instant(instant)} cannot be told: {why}.",
-        hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
+        f"What {view.qualified} answered at {format_utc_instant(instant)} can no longer be read: {why}.",
+        hint="ask for a later instant, or for intervals of which everything is kept (seamline history).",
     )

@@ -70,7 +70,7 @@ def compile_conversion(base: Term, term: Term, target: SqlType) -> Term:
     make = CONVERSIONS.get((term.type, target))
     if make is None:
         raise build_expression_error(
-            f"{base.spark} turns {term.type} into {target}, which engines do differently.",
+            f"{base.spark} converts {term.type} to {target}, which engines do differently.",
             "declare the column with that type in the schema, or compare in its own type.",
         )
     return make(base, term)

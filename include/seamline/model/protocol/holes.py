@@ -175,13 +175,13 @@ def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Ga
     """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
     listed = "; ".join(map(str, found))
     hint = (
-        f"`seamline holes list {pipeline}` shows it; where it cannot be had back, "
-        f"`seamline holes accept {pipeline} --reason ...` registers it and lets the stream go on."
+        f"`seamline holes list {pipeline}` shows it; where the records cannot be recovered, "
+        f"`seamline holes accept {pipeline} --reason ...` registers the loss and lets the stream continue."
     )
     if any(gap.end is None for gap in found):
         now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
         return TopicRecreated(
-            f"There is {now}: the topic that was read is no longer read, or was deleted and made again. "
+            f"There is {now}: the topic that was read is no longer read, or was deleted and recreated. "
             f"Not read: {listed}.",
             hint=hint,
         )

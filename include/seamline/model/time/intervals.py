@@ -140,7 +140,7 @@ class Grid:
         if intervals[-1].start > now:
             raise OutsideLife(
                 f"{intervals[-1]} has not begun.",
-                hint=f"ask until {format_utc_instant(self.of(now).end)}; the end is not in.",
+                hint=f"ask until {format_utc_instant(self.of(now).end)} at most; the end is exclusive.",
             )
         return intervals
 

@@ -54,8 +54,8 @@ def build_intervals(
     master = Master.open(layout)
     if master.epoch < job.cut:
         raise ProtocolError(
-            f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
-            hint="a cut is an edge that the master holds; plan again.",
+            f"The master ends at {master.epoch} (version {master.table.version}), but the cut is {job.cut}.",
+            hint="a cut must be an edge that the master contains; plan again.",
         )
     with translate_spark_errors(f"run {job.run}"):
         if fast and is_fast_path_possible(pipeline, job, decisions):

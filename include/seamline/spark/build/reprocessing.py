@@ -103,8 +103,8 @@ def reprocess_block(
         here = found.records(epoch.number)
         if here != count_readable_records(layout, epoch):
             raise ProtocolError(
-                f"Epoch {epoch.number} read {records_of(epoch)} records, master and quarantine have {here}.",
-                hint="nothing was written; run `seamline upkeep`, and look for files that somebody deleted.",
+                f"Epoch {epoch.number} read {records_of(epoch)} records, but master and quarantine have {here}.",
+                hint="nothing was written; run `seamline upkeep`, and check for files that were deleted.",
             )
     verdicts = [
         Verdict(
@@ -176,15 +176,15 @@ def run_piece_task(frame: DataFrame, task: Task, piece: Piece, suspects: Suspect
             if found is None:
                 raise
             log.error(
-                "The record at %s ends the process that judges it, and is refused: %s",
+                "The record at %s ends the process that validates it, and is refused: %s",
                 found,
                 find_worker_message(error),
             )
             suspects.condemned.append(found)
             if len(suspects.condemned) > MOST:
                 raise ProtocolError(
-                    f"More than {MOST} records end the process that judges them, {found} the last.",
-                    hint="nothing was written; see Stream(worker_memory=...), and the transform.",
+                    f"More than {MOST} records end the process that validates them, the last one at {found}.",
+                    hint="nothing was written; check Stream(worker_memory=...) and the transform.",
                 ) from error
 
 

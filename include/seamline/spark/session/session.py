@@ -171,7 +171,7 @@ def of_server(url: str) -> SparkSession:
     if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
         spark.stop()
         raise SetupError(
-            f"The Spark behind {place.netloc} does not know Delta.",
+            f"The Spark server at {place.netloc} does not know Delta.",
             hint=f"start it with spark.sql.extensions={SETTINGS['spark.sql.extensions']} and Delta's jars.",
         )
     for name in OF_A_CLIENT:
@@ -188,7 +188,7 @@ def await_server(host: str, port: int) -> None:
         time.sleep(0.2)
     raise SetupError(
         f"No Spark Connect server answered at {host}:{port} within {ANSWERS_WITHIN:g} s.",
-        hint="`seamline driver status` tells how ours is, `seamline driver start` starts it.",
+        hint="`seamline driver status` shows the resident driver, `seamline driver start` starts it.",
     )
 
 

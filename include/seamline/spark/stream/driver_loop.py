@@ -113,7 +113,7 @@ class Driver:
         try:
             return self.start_query()
         except (PySparkException, Py4JJavaError) as error:
-            log.warning("Spark does not go on with its checkpoint: %s", format_driver_failure(error))
+            log.warning("Spark cannot continue from its checkpoint: %s", format_driver_failure(error))
             return self.start_query(anew=True)
 
     def start_query(self, *, anew: bool = False) -> StreamingQuery:
@@ -238,7 +238,9 @@ class Driver:
         """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
         self.poll_control()
         log.error(
-            "Attempt %s at one place failed: %s", self.epochs.retries + 1, format_driver_failure(failure)
+            "Attempt %s at the same position failed: %s",
+            self.epochs.retries + 1,
+            format_driver_failure(failure),
         )
         if not isinstance(failure, KafkaUnavailable):
             self.epochs.retries += 1
@@ -260,7 +262,7 @@ class Driver:
             return query
         try:
             self.epochs.restart()
-            log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
+            log.info("Starting a new query with at most %s records per epoch", self.epochs.size.limit)
             return self.open_query()
         except KafkaUnavailable as error:
             self.failure = error

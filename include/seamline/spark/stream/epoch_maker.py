@@ -59,7 +59,7 @@ class Epochs(KernelRuns):
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = self.resume_progress(ledger)
         if self.size.restore(self.attempted.read(), self.progress.vector):
-            log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
+            log.warning("The previous driver died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()

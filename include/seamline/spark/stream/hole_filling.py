@@ -68,7 +68,9 @@ class Filler:
             self.failures, self.why = note.size["failures"] + died, WHY
             self.proved = note.size.get("proved", False) or note.stage in (DRY, KEPT)
             self.unkept = note.size.get("unkept", 0) + (note.stage == KEPT)
-        log.warning("The driver before died while filling %s; reading %s records at a time", part, self.size)
+        log.warning(
+            "The previous driver died while filling %s; reading %s records at a time", part, self.size
+        )
 
     @property
     def pending(self) -> bool:

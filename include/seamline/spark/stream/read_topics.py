@@ -36,8 +36,8 @@ Half a second for each partition is what the last records before a silence would
 """
 
 LOST = (
-    "the broker has lost records that were read, and gives their offsets to others: copy what is left into a new topic "
-    "of that name, then accept the hole."
+    "the broker has lost records that were read, and assigns their offsets to others: copy what is left into a new "
+    "topic of that name, then accept the hole."
 )
 
 POLLED = 5_000
@@ -104,9 +104,9 @@ class Topics:
         for name, id in self.ids.items():
             if (found := self.admin.topic_id(name)) != id:
                 raise TopicRecreated(
-                    f"Topic {name!r} was {id} and is {found} now.",
-                    hint="it was deleted and made again while being read; the epoch was not committed. "
-                    f"`seamline holes list {self.pipeline}` shows what is gone.",
+                    f"Topic {name!r} had id {id} and now has id {found}.",
+                    hint="it was deleted and recreated while being read; the epoch was not committed. "
+                    f"`seamline holes list {self.pipeline}` shows what is missing.",
                 )
 
     def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
@@ -129,9 +129,7 @@ class Topics:
             raise build_gap_error(self.pipeline, self.ids, lost)
         for lane, end in held.items():
             if end > ends[lane]:
-                raise TopicRecreated(
-                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.", hint=LOST
-                )
+                raise TopicRecreated(f"{lane} was read to {end}, but Kafka ends at {ends[lane]}.", hint=LOST)
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
@@ -151,7 +149,7 @@ class Topics:
         if lost := list_replaced_lanes(kept, there):
             listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
             raise TopicRecreated(
-                f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
+                f"Kafka returns another record than the one that was read at {listed}.", hint=LOST
             )
 
     def fetch_first_records(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
@@ -167,8 +165,8 @@ class Topics:
         ids = set(self.ids.values())
         if lacking := sorted(lane for lane in known if lane.topic_id in ids and lane not in told):
             raise KafkaUnavailable(
-                f"Kafka does not tell of {', '.join(map(str, lacking))} that was there before.",
-                hint="a broker that has just joined hears of it soon.",
+                f"Kafka does not report {', '.join(map(str, lacking))}, which existed before.",
+                hint="retry shortly: a broker that has just joined may not know of it yet.",
             )
 
     def open_stream(

@@ -65,7 +65,7 @@ def require_all_reported(rows: Sequence[Row], count: int) -> list[Row]:
     told = [row for row in rows if row[0] != DONE]
     if len(rows) - len(told) != count:
         raise SparkFailed(
-            f"{len(rows) - len(told)} of {count} tasks have reported all that they did.",
-            hint="Spark was cut off in the middle: run it again.",
+            f"Only {len(rows) - len(told)} of {count} tasks have reported all that they did.",
+            hint="Spark was interrupted: run it again.",
         )
     return told

@@ -127,7 +127,7 @@ def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
             whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
     if not told:
         raise ProtocolError(
-            "No task has reported what it read.", hint="Spark was cut off in the middle: it is tried again."
+            "No task has reported what it read.", hint="Spark was interrupted: the epoch is retried."
         )
     return whole
 

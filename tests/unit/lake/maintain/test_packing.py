@@ -219,7 +219,7 @@ def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPat
     meanwhile(monkeypatch, lambda: inner.append(maintain_tables(shop.compiled, shop.layout)))
     outer = maintain_tables(shop.compiled, shop.layout)
     assert (inner[0].packed["master"], outer.packed.get("master")) == (7, None)
-    assert outer.refused == ("Another upkeep of master was first, and cleared away what this one wrote.",)
+    assert outer.refused == ("Another upkeep of master came first and removed what this one wrote.",)
     assert rows(shop) == before
     assert len(list(shop.master.table.root.glob("upkeep-*"))) == 1
 
