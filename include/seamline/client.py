@@ -110,7 +110,7 @@ class Client:
         """
         Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does: one row per key and window that starts in the range.
 
-        ``where`` gives the value of a key, or several of which any will do; None is a key that is NULL. There is no
+        ``where`` maps a key to its value, or to several of which any will do; None is a key that is NULL. There is no
         SQL over HTTP. All pages are of one state of the tables. Raises what ``seamline.read`` raises, and Refused.
         """
         if format not in ("arrow", "pandas"):

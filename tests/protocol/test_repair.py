@@ -197,7 +197,7 @@ def test_upkeep_waits_for_a_start(stream: Stream) -> None:
     ran(stream)
     cut(stream, {"master": versions(stream.layout)["master"] - 1}, "gone")
     [why] = maintain_tables(PIPELINE, stream.layout).refused
-    assert "the ledger has epoch 2, and the master ends at 1" in why
+    assert "the ledger has epoch 2, but the master ends at 1" in why
 
 
 def test_nothing_is_built_or_published_before_a_start_has_repaired(
@@ -254,7 +254,7 @@ def test_a_generation_that_has_seen_more_than_the_master_stops_a_start(
     stream.build(0, 2, "g")
     publish_run(PIPELINE, stream.layout, "g")
     cut(stream, {"master": before["master"]}, "gone")
-    with pytest.raises(OutOfStep, match="served at epoch 2, and the master ends at -1"):
+    with pytest.raises(OutOfStep, match="served at epoch 2, but the master ends at -1"):
         start(stream, boot=8, patch=monkeypatch)
 
 
@@ -500,7 +500,7 @@ def test_slices_of_a_later_line_are_not_believed_of_what_it_read_again(
     rmtree(root(stream.layout, "master"))
     copytree(tmp_path / "backup", root(stream.layout, "master"))
     rebooted()
-    with pytest.raises(OutOfStep, match="of line 2, and the master of line 1"):
+    with pytest.raises(OutOfStep, match="of line 2, but the master of line 1"):
         start(stream, boot=8, patch=monkeypatch)
     accepted(stream, 8, monkeypatch)
 
@@ -517,9 +517,9 @@ def test_slices_of_a_version_that_the_manifest_has_forgotten_are_told_of(
     reads_on(stream, start(stream, boot=8, patch=monkeypatch), monkeypatch.setattr)
     restored(stream, "master", tmp_path / "master")
     restored(stream, "manifest", tmp_path / "manifest")
-    told = f"{VIEW.id} is of line 2, and the master of line 1"
+    told = f"{VIEW.id} is of line 2, but the master of line 1"
     assert told in [*find_contradictions(stream.layout, [VIEW.id])]
-    with pytest.raises(OutOfStep, match="is of line 2, and the master of line 1"):
+    with pytest.raises(OutOfStep, match="is of line 2, but the master of line 1"):
         start(stream, boot=8, patch=monkeypatch)
     accepted(stream, 8, monkeypatch)
 

@@ -1,4 +1,4 @@
-"""Building here and now, without Airflow: judge again what must be, plan, build, certify, publish."""
+"""Building here and now, without Airflow: reprocess what must be, plan, build, certify, publish."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plan_and_build(
 
 
 def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
-    """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
+    """Reprocess what another record version validated, before planning: an interval may get its first rows."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.tables.readiness import require_repaired
     from seamline.lake.tables.reprocessed import Reprocessed

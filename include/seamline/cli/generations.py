@@ -75,8 +75,8 @@ def rollback(
     assert done.how is How.ROLLBACK
     click.echo(
         f"{view} {asked.id} is served from generation {done.generation}, cut {done.epoch}.\n"
-        f"It is held: no dirty run builds it. Let them: seamline rollback {view} {interval} --release "
-        f"--reason ...; or build it: seamline run {name} --from ... --to ..."
+        f"It is held: no dirty run builds it. To let them: seamline rollback {view} {interval} --release "
+        f"--reason ...; to build it: seamline run {name} --from ... --to ..."
     )
 
 

@@ -85,7 +85,7 @@ def fill(pipeline: str, hole: int | None, reason: str) -> None:
     compiled, layout = open_pipeline(pipeline)
     parts = request_hole_fills(compiled, layout, hole, current_actor(), reason)
     click.echo(
-        f"{compiled.name}: {sum(map(len, parts))} offsets will be read; `seamline holes list` tells the rest."
+        f"{compiled.name}: {sum(map(len, parts))} offsets will be read; `seamline holes list` lists the rest."
     )
 
 

@@ -31,7 +31,7 @@ _COORDINATOR_ABSENT = (
     errors.NotCoordinatorError,
 )
 _UNSETTLED = (errors.UnknownBrokerIdError, errors.BrokerNotAvailableError)
-"""What the client says of a cluster that it has to get to know anew; it calls them final."""
+"""Errors of the client about a cluster whose metadata it must fetch again; it calls them final."""
 T = TypeVar("T")
 
 
@@ -78,7 +78,7 @@ class TopicAdmin:
     def create_topic(
         self, name: str, partitions: int, *, config: Mapping[str, str] | None = None, replicas: int = -1
     ) -> bool:
-        """Create a topic and wait until it can be written; give False if it was there already."""
+        """Create a topic and wait until it can be written; return False if it existed already."""
         options = {
             "num_partitions": partitions,
             "replication_factor": replicas,

@@ -50,7 +50,7 @@ class Broker:
     """One broker whose data, settings and output live in ``home``.
 
     ``start`` on a home whose broker still runs takes that one over; ``stop`` and ``kill`` end it, whoever
-    started it, and nothing else. Clients are sent to the port ``advertised``, where somebody may stand between.
+    started it, and nothing else. Clients are sent to the port ``advertised``, where someone may stand between.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def settle_java(checkout: Checkout, own_java: bool) -> None:
 
 
 def fetch_parts(checkout: Checkout, group: str, listing: Path = PARTS, folder: Path | None = None) -> None:
-    """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` unless told."""
+    """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` by default."""
     folder = folder or checkout.jars / group
     java = Path(read_env_file(checkout.root)["JAVA_HOME"])
     trust = trust_options(checkout.state / "trust.jks") if java == checkout.own_java else []
@@ -99,7 +99,7 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
 
 
 def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with what ``pip config list`` says in uv's words, unless uv is told already."""
+    """Return ``environ`` with what ``pip config list`` says in uv's words, unless uv is configured already."""
     told = dict(environ)
     if "UV_INDEX_URL" in told:
         told["UV_DEFAULT_INDEX"] = told["UV_INDEX_URL"]

@@ -37,7 +37,7 @@ Run = Callable[[list[str]], None]
 
 
 def list_missing_parts(parts: Iterable[Part], folder: Path) -> list[Part]:
-    """List the parts that ``folder`` lacks or holds with other bytes than the pinned ones."""
+    """List the parts that ``folder`` lacks or has with other bytes than the pinned ones."""
     return [part for part in parts if hash_file(folder / part.jar) != part.sha256]
 
 

@@ -9,7 +9,7 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
     + OutsideLife               8   a time before the pipeline's start, or that has not come yet
   - SetupError                  6   the machine lacks something
   - ConnectionMissing           7   no connection of that name
-  - NotApproved                 9   more intervals than may be built without somebody's word
+  - NotApproved                 9   more intervals than may be built without approval
   - KafkaUnavailable            10  no broker answers
   - TopicMissing                11
   - TopicRecreated              12  same name, another topic id
@@ -18,12 +18,12 @@ Every error Seamline raises on purpose. ``exit_code`` is what the CLI returns.
   - FenceLost                   20  a newer writer has taken over
   - LeaseHeld                   21  another supervisor owns the stream
   - IntervalRunning             22  another run builds the interval
-  - GaveUp                      23  a driver failed too often in a row; start it again once that is mended
+  - GaveUp                      23  a driver failed too often in a row; start it again once that is fixed
   - ProtocolError               30  a rule of the protocol was about to be broken
     + StraddlesCut              31  a slice crosses a cut
     + PublishRefused            32  the manifest does not accept the generation
-    + Conflict                  33  somebody else decided first; read again
-    + NotWhole                  43  a power cut, or another hand, has left a part of a commit in a table's log
+    + Conflict                  33  another writer committed first; read again
+    + NotWhole                  43  a power loss, or another writer, has left a part of a commit in a table's log
     + OutOfStep                 44  tables of one pipeline that cannot have been committed together
     + ChangedByOthers           45  another writer has changed the rows of a table of ours, or what it asks for
   - CertificateFailed           34
@@ -248,7 +248,7 @@ class TooSlow(SeamlineError):
 
 
 class MeasureFailed(SeamlineError):
-    """A user's own measure raised, or gave what its declared types cannot hold."""
+    """A user's own measure raised, or returned what its declared types cannot hold."""
 
     exit_code = 36
 

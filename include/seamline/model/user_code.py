@@ -1,4 +1,4 @@
-"""Code of users that a definition names: found by ``module:name``, and told apart by what it does."""
+"""Code of users that a definition names: found by ``module:name``, and distinguished by what it does."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def build_deadline_alert(pipeline: Pipeline) -> DeadlineAlert | None:
 
 
 def driver_dag() -> DAG:
-    """Keep the resident driver up; the DAG is there once somebody has wanted one (`seamline driver start`)."""
+    """Keep the resident driver up; the DAG is there once someone has wanted one (`seamline driver start`)."""
     with DAG(
         dag_id=resident.DAG,
         description="Starts the supervisor of the resident Spark driver where none lives.",

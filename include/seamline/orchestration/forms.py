@@ -38,6 +38,6 @@ AUDIT = {
         True,
         type="boolean",
         title="Fail",
-        description="Fail the task where anything is wrong. Not set: it is told and kept all the same.",
+        description="Fail the task if anything is wrong. Not set: findings are reported and kept all the same.",
     )
 }

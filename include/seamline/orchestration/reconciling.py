@@ -30,7 +30,7 @@ ASKED_WITHIN = timedelta(hours=1)
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
-    It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
+    It leaves a mark: a page of the stream's state can say since when it was not checked. It sends and prints alerts.
     """
     from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired

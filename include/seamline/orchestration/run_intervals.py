@@ -45,7 +45,7 @@ def resolve_run_request(
     The form's ``from`` and ``to`` win. A scheduled run has its data interval and the dirty ones, a backfill
     run exactly its own, a partitioned run its partition. A manual run that was given a data interval (REST)
     has that; any other run is asked for the dirty intervals only, though Airflow gives some of them a data
-    interval too, which ``guessed`` tells from one that was given. The form's ``dirty``, where it is set, says
+    interval too, which ``guessed`` distinguishes from one that was given. The form's ``dirty``, where it is set, says
     whether the dirty ones are taken too.
     """
     require_known_fields(params, FIELDS, MEANT)

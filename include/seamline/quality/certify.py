@@ -1,4 +1,4 @@
-"""Certificates of a run: evidence gathered from ledger, builds and generations, judged, and kept."""
+"""Certificates of a run: evidence gathered from ledger, builds and generations, evaluated, and kept."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, 
 
 @dataclass(frozen=True)
 class Audit:
-    """What a generation's table holds."""
+    """What a generation's table contains."""
 
     state_rows: Mapping[str, int]
     """Records counted in the table, by interval id."""

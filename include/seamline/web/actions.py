@@ -1,4 +1,4 @@
-"""What the HTTP API does: streams are steered, intervals rebuilt; Airflow logs who asked for it, and when."""
+"""What the HTTP API does: it operates streams and rebuilds intervals; Airflow logs who asked for it, and when."""
 
 from __future__ import annotations
 

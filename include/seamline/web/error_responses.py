@@ -1,4 +1,4 @@
-"""What a request is told that is refused: the status, what was wrong, and the way out."""
+"""The response to a refused request: the status, what was wrong, and what to do."""
 
 from __future__ import annotations
 

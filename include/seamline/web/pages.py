@@ -1,4 +1,4 @@
-"""The pages: what the API tells, for people. Each is written here and now from the tables."""
+"""The pages: what the API returns, for people. Each is written here and now from the tables."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def completeness(
 
 @router.get("/pipelines/{pipeline}/stream", dependencies=[readers])
 def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
-    """Show how a stream is, and let it be steered."""
+    """Show the state of a stream, and let it be operated."""
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)

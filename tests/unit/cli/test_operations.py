@@ -367,4 +367,4 @@ def test_a_restore_tells_that_its_epoch_is_lost(shop):
     ControlTable.ensure(shop.layout).save(point)
     shop.epoch([Sale(3)], number=lost + 1_000_000)
     lines = order(shop, Action.RESTORE, name="monday")
-    assert f"  the log has lost epoch {lost} since: what it held was read again under later numbers" in lines
+    assert f"  the log has lost epoch {lost} since: its records were read again under later numbers" in lines

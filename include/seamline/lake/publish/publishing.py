@@ -112,7 +112,7 @@ def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
 def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Mapping[str, str]]:
-    """Write the statements, decided again each time somebody else has written meanwhile."""
+    """Write the statements; decide again whenever another commit came first."""
     for attempt in range(ATTEMPTS):
         manifest = table.read()
         left = filter_unpublished(manifest, offered)

@@ -146,7 +146,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
 
 
 def count_generation_rows(files: Files, named: pa.Table) -> int:
-    """Count the rows of the named generations in files whose statistics do not tell them apart."""
+    """Count the rows of the named generations in files whose statistics do not distinguish them."""
     if not (paths := files.paths):
         return 0
     con = connection()

@@ -48,7 +48,7 @@ _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
 def load_current_lookup(join: Join, layout: Layout) -> Shown:
     """Load a look-up as it is now, read once for each change of it.
 
-    Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
+    Where it cannot be read, that is logged once, and it stays what it was: to this process, else to the serving table.
     """
     place, now = (definitions_folder(), layout, join), read_lookup_mark(join)
     known = _known.get(place)

@@ -53,7 +53,7 @@ def require_line(layout: Layout, log: Log) -> None:
 
 
 def find_complete_epoch(log: Log, found: Sliced | None) -> int:
-    """Find the epoch up to which slices hold what the master says: W, or less where commits were lost."""
+    """Find the epoch up to which slices contain what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 

@@ -194,7 +194,7 @@ def assemble_serving_rows(view: CompiledView, found: Answer) -> pa.Table:
 
 
 def list_replaced_files(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
-    """List the files that hold the intervals' rows until now, None for all."""
+    """List the files that contain the intervals' rows until now, None for all."""
     live = Files.of(table)
     now = int(datetime.now(UTC).timestamp() * 1000)
     rows = zip(

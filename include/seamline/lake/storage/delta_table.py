@@ -123,7 +123,7 @@ class Table(Committed):
             self.append([], txns={durability.DURABILITY: wanted}, sync=True)
 
     def settle(self) -> None:
-        """State the settings that the table was made without; those that somebody has given it stay as they are."""
+        """State the settings that the table was made without; those that someone has given it stay as they are."""
         wanted = {
             name: each for name, each in settings_of(self.root.name).items() if name not in self.settings
         }

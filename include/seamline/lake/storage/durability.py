@@ -19,9 +19,9 @@ from pathlib import Path
 from seamline.runtime.process_exit import exit_process
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
-"""Tables, by the names of their folders, whose rows nothing upstream can give again."""
+"""Tables, by the names of their folders, whose rows nothing upstream can return again."""
 STATED = frozenset({"quarantine", "master"})
-"""Tables of which Kafka can give the rows again: synced where the stream asks for it."""
+"""Tables whose rows Kafka can return again: synced where the stream asks for it."""
 DURABILITY = "seamline.durability"
 """App id: a stream's setting, by its place in ``definition.DURABILITY``, stated in those."""
 OFF = "off"

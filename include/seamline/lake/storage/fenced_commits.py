@@ -47,7 +47,7 @@ class Committed(Synced):
         super().__init__(root, handle, newest)
         self.token: int | None = None
         self.insists = False
-        """Whether a commit of which nobody knows is tried until somebody does; else its writer goes on without it."""
+        """Whether a commit of which nobody knows is tried until someone does; else its writer goes on without it."""
 
     def fence(self, token: int) -> None:
         """Take the table over: from here on only commits under ``token`` succeed (rule 4).
@@ -125,7 +125,7 @@ class Committed(Synced):
         return self.version
 
     def _place(self, draft: Draft, *, synced: bool) -> bool:
-        """Put a commit under the next version; false if somebody else has it whom it does not concern."""
+        """Put a commit under the next version; false if another commit has it that does not concern this one."""
         if not self._follows():
             self._start_anew(draft.commit)
         self.require_ours()

@@ -106,7 +106,7 @@ def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
     None if none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
-    has been told. Ours is done by writers, which refuse such a table first.
+    has got the error. Ours is done by writers, which refuse such a table first.
     """
     found: list[Commit] = []
     for commit in walk_commits_back(root, newest):

@@ -68,7 +68,7 @@ class Commit:
 
     @property
     def id(self) -> str:
-        """Its own id, which no other commit has; empty if another writer gave it none."""
+        """Its own id, which no other commit has; empty if another writer set none."""
         return str(self.info.get(ID) or "")
 
     @property

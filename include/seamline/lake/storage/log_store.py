@@ -26,7 +26,7 @@ LAST = "_last_checkpoint"
 DECIDED = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
 )
-"""Errors of a link that tell that it was not made; after any other nobody knows, as on a share that hangs."""
+"""Errors of a link that mean that it was not made; after any other that is unknown, as on a share that hangs."""
 PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds before each further attempt at a commit of which nobody knows whether it is there."""
 

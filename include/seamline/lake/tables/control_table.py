@@ -204,7 +204,7 @@ class ControlTable:
                 if standing is Standing.UNSURE:
                     wait(LOOKS_EVERY)
                     continue
-            # Not read anew: what is written was decided on this version.
+            # Not read again: what is written was decided on this version.
             token = max(found.token, self.table.version, newest_token(self.table.root.parent)) + 1
             lease = Lease(holder, token, process, renewed=now)
             row = {"state": TAKEN, "actor": holder, "reason": "", "at": now}

@@ -130,7 +130,7 @@ def lost_decisions_error(table: Table, why: str) -> ProtocolError:
 
 
 def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
-    """Put old rows into one file, without the state after them; rows of ``passing`` states, which told nobody, go.
+    """Put old rows into one file, without the state after them; rows of ``passing`` states are deleted.
 
     The file of the newest row is left alone, and all later ones are newer: what counts is never written again.
     """

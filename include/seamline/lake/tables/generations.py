@@ -107,7 +107,7 @@ class Generations:
     def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
         """Read one generation with all its intervals (``generations_schema``, or some of its columns).
 
-        Only files that may hold it are looked at: a year of others is in the log alone.
+        Only files that may contain it are looked at: a year of others is in the log alone.
         """
         schema = generations_schema(self.view)
         names = columns or schema.names

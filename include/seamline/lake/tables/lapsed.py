@@ -24,7 +24,7 @@ def require_epochs(
 ) -> None:
     """Raise BadRange if the log may have lost epochs committed by an instant, above the last it knows of then.
 
-    Where a line begins, the numbers tell: they leap from the last that was given out.
+    Where a line begins, the numbers show it: they leap from the last that was assigned.
     """
     following = held.after(epoch)
     if following is None and log.epoch == epoch:

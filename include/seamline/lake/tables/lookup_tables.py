@@ -52,7 +52,7 @@ def read_lookup_mark(join: Join) -> object:
     """Read the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
     try:
         return read_lookup_signature(join)
-    except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
+    except Exception as error:  # noqa: BLE001 - what is wrong with a table shows when it is read
         return f"{type(error).__name__}: {error}"
 
 

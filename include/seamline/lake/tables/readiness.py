@@ -84,7 +84,7 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
         NOTHING,
     )
     master = Master.open(layout)
-    # A ledger of a later line may end above what the master holds, and lack some of that.
+    # A ledger of a later line may end above what the master contains, and lack some of that.
     after = last if last <= master.epoch else number - 1
     return number <= master.epoch and (written or any(row.number == number for row in master.missing(after)))
 

@@ -23,7 +23,7 @@ CIRCLE = (
 
 @dataclass(frozen=True)
 class Catalog:
-    """What a folder of definitions holds."""
+    """What a folder of definitions contains."""
 
     pipelines: Mapping[str, CompiledPipeline] = field(default_factory=dict)
     """The pipelines that may run, by name."""
@@ -132,7 +132,7 @@ class LoadedDefinition:
 
     @property
     def lasts(self) -> bool:
-        """Return whether it holds for as long as the files look so."""
+        """Return whether it stays valid while the files are unchanged."""
         return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
 
 

@@ -110,7 +110,7 @@ class CompiledPipeline:
 
     @property
     def timed(self) -> Timed:
-        """By what event times are told."""
+        """The clock of event times."""
         return Timed(self.record_version, self.clock)
 
     def view(self, name: str) -> CompiledView | None:

@@ -122,7 +122,7 @@ class CompiledView:
 def version_of_view(
     pipeline: Pipeline, view: View, made: CompiledView, record: Record, grid: Grid, judged: Sequence[Field]
 ) -> CompiledView:
-    """Return a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
+    """Name the version of a compiled view; ``judged`` are the added columns that the record's steps use."""
 
     def without(some: Sequence[Field], found: Problems) -> None:
         left_out = set(record.added) - set(some)
@@ -136,7 +136,7 @@ def version_of_view(
 def compile_view(
     pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
 ) -> CompiledView | None:
-    """Compile a view, without a fingerprint; note its problems and give None where it has any."""
+    """Compile a view, without a fingerprint; note its problems and return None where it has any."""
     before, place = len(problems.found), f"views[{view.name}]"
     explode = problems.attempt(
         f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
@@ -202,7 +202,7 @@ def compile_view(
 
 
 def find_key_conflict(view: View, name: str, keys: Sequence[str]) -> str:
-    """Say why a column cannot be a key by its name, empty where it can: engines tell no case of letters apart."""
+    """Say why a column cannot be a key by its name, empty where it can: engines ignore the case of letters."""
     lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
     if lower in (*RESERVED, *PRESENTED, GROUPING):
         return f"{name!r} is a name that Seamline uses, in upper or lower case."
@@ -256,7 +256,7 @@ def pane_of(windows: Windows, interval: timedelta) -> timedelta:
 
 
 def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
-    """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
+    """Check the grouping sets and return each in the order of the keys; one of all keys where none is declared."""
     if not view.grouping_sets:
         number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
         return ((*view.keys, *number),)

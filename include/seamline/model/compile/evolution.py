@@ -1,4 +1,4 @@
-"""Columns that a topic got later, and which record versions hold rows that fit each other.
+"""Columns that a topic got later, and which record versions have rows that fit each other.
 
 A record version is a hash, and after it the added columns in their order: ``3f1c…+channel STRING``. Two fit if
 one goes on where the other ends. Then the rows of both mean the same in the columns that both have, whichever
@@ -105,7 +105,7 @@ def list_earlier_versions(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Timed:
-    """By what a definition tells event time.
+    """Return the clock of a definition's event time.
 
     A watermark is about event times, so those of another clock say nothing here.
     """

@@ -207,7 +207,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:
-    """Compile what a key must equal; DefinitionError where that cannot be told exactly."""
+    """Compile what a key must equal; DefinitionError where that cannot be compared exactly."""
     made = compile_expression(text, seen)
     if made.type.spark in INEXACT or made.type.nested:
         raise DefinitionError(f"{text!r} is {made.type.spark}.", hint="a key must compare exactly: CAST it.")

@@ -146,7 +146,7 @@ class Session(Window):
 
 @dataclass(frozen=True)
 class CountWindow(Window):
-    """Every so many events of a key in the order in which they were read, counted anew in each interval.
+    """Every so many events of a key in the order in which they were read, counted again in each interval.
 
     A row has ``window_number``, from 1, and the interval's bounds. Which events are in a window depends on all
     before them: the view is owned, by the speed layer until a published build answers for the interval whole.

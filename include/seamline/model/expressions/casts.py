@@ -33,7 +33,7 @@ SPACE = r"[\x00-\x20\x7F]*"
 
 
 def compile_cast(term: Term, target: SqlType, *, tried: bool = False) -> Term:
-    """Compile CAST, or TRY_CAST, which gives NULL where CAST would fail."""
+    """Compile CAST, or TRY_CAST, which returns NULL where CAST would fail."""
     if tried:
         certain = compile_cast(require_infallible_term(term, "try_cast"), target)
         value = certain.duckdb

@@ -1,4 +1,4 @@
-"""Which common type Spark gives to two terms, and how DuckDB reaches it without loss."""
+"""Which common type Spark chooses for two terms, and how DuckDB reaches it without loss."""
 
 from __future__ import annotations
 

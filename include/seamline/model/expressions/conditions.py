@@ -60,7 +60,7 @@ def compile_null_safe_equal(left: Term, right: Term, *, negate: bool = False) ->
 
 
 def compile_between(value: Term, low: Term, high: Term) -> Term:
-    """Compile BETWEEN; Spark looks at the upper bound only if the lower one holds."""
+    """Compile BETWEEN; Spark looks at the upper bound only if the lower one is true."""
     above, below = (
         compile_comparison(">=", value, low),
         compile_comparison("<=", value, require_infallible_term(high, "BETWEEN")),

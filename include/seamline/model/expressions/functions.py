@@ -207,7 +207,7 @@ def compile_round(arguments: Sequence[Term]) -> Term:
 
 
 def whole_number(name: str, function: str) -> Function:
-    """Make floor and ceil: BIGINT of a DOUBLE, held at the ends of its range."""
+    """Make floor and ceil: BIGINT of a DOUBLE, limited to the ends of its range."""
 
     def make(arguments: Sequence[Term]) -> Term:
         number = refuse_null_constant(arguments[0])

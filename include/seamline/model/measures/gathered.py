@@ -61,7 +61,7 @@ class Histogram(Measure):
 
 @dataclass(frozen=True)
 class CollectDistinct(Measure):
-    """The different values in order, up to the ``limit`` smallest; ``truncated`` tells of more."""
+    """The different values in order, up to the ``limit`` smallest; ``truncated`` says that there are more."""
 
     limit: int = 100
     """The most values that are kept."""

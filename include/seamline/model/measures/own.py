@@ -1,4 +1,4 @@
-"""A user's own measure: a class of prepare, plus and present, found by name and held to the laws of a measure."""
+"""A user's own measure: a class of prepare, plus and present, found by name and checked by the laws of a measure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LoadedMeasure:
     """The type of what it presents."""
 
     def prepare(self, value: Any) -> Any:
-        """Make the state of one value as a table gives it back; MeasureFailed where the user's code does."""
+        """Make the state of one value as a table returns it; MeasureFailed where the user's code fails."""
         return None if value is None else self.kept("prepare", value)
 
     def plus(self, left: Any, right: Any) -> Any:
@@ -71,7 +71,7 @@ class LoadedMeasure:
         return self.checked("present", self.called("present", state), self.result)
 
     def kept(self, method: str, *arguments: Any) -> Any:
-        """Call a method that gives a state, and give the state as a table does."""
+        """Call a method that makes a state, and return the state as a table does."""
         found = self.called(method, *arguments)
         if found is None and method == "prepare":
             return None

@@ -1,4 +1,4 @@
-"""Values of a type: what an engine gives back of them, and small ones to try a measure on."""
+"""Values of a type: what an engine returns of them, and small ones to try a measure on."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Savepoint:
     name: str
     """Its name, unique in the pipeline."""
     epoch: int
-    """An epoch that the master holds."""
+    """An epoch that the master contains."""
     ends: Mapping[Lane, int]
     """The offset to which each lane was read."""
     served: Mapping[str, str]

@@ -51,7 +51,7 @@ def format_utc_instant(moment: datetime) -> str:
 
 
 def floor_to(moment: datetime, size: timedelta) -> datetime:
-    """Return the start of the aligned span of ``size`` that holds ``moment``."""
+    """Return the start of the aligned span of ``size`` that contains ``moment``."""
     return EPOCH + (moment - EPOCH) // size * size
 
 
@@ -105,7 +105,7 @@ class Grid:
     """The first instant that the pipeline knows, UTC."""
 
     def of(self, moment: datetime) -> Interval:
-        """Return the interval that holds ``moment``."""
+        """Return the interval that contains ``moment``."""
         return self._from(floor_to(moment, self.length))
 
     def named(self, id: str) -> Interval:

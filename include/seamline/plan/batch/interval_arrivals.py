@@ -15,7 +15,7 @@ from seamline.model.protocol.seam import NOTHING
 class Arrivals:
     """The accepted rows of every interval by the epochs that brought them, indexed once.
 
-    Of a condensed log it can tell what no sum hides: StraddlesCut for a number within a sum's arrivals.
+    Of a condensed log it knows what no sum hides: StraddlesCut for a number within a sum's arrivals.
     """
 
     def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:

@@ -57,7 +57,7 @@ def plan_restatement(
 ) -> Restatement:
     """Decide that rows of ``span`` are made with a version, that of the table as it is (``newest``) if none is said.
 
-    It holds up to the newest edge. Raises BadRange where an interval is cut in two, where nothing of the span was
+    It applies up to the newest edge. Raises BadRange where an interval is cut in two, where nothing of the span was
     read by then, or where the version was first used after it; NotFound for a version that is neither ``newest``
     nor was ever used.
     """

@@ -117,7 +117,7 @@ def find_generation(known: Sequence[PastGeneration], name: str) -> PastGeneratio
 
 
 def select_main_generation(known: Sequence[PastGeneration]) -> PastGeneration | None:
-    """Return the generation that is served, else the newest that was judged, else the newest."""
+    """Return the generation that is served, else the newest that has certificates, else the newest."""
     served = [each for each in known if each.fate is Fate.SERVED]
     judged = [each for each in known if each.certificate]
     return next(iter([*served, *reversed(judged), *reversed(known)]), None)

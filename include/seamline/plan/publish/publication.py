@@ -81,7 +81,7 @@ def select_publishable(
 ) -> Offer:
     """Part what may be published from the intervals held back: those of which any view may not be.
 
-    The views of one interval are published together, so that they tell of the same log; days are not. What is not
+    The views of one interval are published together, so that they reflect the same log; days are not. What is not
     certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, and what
     does not reach its floor.
     """

@@ -1,4 +1,4 @@
-"""Where a stream starts to read: what somebody wants, and what is passed over by it."""
+"""Where a stream starts to read: what someone wants, and what is passed over by it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StartPlace:
     """Where to start."""
 
     kind: From = From.LEDGER
-    """How the place is told."""
+    """How the place is described."""
     instant: datetime | None = None
     """For TIMESTAMP, by Kafka's own time; None otherwise."""
     offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def format_lane_counts(lane: LaneAudit) -> Iterator[str]:
     for count, what in (
         (lane.waiting, "not read yet"),
         (lane.blank, "offsets without a record"),
-        (lane.untold, "offsets of which Kafka no longer tells"),
+        (lane.untold, "offsets that Kafka no longer knows"),
         (lane.holes, "in holes"),
     ):
         if count:

@@ -39,7 +39,7 @@ def build_intervals(
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
     One attempt has one generation id. ``fast`` is taken where it is possible; both ways make the same.
-    Raises ProtocolError if the master does not hold the cut, OutOfStep if a start has to repair it first,
+    Raises ProtocolError if the master does not contain the cut, OutOfStep if a start has to repair it first,
     SparkFailed where Spark does not outlive it: then nothing refers to what it wrote.
     """
     began = time.monotonic()

@@ -51,9 +51,9 @@ RECORDS = 2_000_000
 
 
 def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, until: int) -> int:
-    """Validate every epoch of another record version up to ``until`` again; return how many records that were.
+    """Reprocess every epoch of another record version up to ``until``; return how many records that were.
 
-    What was done before, or is done by somebody else meanwhile, is not done again.
+    What was done before, or is done by another process meanwhile, is not done again.
     """
     done, held = 0, Reprocessed(pipeline, layout)
     while todo := list_outdated_epochs(
@@ -76,7 +76,7 @@ def reprocess_block(
 ) -> int:
     """Validate the records of some epochs and commit what comes out; return their number.
 
-    Raises ProtocolError if a record that was read is not there, Conflict if somebody else was faster.
+    Raises ProtocolError if a record that was read is not there, Conflict if another run was faster.
     """
     held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.

@@ -89,7 +89,7 @@ class Driver:
         self.beside.shutdown()
 
     def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Commit an epoch of kind hole for every gap that somebody has decided on, and return the ledger with them."""
+        """Commit an epoch of kind hole for every gap that someone has decided on, and return the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
         beginnings = self.topics.fetch_beginnings() if accepted else {}
@@ -151,7 +151,7 @@ class Driver:
                 raise
 
     def run(self) -> None:
-        """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
+        """Keep the query running until it is asked to stop; a failed epoch is retried under a new number."""
         query: StreamingQuery | None = self.open_query()
         self.epochs.write_heartbeat()
         asked = time.monotonic()

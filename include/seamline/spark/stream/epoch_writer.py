@@ -78,7 +78,7 @@ class Writer:
             table.fence(token)
         for table in (self.quarantine, self.master.table):
             table.state_durability(pipeline.definition.stream.durability)
-        # A view may go on without slices that land later; a range must not be read again while it may be held yet.
+        # A view may go on without slices that land later; a range must not be read again while it may still land.
         for table in self.tables:
             table.insists = True
         if acceptance is None:

@@ -26,7 +26,7 @@ class Filler:
     """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
 
     A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch. So is one of which
-    the driver dies: ``attempted`` tells the next one of it. It is tried once more before, unless a trial was what
+    the driver dies: ``attempted`` reports it to the next one. It is tried once more before, unless a trial was what
     killed (``proved``); ``unkept`` counts how often it could not even be kept.
     """
 

@@ -53,7 +53,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 def fetch_options(records: int) -> dict[str, str]:
     """Return the options by which a task fetches no more than so many records.
 
-    What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
+    What one poll returns is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
     epoch that was halved for it must not be given the records beside its own.
     """
     return {**FETCHES, "kafka.max.poll.records": str(max(min(records, POLLED), 1))}
@@ -118,7 +118,7 @@ class Topics:
         """Find the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
         Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
-        KafkaUnavailable if it does not tell of every lane that is ``known`` to be there.
+        KafkaUnavailable if it does not report every lane that is ``known`` to exist.
         """
         first, ends = self.fetch_beginnings(), self.fetch_ends()
         self.require_lanes(known, first)
@@ -135,8 +135,8 @@ class Topics:
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
         """Raise TopicRecreated if Kafka returns another record than the newest that was ``kept`` of a lane.
 
-        A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
-        where it did, nothing else tells. An offset without a record says nothing.
+        A broker that has lost records assigns their offsets to others (an unclean election of a leader); once it ends
+        where it did, nothing else shows it. An offset without a record says nothing.
         """
         first, names = self.fetch_beginnings(), {id: name for name, id in self.ids.items()}
         places = {
@@ -157,7 +157,7 @@ class Topics:
         return read_first_records(self.connection, places)
 
     def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
-        """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.
+        """Raise KafkaUnavailable for a lane of an existing topic that the broker does not report.
 
         Partitions never go away, but a broker may not have heard of them yet. Who went on without one would let the
         watermark pass what waits in it.

@@ -14,7 +14,7 @@ from seamline.runtime.disk import disk_full
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
-"""What PySpark raises, of the JVM's and of its own; it tells a JVM that has gone by the socket to it."""
+"""What PySpark raises, of the JVM's and of its own; a JVM that has ended is recognized by the socket to it."""
 
 
 @contextmanager

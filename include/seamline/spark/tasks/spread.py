@@ -21,7 +21,7 @@ def run_in_tasks(spark: SparkSession, work: Callable[[int], Iterable[Row]], coun
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
     takes nothing but SQL. Raises Spark's error where a task fails, and SparkFailed if a task's rows are missing:
-    what ``collect`` gives while the JVM is killed is less, without a word.
+    what ``collect`` returns while the JVM is killed is incomplete, without an error.
     """
     if not count:
         return []

@@ -327,7 +327,7 @@ def test_a_ledger_row_lost_in_the_middle_of_a_packed_file_stops_upkeep(shop: Sho
     packing.replace_files(table, [old], [again])
     assert Table.open(table.root).txn(CHECKED) == 6
     done = maintain_tables(shop.compiled, shop.layout)
-    assert "the ledger knows of 12 records, the master holds 14" in done.refused[0]
+    assert "the ledger lists 12 records, but the master contains 14" in done.refused[0]
     assert (done.packed, done.deleted) == ({}, {})
 
 

@@ -406,7 +406,7 @@ def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged(tmp_p
     )
     empty = Epoch(6, 1, NOW, "other")
     assert format_foreign_epochs(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
-    assert "epochs 5..5 were judged by record version other" in format_foreign_epochs(
+    assert "epochs 5..5 were validated by record version other" in format_foreign_epochs(
         writer, [ours, theirs], 3
     )  # type: ignore[arg-type]
     assert format_foreign_epochs(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]
