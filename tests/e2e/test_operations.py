@@ -246,7 +246,7 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     assert main(["stream", "restore", NAME, "monday"]) == 0
     assert "is served, as then" in capsys.readouterr().out
     assert main(["stream", "restore", NAME, "sunday"]) == 4
-    assert "there are: monday, tuesday" in capsys.readouterr().err
+    assert "available: monday, tuesday" in capsys.readouterr().err
     assert shop.held() == shop.whole
     assert shop.counted() == shop.sent
 

@@ -374,7 +374,7 @@ def test_a_quarantine_from_a_backup_takes_nothing_out_of_the_master(
     publish_run(PIPELINE, stream.layout, "g")
     copytree(root(stream.layout, "quarantine"), tmp_path / "right")
     restored(stream, "quarantine", tmp_path / "old")
-    with pytest.raises(OutOfStep, match="the quarantine ends at epoch -1, and the master relies on later"):
+    with pytest.raises(OutOfStep, match="the quarantine ends at epoch -1, but the master relies on later"):
         start(stream, boot=8, patch=monkeypatch)
     assert list(find_contradictions(stream.layout, [VIEW.id]))
     restored(stream, "quarantine", tmp_path / "right")

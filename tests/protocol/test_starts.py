@@ -81,7 +81,7 @@ def test_another_topic_of_the_name_is_not_read() -> None:
     """Its offsets begin at 0 again: they would be dropped as known, or taken for what follows (C12)."""
     same = topics(["t", "u"], {}, {})
     same.assert_same()
-    with pytest.raises(TopicRecreated, match="'orders' was t and is u now"):
+    with pytest.raises(TopicRecreated, match="'orders' had id t and now has id u"):
         same.assert_same()
 
 

@@ -10,7 +10,7 @@ FORM = {
         type=["null", "string"],
         format="date-time",
         title="From",
-        description="First instant to build, with its zone, a border of the batch interval. "
+        description="First instant to build, with its zone, a boundary of the batch interval. "
         "Empty: the dirty intervals.",
     ),
     "to": Param(

@@ -143,7 +143,7 @@ class Scenario:
         ]:
             raise BadRange(
                 f"View {lost[0]} is another version in the new definition, or gone.",
-                hint="give the changed view a name of its own and keep the old one.",
+                hint="declare the changed view under another name and keep the old one.",
             )
         before = {each.name for each in self.pipeline.views}
         self.pipeline = made

@@ -59,7 +59,7 @@ class InsideAirflow(AirflowApi):
         try:
             status, content = from_thread.run(self.asked, method, path, body, dict(headers))
         except TimeoutError:
-            raise TooSlow(f"Airflow gave no answer within {PATIENCE:g} s.", hint="retry later.") from None
+            raise TooSlow(f"Airflow did not answer within {PATIENCE:g} s.", hint="retry later.") from None
         finally:
             few.release()
         if status in (401, 403):

@@ -109,7 +109,7 @@ def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
     first = find_relying_version(master, MARK + QUARANTINE, held)
     commit = log_store.read_commit(master.root, first) if first is not None else None
     if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= find_synced_epoch(layout):
-        return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+        return f"the quarantine ends at epoch {held}, but the master relies on later records of it"
     return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
 
 

@@ -122,7 +122,7 @@ def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, Compil
     if view is None:
         raise DefinitionError(
             f"The definition stored for {id} now makes another version of it.",
-            hint="this release tells versions apart in another way: read it with the release that stored it.",
+            hint="this release identifies versions in another way: read it with the release that stored it.",
         )
     return pipeline, view
 

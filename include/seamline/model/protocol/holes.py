@@ -181,7 +181,7 @@ def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Ga
     if any(gap.end is None for gap in found):
         now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
         return TopicRecreated(
-            f"There is {now}: the topic that was read is no longer read, or was deleted and recreated. "
+            f"Kafka now has {now}: the topic that was read is no longer read, or was deleted and recreated. "
             f"Not read: {listed}.",
             hint=hint,
         )

@@ -122,7 +122,7 @@ class Grid:
             if floor_to(bound, self.length) != bound:
                 raise BadRange(
                     f"{format_utc_instant(bound)} is inside an interval of {self.length}.",
-                    hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next border.",
+                    hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next boundary.",
                 )
         start = span.start
         while start < span.end:

@@ -171,7 +171,7 @@ def of_server(url: str) -> SparkSession:
     if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
         spark.stop()
         raise SetupError(
-            f"The Spark server at {place.netloc} does not know Delta.",
+            f"The Spark server at {place.netloc} does not support Delta.",
             hint=f"start it with spark.sql.extensions={SETTINGS['spark.sql.extensions']} and Delta's jars.",
         )
     for name in OF_A_CLIENT:

@@ -280,7 +280,7 @@ class Driver:
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             exit_with_error(
-                FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit.")
+                FenceLost(f"The lease has token {found.lease.token}, but ours is {self.token}.", hint="exit.")
             )
         self.drained, self.fills = found.drained, found.fills
         self.paused = found.desired is Desired.PAUSED
