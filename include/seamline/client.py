@@ -92,7 +92,7 @@ class Client:
         """
         Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does: one row per key and window that starts in the range.
 
-        ``where`` gives the value of a key, or several of which any will do; None is a key that is NULL. There is no
+        ``where`` maps a key to its value, or to several of which any will do; None is a key that is NULL. There is no
         SQL over HTTP. All pages are of one state of the tables. Raises what ``seamline.read`` raises, and Refused.
         """
         if format not in ("arrow", "pandas"):
@@ -105,7 +105,9 @@ class Client:
             table = self.pages(path, query)
             if table is not None:
                 return table if format == "arrow" else table.to_pandas()
-        raise ReadUnstable(f"{view} changed under every read.", hint="ask for less, or give as_of.")
+        raise ReadUnstable(
+            f"{view} changed during every attempt to read it.", hint="read a smaller range, or pass as_of."
+        )
 
     def pages(self, path: str, query: Sequence[tuple[str, str]]) -> pa.Table | None:
         """Fetch all pages; None where the tables have moved between two of them."""
@@ -161,7 +163,7 @@ class Client:
             raise
         except (OSError, http.client.HTTPException) as error:
             raise Refused(
-                f"{self.url} does not answer: {error}.", hint="is Airflow's API server up?"
+                f"{self.url} does not answer: {error}.", hint="check that Airflow's API server is running."
             ) from None
 
 
@@ -174,7 +176,7 @@ def build_key_parameters(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple
         )
         if not values:
             raise BadRange(
-                f"where: {name!r} may be none of nothing.", hint="leave it out to have all of them."
+                f"where: the list of values for {name!r} is empty.", hint="leave it out to select all values."
             )
         found += [
             ("null", name) if value is None else (f"key.{name}", format_parameter(value)) for value in values
@@ -218,5 +220,5 @@ def parse_server_error(error: urllib.error.HTTPError) -> SeamlineError:
         return kind(str(said["message"]), hint=str(said["hint"]))
     except (ValueError, KeyError, TypeError):
         return Refused(
-            f"The server answers {error.code}: {text[:300]}", hint="check the address and the login."
+            f"The server answered {error.code}: {text[:300]}", hint="check the address and the login."
         )

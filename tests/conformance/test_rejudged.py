@@ -314,7 +314,7 @@ def test_a_record_that_is_gone_stops_the_build(shop: Scenario, monkeypatch: pyte
     engine = engine_of(shop)
     raw = reprocessing.raw_records
     monkeypatch.setattr(reprocessing, "raw_records", lambda *args: raw(*args).where("_offset <> 3"))
-    with pytest.raises(ProtocolError, match="Epoch 0 read 7 records, master and quarantine have 6"):
+    with pytest.raises(ProtocolError, match="Epoch 0 read 7 records, but master and quarantine have 6"):
         shop.batch()
     assert Reprocessed(engine.pipeline, engine.layout).files() is None
     assert plan_run(engine.pipeline, engine.layout, asked=None, dirty=True).builds

@@ -302,20 +302,20 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
 def test_a_driver_that_ends_with_a_code_of_ours_is_that_error():
     """Exit codes are all that comes through spark-submit; the reason is in the last words."""
     text = "Cannot execute: spark-submit. Error code is: {}.\nLast spark-submit output:\nWARN x\n{}"
-    said = "Error: The master ends at 3 (version 4), the cut is 7.\n\nHint: a cut is an edge.\n"
+    said = "Error: The master ends at 3 (version 4), but the cut is 7.\n\nHint: a cut is an edge.\n"
     found = of_driver(AirflowException(text.format(30, said)))
     assert type(found) is ProtocolError
     assert (found.message, found.hint) == (
-        "The master ends at 3 (version 4), the cut is 7.",
+        "The master ends at 3 (version 4), but the cut is 7.",
         "a cut is an edge.",
     )
     assert type(of_driver(AirflowException(text.format(33, "Error: overtaken")))) is Conflict
     # Its kind is made of a place and a version.
     broken = of_driver(
-        AirflowException(text.format(43, "Error: 7.json is not whole\n\nHint: start the stream"))
+        AirflowException(text.format(43, "Error: 7.json is not intact\n\nHint: start the stream"))
     )
     assert isinstance(broken, NotWhole)
-    assert (broken.message, broken.hint) == ("7.json is not whole", "start the stream")
+    assert (broken.message, broken.hint) == ("7.json is not intact", "start the stream")
     for foreign in (AirflowException(text.format(1, "Traceback")), AirflowException("no such file")):
         assert of_driver(foreign) is foreign
 
@@ -662,6 +662,6 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
     assert pushed["findings"][0] in capsys.readouterr().out
     assert Audits.ensure(shop.layout).newest(5) == [replace(found, actor="airflow:ada")]
     context["params"]["fail"] = True
-    with pytest.raises(AuditFailed, match="found 1 things wrong:\nlost: partition 0"):
+    with pytest.raises(AuditFailed, match="found 1 problems:\nlost: partition 0"):
         tasks.audit("shop", "kafka_default")
     assert len(Audits.ensure(shop.layout).newest(5)) == 2

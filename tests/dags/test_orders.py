@@ -119,7 +119,7 @@ def test_an_order_of_long_ago_is_not_carried_out_by_a_run_that_is_cleared(shop, 
     control.want(Desired.PAUSED, actor="eve", reason="since then", now=NOW)
     shop.params |= {"action": action, "position": "latest"}
     shop.run.run_after = datetime.now(UTC) - timedelta(days=7)
-    with pytest.raises(BadRange, match=f"action: {action} was asked for at .*: that is too long ago"):
+    with pytest.raises(BadRange, match=f"action: {action} was requested at .*, which is too long ago"):
         reconcile()
     assert (control.read().desired, control.read().actor) == (Desired.PAUSED, "eve")
 

@@ -183,7 +183,7 @@ def test_what_is_no_fault_raises_no_alarm(reading: Reading, capsys: pytest.Captu
     assert code == 0
     assert [(each.waiting, each.untold + each.blank) for each in found.lanes] == [(10, 22), (10, 0), (10, 0)]
     assert found.lanes[0].untold == 10
-    assert "10 offsets of which Kafka no longer tells" in capsys.readouterr().out
+    assert "10 offsets that Kafka no longer knows" in capsys.readouterr().out
 
 
 def test_one_record_that_was_lost_on_the_way_is_named(

@@ -246,13 +246,13 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     assert main(["stream", "restore", NAME, "monday"]) == 0
     assert "is served, as then" in capsys.readouterr().out
     assert main(["stream", "restore", NAME, "sunday"]) == 4
-    assert "there are: monday, tuesday" in capsys.readouterr().err
+    assert "available: monday, tuesday" in capsys.readouterr().err
     assert shop.held() == shop.whole
     assert shop.counted() == shop.sent
 
     # Back to what was read: refused, nothing is read twice.
     assert main(["stream", "start", NAME, "--from", "0:10"]) == 5
-    assert "is read to offset" in capsys.readouterr().err
+    assert "has been read to offset" in capsys.readouterr().err
 
     # Another pipeline begins at a savepoint, and reads what came after it by itself.
     definition = DEFINITION.replace('name="ops"', f'name="{FORK}"')

@@ -56,9 +56,7 @@ def test_a_build_that_loses_its_spark_says_so(world: World, victim: str) -> None
         return world.seamline("run", "flights", *SPAN, **settings)
 
     said = require_unseen(world, run, SEAMLINE_FAIL=f"partials:1:{victim}")
-    assert {"jvm": "Spark's JVM has gone in the middle of run", "worker": "A task of Spark's failed"}[
-        victim
-    ] in said
+    assert {"jvm": "Spark's JVM ended in the middle of run", "worker": "A Spark task failed"}[victim] in said
     assert "nothing was published" in said
 
 
@@ -99,7 +97,7 @@ def test_a_submitted_build_whose_jvm_is_killed_shows_nothing(world: World) -> No
     require_none(world.home)
     assert (world.published(), world.answer()) == (before, served)
     said = require_unseen(world, lambda **more: submitted(world, **more), SEAMLINE_FAIL="partials:1:worker")
-    assert "A task of Spark's failed" in said
+    assert "A Spark task failed" in said
 
 
 def test_the_build_after_all_of_them_leaves_nothing_to_do(world: World) -> None:

@@ -68,5 +68,5 @@ def test_what_spark_makes_a_table_ask_for_is_refused(spark: Any, tmp_path: Path,
     """With a sentence that names it; deltalake cannot read it, or would write what Spark does not take for whole."""
     table = Table.ensure(tmp_path / "table", pa.schema([("n", pa.int64())]))
     spark.sql(f"ALTER TABLE delta.`{table.root}` SET TBLPROPERTIES ({ASKED[feature]})").collect()
-    with pytest.raises(ChangedByOthers, match=f"asks whoever reads or writes it for .*{feature}"):
+    with pytest.raises(ChangedByOthers, match=f"now requires .*{feature}"):
         table.refresh()

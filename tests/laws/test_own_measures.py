@@ -43,13 +43,13 @@ WRONG: dict[str, tuple[Pipeline, str, str]] = {
         "MeanOfMeans": "a = [0.0], b = [0.0] and c = [1.0], (a + b) + c presents 0.5 and a + (b + c) 0.25",
         "Latest": "plus does not commute: of a = [0.0] and b = [1.0], a + b presents 1.0 and b + a 0.0",
         "Gathering": "changes the states that it is given",
-        "Drifting": "prepare(0.0) presents 1.0, and another time 2.0",
+        "Drifting": "prepare(0.0) presents 1.0, and 2.0 another time",
         "Inverse": "prepare(0.0) raised ZeroDivisionError",
-        "Mistyped": "0.0 is no STRING",
-        "Short": "prepare gave 0.0, no tuple of (mean)",
+        "Mistyped": "0.0 is not of type STRING",
+        "Short": "prepare returned 0.0, not a tuple of (mean)",
         "Bare": "has no prepare, plus, present, state, result",
         "Mapped": "keeps a MAP",
-        "Asking": "cannot be made",
+        "Asking": "cannot be created",
         "Nameless": "Nameless.place is of type object",
     }.items()
 }
@@ -178,5 +178,5 @@ def test_a_class_in_the_definition_itself_is_refused() -> None:
     class Local(Span):
         pass
 
-    with pytest.raises(DefinitionError, match="names no class of a module"):
+    with pytest.raises(DefinitionError, match="does not name a class of a module"):
         Own("x", name_of(Local)).check("DOUBLE")

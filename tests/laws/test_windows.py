@@ -180,7 +180,7 @@ WRONG: list[tuple[Window, str]] = [
     (Tumbling("1 day", offset="noon"), "not a duration"),
     (Tumbling("1 day", zone="Mars/Olympus"), "not a time zone"),
     (Tumbling("1 day", zone="America"), "not a time zone"),
-    (Tumbling("40 minutes", zone="America/New_York"), "do not fit the clocks"),
+    (Tumbling("40 minutes", zone="America/New_York"), "do not fit the clock"),
     (Tumbling("1 week", offset="1 millisecond"), "panes"),
     (Session("a while"), "not a duration"),
 ]

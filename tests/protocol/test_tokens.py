@@ -58,7 +58,7 @@ def test_a_token_is_above_those_of_all_tables(stream: Stream, back: tuple[str, .
     carried = newest_token(stream.layout.table("master").parent)
     restore(stream, *back)
     [why] = [each for each in find_contradictions(stream.layout) if "control" in each]
-    assert why.endswith(f"and the tables carry {carried}")
+    assert why.endswith(f"but the tables carry {carried}")
     token = ControlTable.ensure(stream.layout).take("here:1:1", now=NOW).token
     assert token == carried + 1
     assert not [each for each in find_contradictions(stream.layout) if "control" in each]

@@ -121,7 +121,7 @@ def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
     asleep = Attempt(stream, "asleep", 1)
     cut(stream, {name: before[name] for name in ("master", "ledger")}, "gone")
     reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
-    with pytest.raises(Conflict, match="Epoch 1 was lost meanwhile"):
+    with pytest.raises(Conflict, match="Epoch 1 was lost in the meantime"):
         asleep.commit()
 
 
@@ -163,10 +163,10 @@ def test_refused_records_that_a_person_let_go_are_not_missed(
         copytree(tmp_path / "master", stream.layout.table("master"))
     with pytest.raises(OutOfStep):
         start(stream, boot=10, patch=monkeypatch)
-    with pytest.raises(ProtocolError, match="read 2 records, master and quarantine have 1"):
+    with pytest.raises(ProtocolError, match="read 2 records, but master and quarantine have 1"):
         read_again(stream, epoch)
     start(stream, boot=10, patch=monkeypatch, acceptance=Acceptance("somebody", "they are gone"))
-    with pytest.raises(ProtocolError, match="read 2 records, master and quarantine have 0"):
+    with pytest.raises(ProtocolError, match="read 2 records, but master and quarantine have 0"):
         read_again(stream, epoch, short=1)
     read_again(stream, epoch)
     assert Reprocessed(EDITED, stream.layout).verdicts()[epoch.number].accepted == {"2024-01-01T00:00:00Z": 1}

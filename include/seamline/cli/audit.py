@@ -17,7 +17,7 @@ from seamline.model.errors import AuditFailed
 @click.option("--to", "end", help="End of the intervals, UTC (exclusive). [default: all that was ever read]")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int:
-    """Compare what Kafka has, what was read, what the log holds and what each view makes of it.
+    """Compare what Kafka has, what was read, what the log contains and what each view makes of it.
 
     Exit code 39 if anything is wrong. Every audit is recorded.
     """

@@ -52,7 +52,7 @@ def run(pipeline: str, start: str | None, end: str | None, dirty: bool, reason: 
     """Plan, build, certify and publish on this machine, without Airflow."""
     asked = parse_range(start, end)
     if asked is None and not dirty:
-        raise BadRange("There is nothing to run.", hint="give --from and --to, or --dirty.")
+        raise BadRange("There is nothing to run.", hint="pass --from and --to, or --dirty.")
     compiled, layout = open_pipeline(pipeline)
     if asked is not None:
         compiled.grid.within_life(asked, now=datetime.now(UTC))
@@ -86,7 +86,7 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
     if done.failed:
         raise BackfillFailed(
             f"{done.failed} of {done.total} runs failed; their intervals are served as before.",
-            hint="the log of each is on its page in Airflow.",
+            hint="see the log of each run on its page in Airflow.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Building here and now, without Airflow: judge again what must be, plan, build, certify, publish."""
+"""Building here and now, without Airflow: reprocess what must be, plan, build, certify, publish."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plan_and_build(
 
 
 def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bool = False) -> None:
-    """Judge what another record version judged, before anything is planned: an interval may get its first rows."""
+    """Reprocess what another record version validated, before planning: an interval may get its first rows."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.tables.readiness import require_repaired
     from seamline.lake.tables.reprocessed import Reprocessed
@@ -62,7 +62,7 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
 
     spark = open_spark_session(f"seamline run {compiled.name}")
     try:
-        with translate_spark_errors("the judging of records again"):
+        with translate_spark_errors("reprocessing"):
             records = reprocess_epochs(spark, compiled, layout, until=todo[-1].number)
     finally:
         stop_spark(spark)
@@ -88,8 +88,8 @@ def execute_plan(
     bound = compiled.definition.batch.approve_above
     if needs_approval(made, bound) and not approve:
         raise NotApproved(
-            f"This is more than {bound} intervals of {compiled.name} (approve_above).",
-            hint="look at the plan above, then run again with --approve.",
+            f"The plan has more than {bound} intervals of {compiled.name} (approve_above).",
+            hint="review the plan above, then run again with --approve.",
         )
     name = f"cli-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
     job = job_of(compiled, made, run=name, reason=reason, actor=current_actor())
@@ -130,5 +130,5 @@ def build_and_publish(
         raise CertificateFailed(
             f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
             f"{', '.join(done.held_back)}.",
-            hint="fix what the checks name, then run again.",
+            hint="fix what the failed checks report, then run again.",
         )

@@ -36,7 +36,7 @@ def parse_range(start: str | None, end: str | None) -> Interval | None:
     if start is None and end is None:
         return None
     if start is None or end is None:
-        raise BadRange("A range needs both bounds.", hint="give --from and --to; --to is not in the range.")
+        raise BadRange("A range needs both bounds.", hint="pass both --from and --to; --to is exclusive.")
     return Interval(parse_moment(start), parse_moment(end))
 
 
@@ -53,7 +53,7 @@ def parse_name_values(given: Sequence[str]) -> dict[str, str]:
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
-            raise BadRange(f"{each!r} is not NAME=VALUE.", hint="write --key carrier=UA.")
+            raise BadRange(f"{each!r} is not in the form NAME=VALUE.", hint="for example: --key carrier=UA.")
         found[name] = value
     return found
 

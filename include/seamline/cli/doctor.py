@@ -62,7 +62,7 @@ def doctor(airflow: bool) -> None:
         click.echo(str(each))
     if missing := sum(not each.good for each in findings):
         raise SetupError(
-            f"{missing} of {len(findings)} things are missing.", hint="each line above names a fix."
+            f"{missing} of {len(findings)} checks failed.", hint="each failed check above names its fix."
         )
 
 
@@ -84,7 +84,7 @@ def list_requirements() -> list[Requirement]:
 
 
 def check_packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> Iterator[Finding]:
-    """Compare versions with those that are asked for: an Airflow that was there before may hold some back."""
+    """Compare versions with the required ones: an Airflow that was installed before may restrict some."""
     for each in wanted:
         found = installed(each.name)
         good = bool(found) and each.specifier.contains(found, prereleases=True)
@@ -190,7 +190,7 @@ def check_supervisors(found: Catalog) -> Iterator[Finding]:
         state = read_stream_status(name)
         if state.desired in (Desired.RUNNING, Desired.PAUSED):
             what = "resident driver" if name == resident.NAME else f"stream {name}"
-            said = "up" if state.live else "wanted, and nobody keeps it up"
+            said = "up" if state.live else "wanted, but nothing keeps it up"
             yield Finding(what, state.live, said, f"seamline {start}, or unpause its DAG.")
 
 

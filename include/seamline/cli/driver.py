@@ -66,8 +66,8 @@ def status() -> None:
         click.echo(f"last error, {beat.strikes} in a row: {beat.last_error}")
     if found.desired is Desired.RUNNING and not (beat and beat.running):
         raise SetupError(
-            "The resident driver is wanted and not up.",
-            hint="`seamline driver start`, or unpause the DAG seamline__driver.",
+            "The resident driver should be running, but it is down.",
+            hint="run `seamline driver start`, or unpause the DAG seamline__driver.",
         )
 
 

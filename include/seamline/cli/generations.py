@@ -57,7 +57,9 @@ def rollback(
 ) -> None:
     """Serve an earlier generation of INTERVAL; dirty runs leave the interval alone until it is released."""
     if release and (to or despite_certificate):
-        raise click.UsageError("--release changes no number: leave --to and --despite-certificate out.")
+        raise click.UsageError(
+            "--release changes no number: it cannot be used with --to or --despite-certificate."
+        )
     from seamline.lake.publish.generation_history import release_interval, roll_back_interval
     from seamline.plan.publish.publication import Decision
 
@@ -73,8 +75,8 @@ def rollback(
     assert done.how is How.ROLLBACK
     click.echo(
         f"{view} {asked.id} is served from generation {done.generation}, cut {done.epoch}.\n"
-        f"It is held: no dirty run builds it. Let them: seamline rollback {view} {interval} --release "
-        f"--reason ...; or build it: seamline run {name} --from ... --to ..."
+        f"It is held: no dirty run builds it. To let them: seamline rollback {view} {interval} --release "
+        f"--reason ...; to build it: seamline run {name} --from ... --to ..."
     )
 
 
@@ -125,7 +127,7 @@ def certificate(view: str, interval: str, generation: str) -> int:
     one = find_generation(known, generation) if generation else select_main_generation(known)
     if one is None or one.certificate is None:
         what = f"Generation {one.generation.id}" if one else f"{view} {asked.id}"
-        raise NotFound(f"{what} has no certificate.", hint="seamline history lists what there is.")
+        raise NotFound(f"{what} has no certificate.", hint="seamline history lists the generations.")
     click.echo("\n".join(format_certificate(one.certificate)))
     report = layout.table(one.certificate.made.report or "reports") if one.certificate.made.report else None
     if report and report.exists():

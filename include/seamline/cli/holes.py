@@ -68,7 +68,7 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     known, now = parse_range(start, end), datetime.now(UTC)
     found = list_undecided_gaps(find_topic_gaps(compiled, layout), control.read().accepted)
     if not found:
-        raise BadRange("Nothing undecided is missing.", hint=f"see `seamline holes list {pipeline}`.")
+        raise BadRange("No gap awaits a decision.", hint=f"see `seamline holes list {pipeline}`.")
     control.accept([AcceptedGap(gap, current_actor(), reason, now, known) for gap in found])
     for gap in found:
         click.echo(f"accepted: {gap}; {format_hole_times(known)}")
@@ -85,7 +85,7 @@ def fill(pipeline: str, hole: int | None, reason: str) -> None:
     compiled, layout = open_pipeline(pipeline)
     parts = request_hole_fills(compiled, layout, hole, current_actor(), reason)
     click.echo(
-        f"{compiled.name}: {sum(map(len, parts))} offsets will be read; `seamline holes list` tells the rest."
+        f"{compiled.name}: {sum(map(len, parts))} offsets will be read; `seamline holes list` lists the rest."
     )
 
 

@@ -29,7 +29,7 @@ def metrics(host: str, port: int, once: bool, no_broker: bool) -> None:
         server, thread = start_http_server(port, host, made)
     except OSError as error:
         raise SetupError(
-            f"Nothing can listen at {host}:{port}: {error}.", hint="choose another --port."
+            f"Cannot listen on {host}:{port}: {error}.", hint="choose another --port."
         ) from error
     click.echo(f"http://{host}:{server.server_port}/metrics")
     try:

@@ -82,7 +82,7 @@ def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: 
         send_generated_records(pipeline, options)
     else:
         names = ", ".join([*GENERATORS, FLIGHTS])
-        raise click.UsageError(f"--file is needed: {pipeline} has no records of its own, as have {names}.")
+        raise click.UsageError(f"--file is required: {pipeline} has no generator; only {names} have one.")
 
 
 def require_applicable_options(context: click.Context, source: str) -> None:
@@ -91,7 +91,7 @@ def require_applicable_options(context: click.Context, source: str) -> None:
         name = option.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in OWN[source]:
-            raise click.UsageError(f"{option.opts[0]} is not for records of {OF[source]}.")
+            raise click.UsageError(f"{option.opts[0]} does not apply to records of {OF[source]}.")
 
 
 def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
@@ -105,7 +105,7 @@ def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
     if generator.topic not in declared.topics:
         raise NotFound(
             f"{name} reads {', '.join(declared.topics)}; its generator writes {generator.topic}.",
-            hint="the generator is for the definition in include/examples; send your own records by --file.",
+            hint="the generator matches the definition in include/examples; send your own records with --file.",
         )
     seed, rate = 1 if options["seed"] is None else options["seed"], options["rate"]
     start = parse_moment(options["start"]) if options["start"] else datetime.now(UTC).replace(microsecond=0)
@@ -174,7 +174,7 @@ def from_file(name: str, source: Path, topic: str) -> None:
     if to not in declared.topics:
         raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")
     if str(source) != "-" and not source.is_file():
-        raise NotFound(f"There is no file {source}.", hint="give the path of a file, or - for stdin.")
+        raise NotFound(f"There is no file {source}.", hint="pass the path of a file, or - for stdin.")
     count = 0
     with (
         RecordWriter(read_airflow_connection(declared.connection)) as writer,

@@ -1,4 +1,4 @@
-"""Commands about refused records: show them, and judge them again after the definition was mended."""
+"""Commands about refused records: show them, and reprocess them after the definition was fixed."""
 
 from __future__ import annotations
 

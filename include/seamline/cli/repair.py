@@ -13,7 +13,7 @@ from seamline.model.errors import OutOfStep
 @click.option(
     "--accept",
     is_flag=True,
-    help="Accept what the master holds: withdraw what is served beyond it, and read that again from Kafka.",
+    help="Accept what the master contains: withdraw what is served beyond it, and read that again from Kafka.",
 )
 @click.option("--reason", default="", help="Reason, recorded in the manifest; required with --accept.")
 def repair(pipeline: str, accept: bool, reason: str) -> int:
@@ -38,11 +38,11 @@ def repair(pipeline: str, accept: bool, reason: str) -> int:
         click.echo(why)
     if not found:
         click.echo(
-            f"{pipeline}: the tables are of one history; what a power cut has left the next start repairs."
+            f"{pipeline}: the tables share one history; the next start repairs what a power loss has left."
         )
         return 0
     click.echo(
-        "Bring the table that was restored alone back to what it was; or, if that is lost, let the master stand for "
+        "Return the table that was restored alone to its previous state; or, if that is lost, let the master stand for "
         f"what there is: seamline repair {pipeline} --accept --reason ..."
     )
     return OutOfStep.exit_code

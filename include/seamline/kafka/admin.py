@@ -31,7 +31,7 @@ _COORDINATOR_ABSENT = (
     errors.NotCoordinatorError,
 )
 _UNSETTLED = (errors.UnknownBrokerIdError, errors.BrokerNotAvailableError)
-"""What the client says of a cluster that it has to get to know anew; it calls them final."""
+"""Errors of the client about a cluster whose metadata it must fetch again; it calls them final."""
 T = TypeVar("T")
 
 
@@ -78,7 +78,7 @@ class TopicAdmin:
     def create_topic(
         self, name: str, partitions: int, *, config: Mapping[str, str] | None = None, replicas: int = -1
     ) -> bool:
-        """Create a topic and wait until it can be written; give False if it was there already."""
+        """Create a topic and wait until it can be written; return False if it existed already."""
         options = {
             "num_partitions": partitions,
             "replication_factor": replicas,
@@ -228,22 +228,22 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
     if isinstance(problem, errors.UnknownTopicOrPartitionError):
         return TopicMissing(
             f"Topic {topic!r} does not exist on {connection.brokers}.",
-            hint="create it, or correct the topic's name in the definition.",
+            hint="create the topic, or correct its name in the definition.",
         )
     if isinstance(problem, _UNREACHABLE):
         return KafkaUnavailable(
             f"No Kafka broker answers at {connection.brokers} ({name}).",
-            hint="is the broker up, and are address, security.protocol and login of the connection right?",
+            hint="check that the broker is running, and the address, security.protocol and login of the connection.",
         )
     if isinstance(problem, _UNSETTLED) or getattr(problem, "retriable", False):
         return KafkaUnavailable(
-            f"Kafka at {connection.brokers} has no answer yet ({name}: {problem}).",
-            hint="a broker that has just come back, or a partition without a leader, has one a little later.",
+            f"Kafka at {connection.brokers} cannot answer yet ({name}: {problem}).",
+            hint="retry shortly: a broker may have just restarted, or a partition may have no leader yet.",
         )
     if isinstance(problem, errors.UnsupportedCodecError):
         return SetupError(
-            f"This Python cannot read what was sent to {connection.brokers}: {problem}.",
-            hint="install what Seamline asks for: pip install 'kafka-python[lz4,snappy,zstd]'.",
+            f"This Python cannot read records of {connection.brokers}: {problem}.",
+            hint="install the codecs that Seamline requires: pip install 'kafka-python[lz4,snappy,zstd]'.",
         )
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")

@@ -14,7 +14,7 @@ def open_client(kind: Callable[..., Client], **options: Any) -> Client:
     """Make a client of a ``kind`` that connects at once; raises what its constructor does.
 
     kafka-python 3.0.12 starts a thread in the constructor and does not end it where no broker answers: it goes on
-    trying, with nobody who could close it. So we keep hold of what the thread belongs to.
+    trying, with nobody who could close it. So we keep a reference to what the thread belongs to.
     """
     made: list[KafkaNetClient] = []
 

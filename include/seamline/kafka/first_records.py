@@ -1,4 +1,4 @@
-"""The first record that Kafka gives at or after some offsets."""
+"""The first record that Kafka returns at or after some offsets."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def read(consumer: KafkaConsumer, place: TopicPartition, runs: Runs, timeout: fl
             position, until = reached, time.monotonic() + timeout
         elif time.monotonic() > until:
             raise KafkaUnavailable(
-                f"Kafka gave nothing of {place.topic} partition {place.partition} from offset {position} on "
+                f"Kafka returned nothing of {place.topic} partition {place.partition} from offset {position} on "
                 f"for {timeout:g} s.",
-                hint="audit again when the broker is at ease.",
+                hint="run the audit again when the broker is under less load.",
             )
         while at < len(runs) and runs[at][1] <= position:
             at += 1

@@ -115,9 +115,8 @@ class RecordWriter:
             self._producer.flush(timeout)
         except errors.KafkaTimeoutError as problem:
             raise KafkaUnavailable(
-                f"{len(self._pending)} records are not acknowledged after {timeout:g} s "
-                f"by {self.connection.brokers}.",
-                hint="the records before them are in the topic; look at the broker, then send the rest.",
+                f"{self.connection.brokers} has not acknowledged {len(self._pending)} records after {timeout:g} s.",
+                hint="the records before them are in the topic; check the broker, then send the rest.",
             ) from problem
         self._settle(0, wait=True)
 

@@ -1,6 +1,6 @@
 """Where records are and when they were sent, read of Kafka without what they say.
 
-A batch is decompressed piece by piece, and only where its header does not tell: a megabyte may stand for gigabytes, and
+A batch is decompressed piece by piece, and only where its header is silent: a megabyte may stand for gigabytes, and
 who looks at a topic has no use for them. Of a value that is to be recognized a hash is enough.
 """
 
@@ -31,11 +31,11 @@ MOST = 1 << 26
 """Bytes of a batch that are read for the time of one of its records; behind them that of the first stands."""
 
 NO_TIMESTAMP = -1
-"""What Java's clients, and so Spark, give for the timestamp of a record that has none."""
+"""What Java's clients, and so Spark, return for the timestamp of a record that has none."""
 
 
 def without_contents(consumer: KafkaConsumer, *, timed: bool, hashed: bool = False) -> None:
-    """Let a consumer give of each record its place alone, and its time where they are to be ``timed``.
+    """Make a consumer return only the place of each record, and its time where they are to be ``timed``.
 
     Keys and values are None; ``hashed`` values are the text of ``hash_record_value``. Batches of before Kafka 0.11 are
     read as they were.
@@ -50,7 +50,7 @@ def without_contents(consumer: KafkaConsumer, *, timed: bool, hashed: bool = Fal
 
 
 def read_timestamp(record: Any) -> int:
-    """Return a timestamp in milliseconds as Java's clients give it: format 0, of before Kafka 0.10, has none."""
+    """Return a timestamp in milliseconds as Java's clients do: format 0, of before Kafka 0.10, has none."""
     return NO_TIMESTAMP if record.timestamp is None else int(record.timestamp)
 
 
@@ -88,7 +88,7 @@ class Bare:
         batch = self.batch
         stamped = not self.timed or batch.timestamp_type == batch.LOG_APPEND_TIME
         if stamped and self.hashed_from is None and batch.records_count == batch.last_offset_delta + 1:
-            # None is missing: the header tells all.
+            # None is missing: the header says all.
             return (self.record(each, 0) for each in range(batch.records_count))
         return self.read()
 

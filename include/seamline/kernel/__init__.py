@@ -1,1 +1,1 @@
-"""What a task does with raw records: decode, judge, count. DuckDB and Arrow only, for whoever calls it."""
+"""What a task does with raw records: decode, validate, count. DuckDB and Arrow only, for whoever calls it."""

@@ -1,6 +1,6 @@
 """The epoch kernel: one pass over raw Kafka records in each task.
 
-It judges every record, writes the accepted and the refused ones as Parquet files into the tables' folders,
+It validates every record, writes the accepted and the refused ones as Parquet files into the tables' folders,
 and reports the files, the counts and the partial states. It commits nothing and needs no Spark.
 """
 
@@ -166,7 +166,7 @@ def parse_and_validate(
         **reader.columns(rows["_value"]),
     }.items():
         raw = raw.append_column(name, column)
-    # A record that is judged again was processed when it was.
+    # A record that is reprocessed was processed when it was.
     if "_processing_time" in rows.column_names:
         raw = raw.append_column("_processing_time", rows["_processing_time"])
     else:

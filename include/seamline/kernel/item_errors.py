@@ -1,6 +1,6 @@
 """What is in error with an item of a record: asked only of records of which views make rows within bounds.
 
-A condition on an item that reads what is beside it makes that anew for each of them, as the view itself does.
+A condition on an item that reads what is beside it makes that again for each of them, as the view itself does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROWS = "within_bounds"
 def validate_items(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, pipeline: CompiledPipeline
 ) -> tuple[pa.Table, pa.Table]:
-    """Part judged rows into those whose items are sound and those with an error in one, with reason and detail."""
+    """Part validated rows into those whose items are sound and those with an error in one, with reason and detail."""
     asked = items_sql(pipeline, ROWS)
     verdict = None
     if asked and rows.num_rows:

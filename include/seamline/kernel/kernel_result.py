@@ -1,4 +1,4 @@
-"""What a run of the kernel has made, and what it tells the driver of it."""
+"""What a run of the kernel has made, and what it reports to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw Kafka records as Spark hands them over: gathered, without what the master holds, with coordinates."""
+"""Raw Kafka records as Spark hands them over: gathered, without what the master contains, with coordinates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK = 250_000
 """Records: a task's share of a full epoch, by and large. A chunk costs 20 ms, however few it has."""
 CHUNK_BYTES = 80 << 20
-"""What a chunk of large records holds: of 300 bytes each, with all that Kafka knows of them, it is as many records."""
+"""The size of a chunk of large records: of 300 bytes each, with all that Kafka knows of them, it is as many records."""
 
 
 def combine_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -38,7 +38,7 @@ def combine_small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Tabl
 
 
 def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
-    """Drop what the master holds and give the rest its coordinates."""
+    """Drop what the master contains, and add coordinates to the rest."""
     topics = pc.unique(raw["topic"]).to_pylist()
     if any(config.committed.values()):
         raw = pa.concat_tables([drop_committed_records(raw, topic, topics, config) for topic in topics])
@@ -62,7 +62,7 @@ def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
 def drop_committed_records(
     raw: pa.Table, topic: str, topics: Sequence[str], config: KernelConfig
 ) -> pa.Table:
-    """Keep a topic's records that the master does not hold; ``topics`` are all that the table has."""
+    """Keep a topic's records that the master does not contain; ``topics`` are all that the table has."""
     if len(topics) > 1:
         raw = filter_rows(raw, pc.equal(raw["topic"], topic))
     found = pc.unique(raw["partition"]).to_pylist()

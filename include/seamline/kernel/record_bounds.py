@@ -65,7 +65,7 @@ def parts_of(value: bytes) -> int:
 def split_oversized_explosions(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, views: Iterable[CompiledView], source: KafkaSource
 ) -> tuple[pa.Table, pa.Table]:
-    """Part judged rows into those of which views make rows within bounds and those of which they do not."""
+    """Part validated rows into those of which views make rows within bounds and those of which they do not."""
     good, detail = np.ones(rows.num_rows, dtype=bool), np.full(rows.num_rows, "", dtype=object)
     for view in views:
         names = list_columns_beside_item(view)

@@ -35,13 +35,13 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
 from seamline.plan.batch.reprocessing_plan import Verdict, apply_verdicts
 
-HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate by it."
+HINT = "a restatement changes what a row says, not whether or where it is: correct the table, then restate with it."
 TROUBLE = "_trouble"
 """The column in which tasks say what their caller raises."""
 Versions = tuple[tuple[str, str], ...]
 """The name of each look-up with its version."""
 Asked = tuple[str, Versions]
-"""The record version of a row, and the look-ups by which it is judged again."""
+"""The record version of a row, and the look-ups by which it is reprocessed."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class RowReprocessing:
         decisions: Iterable[Restatement],
         verdicts: Mapping[int, Verdict] | None = None,
     ) -> RowReprocessing:
-        """Take by which look-ups rows were judged first from the ledger, and from the verdicts of epochs judged again.
+        """Take the look-ups of the first validation from the ledger and from the verdicts of reprocessed epochs.
 
         ``decisions`` are all of them, in their order.
         """
@@ -108,7 +108,7 @@ class RowReprocessing:
         return pa.concat_tables([part.cast(rows.schema) for part in parts]) if parts else rows
 
     def split(self, rows: pa.Table) -> Mapping[Asked | None, Sequence[int]]:
-        """Part the places of rows by what they are judged by; None are those that stay as they are."""
+        """Part the places of rows by what they are validated by; None are those that stay as they are."""
         known: dict[tuple[int, int, str], Asked | None] = {}
         found: dict[Asked | None, list[int]] = {}
         columns = (
@@ -128,7 +128,7 @@ class RowReprocessing:
         return self.pipeline.grid.length // MICROSECOND
 
     def lookups_of(self, epoch: int, cell: int, version: str) -> Asked | None:
-        """Say by what rows of an epoch, interval (by its number) and record version are judged."""
+        """Say by what rows of an epoch, interval (by its number) and record version are validated."""
         at = bisect_right(self.first, epoch) - 1
         if at < 0 or not is_compatible_version(version, self.pipeline.record_version):
             return None
@@ -139,7 +139,7 @@ class RowReprocessing:
     def validate(
         self, con: duckdb.DuckDBPyConnection, rows: pa.Table, version: str, versions: Versions
     ) -> pa.Table:
-        """Let the kernel judge rows of one record version by these look-ups."""
+        """Let the kernel validate rows of one record version by these look-ups."""
         pipeline = as_read(self.pipeline, version)
         config = KernelConfig(
             pipeline=pipeline,

@@ -1,8 +1,8 @@
 """The survey: a first pass over an epoch's records for what depends on the records before them.
 
-A pipeline has one only where it asks for it: duplicates within a horizon, or count windows. The tasks judge
+A pipeline has one only where it asks for it: duplicates within a horizon, or count windows. The tasks validate
 the records and report ids and keys; the driver, which sees all of them in order, compares them with what the master
-holds (``register``) and gives the kernel its marks.
+contains (``register``) and passes the kernel its marks.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ Step = tuple[str, str]
 
 
 def validation_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
-    """Write the query over ``relation`` (_value, what Kafka knows, the reader's columns) that judges records.
+    """Write the query over ``relation`` (_value, what Kafka knows, the reader's columns) that validates records.
 
-    It gives, row for row, where it belongs, its columns, ``_event_time`` and ``_judged``: NULL for a row accepted, else
+    It returns, row by row, the place, the columns, ``_event_time`` and ``_judged``: NULL for a row accepted, else
     [reason, detail]. Rows are in the order of the relation, or have its ``ROW``.
     """
     steps = [*early_steps(pipeline, reader), *later_steps(pipeline)]
@@ -49,7 +49,7 @@ def validation_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) ->
 def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
     """Write the first half of ``validation_sql``, where the user's own step stands between.
 
-    It gives what Kafka knows, the parsed columns, and ``_refused``: NULL, or [reason, detail].
+    It returns what Kafka knows, the parsed columns, and ``_refused``: NULL, or [reason, detail].
     """
     known = {*PLACES, "_kafka_timestamp", "_processing_time"} | pipeline.record.metadata
     known |= {REPEATED} if pipeline.record.dedup else set()
@@ -59,7 +59,7 @@ def parse_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
 
 
 def validate_transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
-    """Write the second half: over what ``parse_sql`` gave, with the user's columns and ``_taken`` beside it."""
+    """Write the second half: over what ``parse_sql`` returned, with the user's columns and ``_taken`` beside it."""
     whens = f"WHEN {REFUSED} IS NOT NULL THEN {REFUSED} {reason_cases_sql(later_reasons(pipeline))}"
     return chain_steps_sql(
         later_steps(pipeline), relation, row_columns(pipeline), f"CASE {whens} END AS _judged"
@@ -67,7 +67,7 @@ def validate_transformed_sql(pipeline: CompiledPipeline, relation: str) -> str:
 
 
 def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
-    """Write the query over rows that are within bounds which gives, row for row, [reason, detail] of an item's error.
+    """Write the query over rows within bounds that returns, row for row, [reason, detail] of an item's error.
 
     NULL where there is none; "" where no view can fail on an item.
     """
@@ -85,7 +85,7 @@ def chain_steps_sql(steps: Iterable[Step], relation: str, columns: Iterable[str]
 
 
 def reason_cases_sql(*reasons: Iterable[Reason]) -> str:
-    """Write the branches of a CASE that gives [reason, detail] of the first that applies."""
+    """Write the branches of a CASE that returns [reason, detail] of the first that applies."""
     return " ".join(
         f"WHEN {when} THEN [{quote_literal(reason)}, {detail}]" for when, reason, detail in chain(*reasons)
     )
@@ -210,7 +210,7 @@ def item_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
 
 
 def in_some_item(explode: Explode, when: str) -> str:
-    """Write whether a condition holds for an item of a record's array."""
+    """Write whether a condition is true for an item of a record's array."""
     item = quote_identifier(explode.item.name)
     each = f"list_transform({explode.array.duckdb}, lambda {item}: coalesce({when}, false))"
     return f"coalesce(list_bool_or({each}), false)"

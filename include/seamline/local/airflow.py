@@ -175,8 +175,8 @@ class AirflowStandalone:
         while time.monotonic() < until:
             if self._child is None or self._child.poll() is not None:
                 raise SetupError(
-                    f"Airflow ended while it started. Its last words:\n{read_log_tail(self.log)}",
-                    hint=f"the whole output is in {self.log}.",
+                    f"Airflow exited while it was starting. Its last output:\n{read_log_tail(self.log)}",
+                    hint=f"the complete output is in {self.log}.",
                 )
             try:
                 health = self.api.health()
@@ -187,6 +187,6 @@ class AirflowStandalone:
             time.sleep(1.0)
         self.stop()
         raise SetupError(
-            f"Airflow is not healthy after {timeout:g} s. Its last words:\n{read_log_tail(self.log)}",
-            hint=f"the whole output is in {self.log}.",
+            f"Airflow is not healthy after {timeout:g} s. Its last output:\n{read_log_tail(self.log)}",
+            hint=f"the complete output is in {self.log}.",
         )

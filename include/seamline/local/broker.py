@@ -50,7 +50,7 @@ class Broker:
     """One broker whose data, settings and output live in ``home``.
 
     ``start`` on a home whose broker still runs takes that one over; ``stop`` and ``kill`` end it, whoever
-    started it, and nothing else. Clients are sent to the port ``advertised``, where somebody may stand between.
+    started it, and nothing else. Clients are sent to the port ``advertised``, where someone may stand between.
     """
 
     def __init__(
@@ -168,8 +168,8 @@ class Broker:
         while True:
             if self.pid is None:
                 raise SetupError(
-                    f"The Kafka broker ended while it started. Its last words:\n{self._tail()}",
-                    hint=f"the whole output is in {self.log}.",
+                    f"The Kafka broker exited while it was starting. Its last output:\n{self._tail()}",
+                    hint=f"the complete output is in {self.log}.",
                 )
             try:
                 with TopicAdmin(self.connection, timeout=3.0) as admin:
@@ -178,8 +178,8 @@ class Broker:
             except KafkaUnavailable:
                 if time.monotonic() > deadline:
                     raise SetupError(
-                        f"The Kafka broker is silent after {timeout:g} s. Its last words:\n{self._tail()}",
-                        hint=f"the whole output is in {self.log}.",
+                        f"The Kafka broker does not answer after {timeout:g} s. Its last output:\n{self._tail()}",
+                        hint=f"the complete output is in {self.log}.",
                     ) from None
             time.sleep(0.1)
 
@@ -228,5 +228,5 @@ def _assert_free(port: int) -> None:
         except OSError:
             raise SetupError(
                 f"Port {port} on 127.0.0.1 is in use, so the Kafka broker cannot start.",
-                hint="stop what listens there, or choose another port.",
+                hint="stop the process that listens there, or choose another port.",
             ) from None

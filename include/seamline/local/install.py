@@ -65,7 +65,7 @@ def settle_java(checkout: Checkout, own_java: bool) -> None:
 
 
 def fetch_parts(checkout: Checkout, group: str, listing: Path = PARTS, folder: Path | None = None) -> None:
-    """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` unless told."""
+    """Bring the jars of ``group`` that are missing or not the pinned ones, to ``.seamline/jars`` by default."""
     folder = folder or checkout.jars / group
     java = Path(read_env_file(checkout.root)["JAVA_HOME"])
     trust = trust_options(checkout.state / "trust.jks") if java == checkout.own_java else []
@@ -99,7 +99,7 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
 
 
 def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with what ``pip config list`` says in uv's words, unless uv is told already."""
+    """Return ``environ`` with what ``pip config list`` says in uv's words, unless uv is configured already."""
     told = dict(environ)
     if "UV_INDEX_URL" in told:
         told["UV_DEFAULT_INDEX"] = told["UV_INDEX_URL"]
@@ -125,12 +125,12 @@ def run_step(
         return
     if NO_NETWORK.search(said):
         raise SetupError(
-            f"{failure}: no answer from the network. The whole output is in {checkout.log}.",
-            hint="connect this machine, or name mirrors in PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR; then run it again.",
+            f"{failure}: the network did not answer. The complete output is in {checkout.log}.",
+            hint="connect this machine, or set PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR to mirrors; then run it again.",
         )
     last = said.strip().splitlines()[-1] if said.strip() else f"exit code {done.returncode}"
     raise SetupError(
-        f"{failure}: {last}", hint=f"the whole output is in {checkout.log}; running it again is safe."
+        f"{failure}: {last}", hint=f"the complete output is in {checkout.log}; running it again is safe."
     )
 
 
@@ -139,7 +139,7 @@ def _make_venv(checkout: Checkout) -> None:
     mark = checkout.venv / "seamline-made"
     if checkout.venv.exists() and not mark.exists():
         raise SetupError(
-            f"{checkout.venv} was made by somebody else.", hint="move it away; Seamline makes its own."
+            f"{checkout.venv} was not created by Seamline.", hint="move it away; Seamline creates its own."
         )
     made = repr((sys.version_info[:2], str(checkout.root)))
     if not (checkout.stamp.exists() and read_text_or_empty(mark) == made):

@@ -37,7 +37,7 @@ Run = Callable[[list[str]], None]
 
 
 def list_missing_parts(parts: Iterable[Part], folder: Path) -> list[Part]:
-    """List the parts that ``folder`` lacks or holds with other bytes than the pinned ones."""
+    """List the parts that ``folder`` lacks or has with other bytes than the pinned ones."""
     return [part for part in parts if hash_file(folder / part.jar) != part.sha256]
 
 
@@ -69,8 +69,8 @@ def move_verified_parts(parts: Iterable[Part], fetched: Path, folder: Path) -> N
         if (found := hash_file(file)) != part.sha256:
             file.unlink(missing_ok=True)
             raise SetupError(
-                f"{part.jar} has the checksum {found or 'of no file'}, not the pinned {part.sha256}; it was removed.",
-                hint="try again; if it stays so, the Maven repository or a proxy on the way changes files.",
+                f"{part.jar} has checksum {found or '(no file)'}, not the pinned {part.sha256}; it was removed.",
+                hint="try again; if the error persists, the Maven repository or a proxy in between changes files.",
             )
         file.replace(folder / part.jar)
 

@@ -52,7 +52,7 @@ def require_disk(folder: Path, gigabytes: float) -> None:
     if free < gigabytes * GB:
         raise SetupError(
             f"The disk of {folder} has {free / GB:.1f} GB free; {gigabytes:g} GB are needed.",
-            hint="free some space (make clean-demo removes the demo's data), or clone to another disk.",
+            hint="free some space (make clean-demo removes the demo's data), or clone onto another disk.",
         )
 
 
@@ -72,8 +72,8 @@ def require_free_ports(ports: Iterable[int], host: str = "127.0.0.1") -> None:
     if busy:
         names = ", ".join(map(str, busy))
         raise SetupError(
-            f"In use on {host}: port{'s' if len(busy) > 1 else ''} {names}.",
-            hint="another demo may be running: stop it with Ctrl-C in its terminal, or end what listens there.",
+            f"Already in use on {host}: port{'s' if len(busy) > 1 else ''} {names}.",
+            hint="another demo may be running: stop it with Ctrl-C in its terminal, or stop what listens there.",
         )
 
 

@@ -174,9 +174,10 @@ class NotWhole(ProtocolError):
     def __init__(self, table: str, file: str, version: int, why: str) -> None:
         self.table, self.file, self.version, self.why = table, file, version, why
         super().__init__(
-            f"{file} is not whole: {why}.",
-            hint=f"what {table} holds from version {version} on cannot be read. Start the stream: it sets aside what a "
-            "power cut has left, and reads from Kafka again. If it stops here too, bring the table back from a backup.",
+            f"{file} is not intact: {why}.",
+            hint=f"{table} cannot be read from version {version} on. Start the stream: it sets aside what a power loss "
+            "has left, and reads from Kafka again. If the start fails with this error too, restore the table from a "
+            "backup.",
         )
 
 
@@ -211,7 +212,7 @@ class TooSlow(SeamlineError):
 
 
 class MeasureFailed(SeamlineError):
-    """A user's own measure raised, or gave what its declared types cannot hold."""
+    """A user's own measure raised, or returned what its declared types cannot hold."""
 
     exit_code = 36
 

@@ -1,4 +1,4 @@
-"""Code of users that a definition names: found by ``module:name``, and told apart by what it does."""
+"""Code of users that a definition names: found by ``module:name``, and distinguished by what it does."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def import_user_code(name: str, kind: str) -> Any:
     module, _, path = name.partition(":")
     if not NAMED.fullmatch(name):
         raise DefinitionError(
-            f"{name!r} names no {kind} of a module.", hint=f'write "module:{kind}"; it is no lambda.'
+            f"{name!r} does not name a {kind} of a module.",
+            hint=f'write "module:{kind}"; a lambda cannot be used.',
         )
     if module.startswith(DEFINITIONS) or module == "__main__":
         raise DefinitionError(
-            f"{path!r} stands in the file of the definition, which tasks cannot import.",
-            hint="put it into a module of its own and import it from there.",
+            f"{path!r} is defined in the file of the definition, which tasks cannot import.",
+            hint="move it into a module of its own and import it from there.",
         )
     try:
         found: Any = importlib.import_module(module)
@@ -53,7 +54,7 @@ def function_of(name: str) -> FunctionType:
     if not isinstance(found, FunctionType):
         raise DefinitionError(
             f"{name!r} is of type {type(found).__name__}, not a function.",
-            hint='write a "def" that calls it.',
+            hint="define a function (def) that calls it.",
         )
     return found
 
@@ -93,7 +94,7 @@ def member_facts(name: str, value: Any) -> tuple[Any, ...]:
     facts = function_facts(value) if isinstance(value, FunctionType) else constant_facts(value)
     if " at 0x" in repr(facts):
         raise DefinitionError(
-            f"{name} is of type {type(value).__name__}, which no two runs can tell to be the same.",
+            f"{name} is of type {type(value).__name__}, which cannot be recognised as the same by two runs.",
             hint="keep methods and plain constants in the class.",
         )
     return facts

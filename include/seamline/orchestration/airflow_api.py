@@ -73,7 +73,7 @@ class AirflowApi(AirflowClient):
                 return state
             time.sleep(1.0)
         raise AirflowUnavailable(
-            f"Run {run_id} of {dag_id} is {state} after {timeout:g} s.", hint="see its page."
+            f"Run {run_id} of {dag_id} is {state} after {timeout:g} s.", hint="see its page in Airflow."
         )
 
     def ensure_pools(self) -> None:
@@ -216,6 +216,7 @@ class AirflowApi(AirflowClient):
         while active := self.active_backfills(dag_id):
             if time.monotonic() > until:
                 raise AirflowUnavailable(
-                    f"Backfill {active[0]} of {dag_id} is active after {timeout:g} s.", hint="see its page."
+                    f"Backfill {active[0]} of {dag_id} is active after {timeout:g} s.",
+                    hint="see its page in Airflow.",
                 )
             time.sleep(1.0)

@@ -36,8 +36,8 @@ class AirflowClient:
         missing = [name for name in names if not env.get(name)]
         if missing:
             raise AirflowUnavailable(
-                f"Where Airflow is, is not set: {', '.join(missing)}.",
-                hint="in a demo's clone: . .seamline/env",
+                f"The access to Airflow is not configured; not set: {', '.join(missing)}.",
+                hint="set them; in a clone with the demo, run . .seamline/env",
             )
         return cls(*(env[name] for name in names))
 
@@ -70,7 +70,7 @@ class AirflowClient:
             kind = AirflowFailed if error.code >= 500 else refused
             raise kind(
                 f"Airflow refused {method} {path.partition('?')[0]} ({error.code}): {detail}",
-                hint=f"its pages are at {self.url}.",
+                hint=f"see its pages at {self.url}.",
             ) from None
 
     def log_in(self) -> None:
@@ -104,7 +104,7 @@ class AirflowClient:
         except (OSError, ValueError) as error:
             raise AirflowUnavailable(
                 f"Airflow at {self.url} does not answer: {error}.",
-                hint="is it running? see SEAMLINE_AIRFLOW_URL.",
+                hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
             ) from None
 
 

@@ -58,8 +58,8 @@ class BuildOperator(SparkSubmitOperator):
 
         if not isinstance(self.application_args, list) or not self.application_args:
             raise NotFound(
-                "There is no plan of this run: the XCom of its task plan is gone.",
-                hint="clear plan, and what is downstream of it.",
+                "There is no plan of this run: the XCom of its task plan is missing.",
+                hint="clear the task plan and the tasks downstream of it.",
             )
         job = BuildJob.parse(list(map(str, self.application_args)))
         layout, owner = Layout(warehouse_folder(), job.pipeline), f"airflow:{self.dag_id}"
@@ -100,7 +100,9 @@ class BuildOperator(SparkSubmitOperator):
         port = find_local_port(url)
         self._asked = submit_build(port, job.to_argv(), env) if port else None
         if self._asked:
-            self.log.info("Process %d builds, which the resident driver keeps ready.", self._asked.pid)
+            self.log.info(
+                "Process %d, which the resident driver keeps ready, runs the build.", self._asked.pid
+            )
         last: deque[str] = deque(maxlen=LAST_LINES)
         for line in self._asked.lines() if self._asked else self.lines(job, env):
             self.log.info(line.rstrip())

@@ -73,7 +73,7 @@ def load_cached_verdict(folder: Path, home: Path) -> Verdict:
         fresh.write_text(verdict.to_json())
         fresh.replace(file)
     except OSError:
-        # A home that cannot be written only means that the next parse judges again.
+        # A home that cannot be written only means that the next parse checks again.
         pass
     return verdict
 

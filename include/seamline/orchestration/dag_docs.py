@@ -41,7 +41,7 @@ def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
         "pause, restart, savepoint or restore. Pausing this DAG stops the reconciling, "
         f"never the stream; `seamline stream stop {pipeline.name}` stops the stream.",
         "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
-        "audit": "Compares what Kafka has, what was read, what the log holds and what each view makes of it. Fails "
+        "audit": "Compares what Kafka has, what was read, what the log contains and what each view makes of it. Fails "
         "where they do not agree, unless the form says not to; changes nothing.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)

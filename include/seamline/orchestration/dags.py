@@ -94,7 +94,7 @@ def wrap_dag_error(pipeline: Pipeline, making: str, error: Exception) -> Definit
     """Say what Airflow does not take of a definition."""
     return DefinitionError(
         f"{pipeline.name} has no {making.partition('_')[0]} DAG: {type(error).__name__}: {error}.",
-        hint="is every setting of the type that it takes?",
+        hint="check that every setting has the type that it takes.",
         file=pipeline.origin.file,
         line=pipeline.origin.line,
     )
@@ -188,7 +188,7 @@ def build_deadline_alert(pipeline: Pipeline) -> DeadlineAlert | None:
 
 
 def driver_dag() -> DAG:
-    """Keep the resident driver up; the DAG is there once somebody has wanted one (`seamline driver start`)."""
+    """Keep the resident driver up; the DAG is there once someone has wanted one (`seamline driver start`)."""
     with DAG(
         dag_id=resident.DAG,
         description="Starts the supervisor of the resident Spark driver where none lives.",

@@ -10,7 +10,7 @@ FORM = {
         type=["null", "string"],
         format="date-time",
         title="From",
-        description="First instant to build, with its zone, a border of the batch interval. "
+        description="First instant to build, with its zone, a boundary of the batch interval. "
         "Empty: the dirty intervals.",
     ),
     "to": Param(
@@ -38,6 +38,6 @@ AUDIT = {
         True,
         type="boolean",
         title="Fail",
-        description="Fail the task where anything is wrong. Not set: it is told and kept all the same.",
+        description="Fail the task if anything is wrong. Not set: findings are reported and kept all the same.",
     )
 }

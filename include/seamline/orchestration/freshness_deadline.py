@@ -1,4 +1,4 @@
-"""The deadline of fresh answers: who wants to know is told once of each interval that is overdue."""
+"""The deadline of fresh answers: whoever wants to know is notified once of each overdue interval."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def report_overdue_intervals(name: str) -> None:
 
 
 def missed(name: str, context: Any = None) -> None:
-    """Answer a run's deadline that has passed: it may be called twice, and tells once."""
+    """Answer a run's deadline that has passed: it may be called twice, and notifies once."""
     notify_overdue(name)
 
 
@@ -49,7 +49,7 @@ def notify_overdue(name: str) -> list[Interval]:
 
 
 def alert_each_once(folder: Path, intervals: Iterable[Interval], tell: Callable[[Interval], object]) -> None:
-    """Tell of each interval that has no mark in the folder; what fails is told again next time."""
+    """Notify of each interval that has no mark in the folder; what fails is retried next time."""
     folder.mkdir(parents=True, exist_ok=True)
     for interval in intervals:
         mark = folder / interval.id.replace(":", "")

@@ -62,13 +62,13 @@ def order_of(params: Mapping[str, object], actor: str) -> Order | None:
     if asked in (None, ""):
         return None
     if asked not in ACTIONS:
-        raise BadRange(f"action: {asked!r} is none.", hint=f"there are: {', '.join(ACTIONS)}.")
+        raise BadRange(f"action: {asked!r} does not exist.", hint=f"available: {', '.join(ACTIONS)}.")
     name = str(params.get("name") or "")
     if asked in ("savepoint", "restore") and not name:
-        raise BadRange(f"name: a {asked} needs one.", hint="give the savepoint's name.")
+        raise BadRange(f"name: the action {asked} needs one.", hint="set the savepoint's name.")
     upgrade = str(params.get("upgrade") or UPGRADES[0])
     if upgrade not in UPGRADES:
-        raise BadRange(f"upgrade: {upgrade!r} is no mode.", hint=f"there are: {', '.join(UPGRADES)}.")
+        raise BadRange(f"upgrade: {upgrade!r} is not a mode.", hint=f"available: {', '.join(UPGRADES)}.")
     return Order(
         Action(str(asked)),
         actor,

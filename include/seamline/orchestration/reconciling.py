@@ -30,7 +30,7 @@ ASKED_WITHIN = timedelta(hours=1)
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
-    It leaves a mark: who shows the stream's state can say since when nobody has looked. It tells and prints alerts.
+    It leaves a mark: a page of the stream's state can say since when it was not checked. It sends and prints alerts.
     """
     from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired
@@ -58,8 +58,8 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
     """Refuse an order that was given long ago: others may have been carried out since."""
     if now - asked > ASKED_WITHIN:
         raise BadRange(
-            f"action: {action} was asked for at {format_utc_instant(asked)}: that is too long ago.",
-            hint="if it is still meant, trigger another run with it.",
+            f"action: {action} was requested at {format_utc_instant(asked)}, which is too long ago.",
+            hint="if it is still wanted, trigger another run with it.",
         )
 
 
@@ -118,7 +118,7 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(
             f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
-            hint=f"fix it, then `seamline stream start {name}` (or the form of this DAG).",
+            hint=f"fix the cause, then run `seamline stream start {name}` (or use the form of this DAG).",
         )
     return ""
 
@@ -132,5 +132,6 @@ def await_lease(control: ControlTable, before: Lease | None) -> int:
             return lease.token
         time.sleep(0.2)
     raise SetupError(
-        f"The supervisor took no lease within {STARTS_WITHIN:g} s.", hint="its output is in supervisor.log."
+        f"The supervisor did not take the lease within {STARTS_WITHIN:g} s.",
+        hint="see its output in supervisor.log.",
     )

@@ -45,7 +45,7 @@ def resolve_run_request(
     The form's ``from`` and ``to`` win. A scheduled run has its data interval and the dirty ones, a backfill
     run exactly its own, a partitioned run its partition. A manual run that was given a data interval (REST)
     has that; any other run is asked for the dirty intervals only, though Airflow gives some of them a data
-    interval too, which ``guessed`` tells from one that was given. The form's ``dirty``, where it is set, says
+    interval too, which ``guessed`` distinguishes from one that was given. The form's ``dirty``, where it is set, says
     whether the dirty ones are taken too.
     """
     require_known_fields(params, FIELDS, MEANT)
@@ -75,7 +75,9 @@ def resolve_run_request(
     if run_type == "manual" and span and not guessed(span):
         return RunRequest(span, bool(dirty), reason or "asked for")
     if dirty is False:
-        raise BadRange("from, to, dirty: nothing is asked for.", hint="give from and to, or leave dirty on.")
+        raise BadRange(
+            "from, to, dirty: no interval is requested.", hint="set from and to, or leave dirty on."
+        )
     return RunRequest(None, True, reason or "dirty intervals")
 
 
@@ -101,7 +103,9 @@ def parse_flag(field: str, value: object) -> bool | None:
     """Parse a flag that may not be set."""
     if value is None or isinstance(value, bool):
         return value
-    raise BadRange(f"{field}: {value!r} is neither true nor false.", hint="true, false, or nothing.")
+    raise BadRange(
+        f"{field}: {value!r} is neither true nor false.", hint="use true or false, or leave it out."
+    )
 
 
 def form_span(params: Mapping[str, object]) -> Interval | None:
@@ -111,9 +115,7 @@ def form_span(params: Mapping[str, object]) -> Interval | None:
         return None
     for field in ("from", "to"):
         if field not in given:
-            raise BadRange(
-                f"{field}: it is missing beside {next(iter(given))}.", hint="give both, or neither."
-            )
+            raise BadRange(f"{field}: it is missing beside {next(iter(given))}.", hint="set both or neither.")
     start, end = (parse_bound(field, given[field]) for field in ("from", "to"))
     if start >= end:
         raise BadRange(

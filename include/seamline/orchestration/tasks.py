@@ -72,7 +72,7 @@ def plan(name: str) -> dict[str, Any]:
     if not found.builds:
         raise AirflowSkipException("nothing to build")
     job = job_of(pipeline, found, run=run, reason=request.reason, actor=find_run_actor(context))
-    # A plan that waits here is made anew; one that waits for its build would be of an older cut than the other's.
+    # A plan that waits here is made again; one that waits for its build would be of an older cut than the other's.
     require_free(claims_of(layout, now=datetime.now(UTC)), run, job.spans)
     return {
         "argv": job.to_argv(),
@@ -92,7 +92,7 @@ def format_run_request(name: str, request: RunRequest) -> str:
 
 @log_failure_reason
 def certify(name: str, asset: Asset) -> None:
-    """Take what the build judged, or judge it (again, when cleared); CertificateFailed names what is not green.
+    """Take the build's certificates, or make them (again, when cleared); CertificateFailed names what is not green.
 
     What was found is summed up in the XCom ``certificates`` either way, with the path of the run's report.
     """
@@ -131,10 +131,10 @@ def find_run_actor(context: Any) -> str:
 
 @log_failure_reason
 def publish(name: str, asset: Asset) -> None:
-    """Publish the intervals that are certified in one commit, and tell those who read which have changed.
+    """Publish the certified intervals in one commit, and report to readers which have changed.
 
     The others are held back: ``certify`` has failed for them, and the run fails with it. What an attempt has published
-    that died before it was heard is told by the next one.
+    that died before it could report is reported by the next one.
     """
     from seamline.lake.publish.publishing import list_run_publications, publish_run
     from seamline.lake.tables.claims_table import Claims
@@ -228,4 +228,4 @@ def on_failure(path: str) -> Callable[[Any], None]:
 
 def fail_broken_definition(problem: str) -> None:
     """Fail with what is wrong in a definition."""
-    raise DefinitionError(problem, hint="fix the file; this DAG goes away by itself.")
+    raise DefinitionError(problem, hint="fix the file; this DAG then disappears by itself.")

@@ -1,4 +1,4 @@
-"""Certificates of a run: evidence gathered from ledger, builds and generations, judged, and kept."""
+"""Certificates of a run: evidence gathered from ledger, builds and generations, evaluated, and kept."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def require_passed(certificates: Sequence[Certificate]) -> None:
         failed = sum(not each.good for each in certificates)
         raise CertificateFailed(
             f"{failed} of {len(certificates)} generations did not pass:\n" + "\n".join(wrong),
-            hint="they are kept and not served; fix what the checks name and build again.",
+            hint="they are kept but not served; fix what the failed checks report, then build again.",
         )
 
 
@@ -167,7 +167,7 @@ def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, 
 
 @dataclass(frozen=True)
 class Audit:
-    """What a generation's table holds."""
+    """What a generation's table contains."""
 
     state_rows: Mapping[str, int]
     """Records counted in the table, by interval id."""

@@ -1,6 +1,6 @@
 """Pages that anybody can open: Great Expectations' own, and the index of a run's certificates.
 
-A page fetches nothing and runs no script, whatever a record holds: values are escaped, what the renderer takes from
+A page fetches nothing and runs no script, whatever a record contains: values are escaped, what the renderer takes from
 other hosts is left out, and the page forbids the rest.
 """
 
@@ -86,7 +86,7 @@ def certificate_row_html(each: Certificate, page: str) -> str:
 def write_run_pages(
     folder: Path, run: str, certificates: Sequence[Certificate], pages: Mapping[str, str]
 ) -> Path:
-    """Write a run's pages (by ``name/fingerprint``), each whole or not at all, and give the first."""
+    """Write a run's pages (by ``name/fingerprint``), each whole or not at all, and return the first."""
     folder.mkdir(parents=True, exist_ok=True)
     named = {view: f"{view.replace('/', '-')}.html" for view, page in pages.items() if page}
     first = folder / "index.html"

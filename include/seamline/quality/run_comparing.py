@@ -36,7 +36,7 @@ def compare_run(pipeline: CompiledPipeline, layout: Layout, run: str) -> list[Co
 
 
 def compare_and_report(pipeline: CompiledPipeline, layout: Layout, run: str) -> Iterator[str]:
-    """Compare, and say what came of it; what fails here is told, and holds back no generation."""
+    """Compare, and say what came of it; a failure here is logged, and holds back no generation."""
     try:
         yield from format_comparisons(compare_run(pipeline, layout, run))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Points at which a test lets a process die: ``SEAMLINE_FAIL=<point>:<n>:<victim>`` strikes at the n-th passing.
+"""Points at which a test kills a process: ``SEAMLINE_FAIL=<point>:<n>:<victim>`` strikes at the n-th passing.
 
 There may be several, with commas between. Points of an epoch, in order, each passed just *after* the thing is done:
 ``planned`` (number taken, nothing written), ``half`` (in a task, while its data files are open), ``files`` (kernel
@@ -8,7 +8,7 @@ view's files written, nothing committed), ``generation`` (a view's commit), ``bu
 variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
-``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value holds the text: a bug
+``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value contains the text: a bug
 that one record sets off. ``SEAMLINE_DEADLY=<text>`` kills the driver, its JVM and its workers there, each time: a
 record for which the machine runs out of memory.
 """
@@ -45,7 +45,7 @@ class Family:
 
     @classmethod
     def of_driver(cls, pid: int, jvm: int | None = None) -> Family:
-        """Find what belongs to a driver, whose JVM is found where it is not told."""
+        """Find what belongs to a driver, whose JVM is found where it is not passed."""
         below = [each for each in psutil.Process(pid).children(recursive=True) if is_process_running(each)]
         jvms = [each.pid for each in below if each.name() == "java"]
         daemons = {each.pid for each in below if DAEMON in " ".join(each.cmdline()) and each.ppid() in jvms}

@@ -91,8 +91,8 @@ def java_home() -> Path:
     if (own / "bin" / "java").exists():
         return own
     raise SetupError(
-        f"No Java {OLDEST} or later: neither JAVA_HOME nor PATH has one, nor {own}.",
-        hint="run make demo once, which brings its own, or set JAVA_HOME.",
+        f"No Java {OLDEST} or later was found, neither by JAVA_HOME nor on PATH nor at {own}.",
+        hint="run make demo once, which installs its own, or set JAVA_HOME.",
     )
 
 
@@ -172,7 +172,7 @@ def _jars(group: str) -> list[Path]:
     jars = [folder / part.jar for part in list_java_parts(group)]
     if missing := [jar.name for jar in jars if not jar.exists()]:
         raise SetupError(
-            f"{len(missing)} Java parts are missing in {folder}, {missing[0]} among them.",
-            hint="make demo fetches them; SEAMLINE_JARS says where they are.",
+            f"{len(missing)} JAR files are missing in {folder}, among them {missing[0]}.",
+            hint="run make demo to fetch them, or set SEAMLINE_JARS to their folder.",
         )
     return jars

@@ -14,7 +14,7 @@ _orphaned: list[object] = []
 class PerThread(Generic[T]):
     """Made when a thread first asks, and let go after the thread has ended.
 
-    In the child of a fork Python frees what the parent's other threads alone held. A DuckDB that is freed there waits
+    In the child of a fork Python frees what only the parent's other threads had. A DuckDB that is freed there waits
     for threads that are not there: the child dies of it, or spins.
     """
 

@@ -13,7 +13,7 @@ def exit_process(code: int) -> NoReturn:
     """End the process now with ``code``, once what was said is written out.
 
     The threads of DuckDB, Delta and the Kafka client outlive Python's own teardown, and crash in it now and then:
-    a job that had ended well, or with a code that means something, would be told to have died of a signal.
+    a job that had ended well, or with a code that means something, would be reported as killed by a signal.
     Spark's JVM ends with the pipe to its parent.
     """
     logging.shutdown()

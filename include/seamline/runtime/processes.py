@@ -45,7 +45,7 @@ def process_namespace() -> str:
 def process_start_mark(pid: int) -> str:
     """Distinguish one process from another that later got its id; psutil.NoSuchProcess where there is none.
 
-    Not by the time of day, as which Linux gives it too: that changes with every clock that is set.
+    Not by the time of day, as which Linux returns it too: that changes with every clock that is set.
     """
     if (found := stat_of(pid)) is None:
         return str(psutil.Process(pid).create_time())
@@ -60,7 +60,7 @@ def stat_of(pid: int) -> list[str] | None:
         text = (PROC / f"{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError) as error:
         raise psutil.NoSuchProcess(pid) from error
-    # The name before may hold blanks and brackets.
+    # The name before may contain blanks and brackets.
     return text.rpartition(")")[2].split()
 
 

@@ -57,7 +57,7 @@ class Sighting:
     """Whether the mark has changed under this observer's eyes."""
 
     def look(self, read: Callable[[], Mark | None]) -> Standing:
-        """Read once more and judge."""
+        """Read once more and decide."""
         asked = self.clock()
         found = read()
         if found is None or life_of(found.process) is Life.GONE:

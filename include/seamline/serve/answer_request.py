@@ -101,7 +101,8 @@ def key_literal_sql(key: Field, text: str) -> str:
     except ValueError:
         pass
     raise BadRange(
-        f"{text!r} is no {key.type.spark}, which {key.name} is.", hint="write it as the CLI shows it."
+        f"{text!r} is not a valid {key.type.spark}, the type of {key.name}.",
+        hint="write it as the CLI shows it.",
     )
 
 

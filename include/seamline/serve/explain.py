@@ -158,7 +158,7 @@ def validate_window_start(view: CompiledView, start: datetime | None) -> datetim
     if isinstance(windows, Whole):
         return EPOCH + windows.start * MICROSECOND
     if start is None:
-        raise BadRange(f"{view.qualified} has many windows.", hint="name one by its start.")
+        raise BadRange(f"{view.qualified} has more than one window.", hint="pass the start of one.")
     if isinstance(windows, Ruling):
         found = EPOCH + windows.at(windows.last_starting_by(to_unix_micros(start))) * MICROSECOND
         if found != start:
@@ -179,13 +179,13 @@ def the_row(view: CompiledView, table: pa.Table, values: Row, start: datetime, e
     if not found:
         raise NotFound(
             f"{view.qualified} has no row for {format_key(values)} at {format_utc_instant(start)}.",
-            hint="see seamline query.",
+            hint="see `seamline query`.",
         )
     if len(found) > 1:
         longest = max(row["window_end"] for row in found)
         raise BadRange(
             f"{len(found)} windows start at {format_utc_instant(start)}.",
-            hint=f"name the end too: {format_utc_instant(start)}/{format_utc_instant(longest)} is the longest.",
+            hint=f"pass the end too: {format_utc_instant(start)}/{format_utc_instant(longest)} is the longest.",
         )
     return found[0]
 
@@ -194,14 +194,16 @@ def parse_key_values(view: CompiledView, key: Mapping[str, str | None]) -> dict[
     """Parse key values by their types; BadRange if they are no grouping set, or one cannot be read."""
     if sorted(key) not in [sorted(names) for names in view.sets]:
         sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)
-        raise BadRange(f"{view.qualified} has the keys {sets}.", hint="name each once: --key carrier=UA.")
+        raise BadRange(f"{view.qualified} has the keys {sets}.", hint="pass each once: --key carrier=UA.")
     values = {}
     for each in (each for each in view.keys if each.name in key):
         text = key[each.name]
         try:
             read = pa.scalar(text).cast(arrow_type(each.type.spark)).as_py() if text is not None else None
         except pa.ArrowInvalid:
-            raise BadRange(f"{text!r} is not a {each.type.spark}.", hint=f"{each.name} is one.") from None
+            raise BadRange(
+                f"{text!r} is not a valid {each.type.spark}.", hint=f"{each.name} is of that type."
+            ) from None
         values[each.name] = read
     return values
 

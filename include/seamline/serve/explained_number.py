@@ -58,7 +58,7 @@ class Explanation:
 
     @property
     def proofs(self) -> list[tuple[str, bool]]:
-        """What must hold if the number is right, and whether it does."""
+        """What must be true if the number is right, and whether it is."""
         counted = self.row["batch_part"] + self.row["speed_part"]
         batch = sum(each.batch for each in self.originals.values())
         speed = sum(each.speed for each in self.originals.values())

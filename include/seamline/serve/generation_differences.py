@@ -59,7 +59,8 @@ def compare_two_generations(
     current = manifest.published.get((view.id, interval.id))
     if current is None and not (earlier and later):
         raise NotFound(
-            f"Nothing is published of {view.qualified} {interval.id}.", hint="name both, --from and --to."
+            f"No generation of {view.qualified} {interval.id} is published.",
+            hint="pass both --from and --to.",
         )
     after = require_kept_generation(find_generation(known, later or (current.generation if current else "")))
     other = earlier or find_predecessor(
@@ -69,7 +70,7 @@ def compare_two_generations(
     )
     if not other:
         raise NotFound(
-            f"Nothing that is kept was published before generation {after.generation.id} of {view.qualified} "
+            f"No kept generation was published before generation {after.generation.id} of {view.qualified} "
             f"{interval.id}.",
             hint="name another with --from; seamline history lists them.",
         )
@@ -90,7 +91,7 @@ def require_kept_generation(each: PastGeneration) -> PastGeneration:
         return each
     raise NotFound(
         f"Generation {each.generation.id} is gone: {each.held} of its {each.generation.rows} rows are left.",
-        hint="seamline history tells which are kept.",
+        hint="seamline history lists those that are kept.",
     )
 
 

@@ -137,7 +137,7 @@ def format_reprocessing(
         before = "went through a double" if pipeline.format.textual else "were read by an older rule"
         yield (
             f"  {count_of(lossy)} epochs were read when DECIMAL columns {before}: "
-            f"`{MEND} {pipeline.name}` reads their digits again, `seamline flip` serves what it gives"
+            f"`{MEND} {pipeline.name}` reads their digits again, `seamline flip` serves the result"
         )
 
 

@@ -64,7 +64,7 @@ def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 
     again = Reprocessed(pipeline, layout)
     verdicts, log = again.verdicts(), read_reprocessed_log(pipeline, layout)
     counts, last = count_refused_records(log)
-    # After the log: what it tells of is in the files by then.
+    # After the log: what it lists is in the files by then.
     if (refused := read_cached_table(layout.table("quarantine"), "files", Files.of)) is None:
         return []
     judged = f" AND _epoch NOT IN ({', '.join(map(str, verdicts))})" if verdicts else ""
@@ -96,7 +96,7 @@ def read_refused_samples(
 
 
 def newest_first(files: Files, until: int) -> list[str]:
-    """List the files that may hold rows of an epoch or of earlier ones, those with the newest first."""
+    """List the files that may contain rows of an epoch or of earlier ones, those with the newest first."""
     if not files.actions.num_rows:
         return []
     first, last = files.low("_epoch").to_pylist(), files.high("_epoch").to_pylist()

@@ -20,6 +20,6 @@ def side(name: str, *, warehouse: Path | None = None, definitions: Path | None =
     """
     pipeline_name, dot, side_name = name.partition(".")
     if not dot:
-        raise NotFound(f"{name!r} names no side.", hint="write PIPELINE.SIDE.")
+        raise NotFound(f"{name!r} does not name a side.", hint="write PIPELINE.SIDE.")
     pipeline = load_catalog(definitions or places.definitions_folder()).pipeline(pipeline_name)
     return side_rows(pipeline, Layout(warehouse or places.warehouse_folder(), pipeline.name), side_name)

@@ -62,7 +62,7 @@ def find_upgrade_versions(
         find_view(pipeline, layout, view_name)
         raise NotFound(
             f"{pipeline.name}.{view_name} is not in the definition any more.",
-            hint="seamline flip serves versions.",
+            hint="use seamline flip to serve one of its versions.",
         )
     manifest = manifest_of(layout)
     if own.id not in manifest.live:

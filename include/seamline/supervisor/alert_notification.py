@@ -23,7 +23,7 @@ from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 WEBHOOK = "SEAMLINE_ALERT_WEBHOOK"
 ANSWERS_WITHIN = 5.0
 TELLS_WITHIN = timedelta(minutes=1)
-"""Who tells and has not said that it is done by then has died, or hangs: another may tell."""
+"""A sender that has not reported success by then has died, or hangs: another may send."""
 KEPT = 200
 
 
@@ -42,7 +42,7 @@ def notify_alerts(
 ) -> tuple[Standing, ...]:
     """Observe a stream, send the alerts that are new or could not be sent before, and return those raised.
 
-    Several may look at once. What is told is told by one of them; what fails is tried again at the next look.
+    Several may look at once. Each alert is sent by one of them; what fails is retried at the next look.
     """
     found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env)
     now = now or datetime.now(UTC)
@@ -77,7 +77,7 @@ def deliver_alerts(
                 channels[each.channel](each.statement)
             except Exception as error:  # noqa: BLE001 - the user's function, or any server's answer
                 failed.add(each.channel)
-                say(f"not told by {each.channel}, it is tried again: {type(error).__name__}: {error}")
+                say(f"not sent by {each.channel}, to be retried: {type(error).__name__}: {error}")
         done[each] = each.channel not in failed
     return done
 
@@ -121,7 +121,7 @@ def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None
 def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
     """Send a statement as JSON; an OSError if the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{WEBHOOK} is no http or https address")
+        raise ValueError(f"{WEBHOOK} is not an http or https address")
     said = {
         "pipeline": pipeline,
         "alert": statement.kind.value,

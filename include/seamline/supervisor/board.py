@@ -23,7 +23,7 @@ class Notification:
     """A statement on its way by one channel."""
 
     statement: AlertStatement
-    """What is told."""
+    """What is shown."""
     channel: str
     """The channel's name."""
     until: datetime | None = None

@@ -103,7 +103,7 @@ def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | No
         source = pipeline.definition.source
         offsets = ends_of(read_airflow_connection(source.connection), source.topics, timeout=KAFKA_WITHIN)
     except SeamlineError as error:
-        log.warning("Lag not known: %s", error.message)
+        log.warning("The lag is not known: %s", error.message)
         return None
     held = Master.open(layout).position(offsets.ends) if Master.exists(layout) else {}
     return sum(

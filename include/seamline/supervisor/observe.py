@@ -71,7 +71,7 @@ class Observer:
         """Read something; None if it is missing or cannot be read."""
         try:
             return see()
-        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is told
+        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
             said = error.message if isinstance(error, SeamlineError) else f"{type(error).__name__}: {error}"
             self.unread.append(f"{what}: {said.partition(chr(10))[0][:200]}")
             return None
@@ -108,7 +108,7 @@ class Observer:
     def fetch_lag(
         self, ends: TopicEnds, driver: DriverReport | None, source: KafkaSource, env: Mapping[str, str]
     ) -> Lag:
-        """Fetch the lag as Kafka tells it now."""
+        """Fetch the current lag from Kafka."""
         held = self.read_positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
@@ -235,7 +235,7 @@ def observe_all(
     def one(name: str) -> Observation:
         try:
             return observe(name, Layout(warehouse, name), pipelines[name], broker=broker)
-        except Exception as error:  # noqa: BLE001 - the others are told all the same
+        except Exception as error:  # noqa: BLE001 - the others are shown all the same
             said = f"{type(error).__name__}: {error}".partition("\n")[0]
             return Observation(name, datetime.now(UTC), desired="unknown", unread=(said,))
 

@@ -60,7 +60,7 @@ class Upgrade(StrEnum):
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody wants done, and why."""
+    """What someone wants done, and why."""
 
     action: Action
     """What is to be done."""
@@ -119,7 +119,7 @@ def start_stream(
         place = StartPlace(From.LATEST)
     if order.fill and place.kind is From.LEDGER:
         raise BadRange(
-            "Nothing is passed over by a start at the ledger's end.", hint="give --from, or leave it out."
+            "A start at the ledger's end passes nothing over.", hint="pass --from, or do not fill the gap."
         )
     named_too = order.upgrade is Upgrade.SAVEPOINT or order.name
     point = build_savepoint(order, pipeline, layout, control, now) if named_too else None
@@ -162,7 +162,7 @@ class PositionMove:
         gaps = [each.gap for each in self.accepted]
         count = sum(len(gap.range) for gap in gaps)
         if not count:
-            return [f"{pipeline}: nothing is passed over; every partition goes on where it was read to."]
+            return [f"{pipeline}: nothing is passed over; every partition continues where it was read to."]
         then = "read from Kafka beside the live stream" if fill else "a hole in the log"
         return [
             f"{pipeline}: {count} offsets are passed over, and will be {then}:",
@@ -243,15 +243,15 @@ def restore_savepoint(
     if not ledger or ledger[-1].number < point.epoch:
         raise BadRange(
             f"The log ends at epoch {ledger[-1].number if ledger else -1}, before the savepoint's {point.epoch}.",
-            hint="the tables are older than the savepoint: start the stream, it reads on from where they end.",
+            hint="the tables are older than the savepoint: start the stream, which reads on from where they end.",
         )
     manifest = manifest_of(layout)
     lines = [
-        f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log goes on at {ledger[-1].number}."
+        f"{pipeline.name}: restored {point.name}, epoch {point.epoch}; the log continues at {ledger[-1].number}."
     ]
     if not readiness.is_epoch_committed(layout, point.epoch):
         lines.append(
-            f"  the log has lost epoch {point.epoch} since: what it held was read again under later numbers"
+            f"  the log has lost epoch {point.epoch} since: its records were read again under later numbers"
         )
     others = {view: id for view, id in point.served.items() if manifest.serving.get(view) != id}
     if others:
@@ -272,7 +272,7 @@ def format_savepoint_drift(pipeline: CompiledPipeline, point: Savepoint, manifes
     ]
     if pipeline.record_version != point.record_version:
         lines.append(
-            f"  records are judged by version {pipeline.record_version} now, then by {point.record_version}: "
+            f"  records are validated by version {pipeline.record_version} now, then by {point.record_version}: "
             f"restore the file as well, restart, then `seamline quarantine replay {pipeline.name}`"
         )
     return lines
@@ -285,13 +285,11 @@ def request_hole_fills(
     missing = list_missing_ranges(read_condensed_log(layout))
     if number is not None and number not in missing:
         raise BadRange(
-            f"Epoch {number} is no hole with something missing.",
+            f"Epoch {number} is not a hole with missing offsets.",
             hint=f"see `seamline holes list {pipeline.name}`.",
         )
     parts = [part for hole, some in missing.items() if number in (None, hole) for part in some if len(part)]
     if not parts:
-        raise BadRange(
-            "No hole has offsets that are missing.", hint=f"see `seamline holes list {pipeline.name}`."
-        )
+        raise BadRange("No hole has missing offsets.", hint=f"see `seamline holes list {pipeline.name}`.")
     ControlTable.ensure(layout).fill(parts, actor=actor, reason=reason, now=datetime.now(UTC))
     return parts

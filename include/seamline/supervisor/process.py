@@ -1,4 +1,4 @@
-"""The parent of a Spark driver: takes the lease, keeps the driver up, and stops it when told to.
+"""The parent of a Spark driver: takes the lease, keeps the driver up, and stops it when asked to.
 
 It owns the driver of a pipeline's stream, or the resident driver that builds share.
 """
@@ -58,7 +58,7 @@ def supervise(
     watching: Watching | None = None,
     clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
-    """Run the stream, or ``command``, until it is told to stop (0), fenced off (20) or out of its lease (21).
+    """Run the stream, or ``command``, until it is asked to stop (0), fenced off (20) or out of its lease (21).
 
     With ``watching`` a driver that makes no progress is restarted. After too many failures in a row it gives up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
@@ -256,7 +256,7 @@ class Supervisor:
     def write_if_space(self, act: Callable[[], object]) -> bool:
         """Write something, and return whether there was space: a full disk is no reason to end.
 
-        A lease that has run out meanwhile is still ours until somebody takes it; its driver has ended by then.
+        A lease that has run out meanwhile is still ours until someone takes it; its driver has ended by then.
         """
         try:
             act()

@@ -47,7 +47,7 @@ def to_unix_seconds(moment: datetime | None) -> float | None:
 FAMILIES = (
     Family(
         "seamline_stream_up",
-        "1 if the stream runs, 0 if not, or if nobody can tell.",
+        "1 if the stream runs, 0 if not, or if it is unknown.",
         make_unlabelled_sample(lambda found: float(found.actual is Actual.RUNNING)),
     ),
     Family(
@@ -63,7 +63,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_epoch",
-        "E, the last epoch that the master holds.",
+        "E, the last epoch in the master.",
         make_unlabelled_sample(lambda found: found.epoch),
     ),
     Family(
@@ -144,7 +144,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_holes_undecided",
-        "Gaps between the log and the topics that nobody has decided on.",
+        "Gaps between the log and the topics that await a decision.",
         make_unlabelled_sample(lambda found: None if found.holes is None else len(found.holes)),
     ),
     Family(

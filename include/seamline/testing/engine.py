@@ -27,7 +27,7 @@ RAW = pa.schema(
 )
 """Raw records as the stream job reads them; ``headers`` is JSON text with the values in base64."""
 PHASES = ("planned", "files", "slices", "quarantine", "master", "ledger")
-"""The steps of an epoch after which it may be killed, in their order; from ``master`` on it is held."""
+"""The steps of an epoch after which it may be killed, in their order; from ``master`` on it is committed."""
 
 
 class Engine(Protocol):

@@ -149,7 +149,7 @@ class PlainStream:
         return count_names(late), count_names(self.interval_of(at) for at in moments if at < past)
 
     def interval_of(self, moment: datetime) -> str:
-        """Return the id of the interval that holds an instant."""
+        """Return the id of the interval that contains an instant."""
         return self.pipeline.grid.of(moment).id
 
     def restart(self) -> None:

@@ -115,7 +115,7 @@ class Scenario:
         again by the next epoch; None is returned then.
         """
         if after not in PHASES:
-            raise BadRange(f"{after!r} is no step of an epoch.", hint=f"one of {', '.join(PHASES)}.")
+            raise BadRange(f"{after!r} is not a step of an epoch.", hint=f"use one of {', '.join(PHASES)}.")
         found = self._commit(edge=True, dies_after=after)
         self.restart()
         return found
@@ -143,7 +143,7 @@ class Scenario:
         ]:
             raise BadRange(
                 f"View {lost[0]} is another version in the new definition, or gone.",
-                hint="give the changed view a name of its own and keep the old one.",
+                hint="declare the changed view under another name and keep the old one.",
             )
         before = {each.name for each in self.pipeline.views}
         self.pipeline = made
@@ -188,7 +188,7 @@ class Scenario:
         chosen = self.pipeline.view(view) if view else self.pipeline.views[0]
         if chosen is None:
             names = ", ".join(each.name for each in self.pipeline.views)
-            raise NotFound(f"There is no view {view!r}.", hint=f"there are {names}.")
+            raise NotFound(f"There is no view {view!r}.", hint=f"available: {names}.")
         rows = self.engine.answer(chosen.name, Side(side))
         kept = [row for row in rows if all(row[name] == value for name, value in where.items())]
         order = ["window_start", *(key.name for key in chosen.keys)]

@@ -1,4 +1,4 @@
-"""What the HTTP API does: streams are steered, intervals rebuilt; Airflow logs who asked for it, and when."""
+"""What the HTTP API does: it operates streams and rebuilds intervals; Airflow logs who asked for it, and when."""
 
 from __future__ import annotations
 
@@ -144,4 +144,4 @@ def progress_of(airflow: AirflowApi, pipeline: str) -> list[dict[str, Any]]:
 
 def raise_missing_span() -> Interval:
     """Refuse a span that is not there."""
-    raise BadRange("from, to: nothing is asked for.", hint="give both, with their zone.")
+    raise BadRange("from, to: no interval is requested.", hint="set both, with their zone.")

@@ -1,4 +1,4 @@
-"""What the HTTP API tells: answers, explanations, completeness, comparisons, audits, streams, plans."""
+"""What the HTTP API returns: answers, explanations, completeness, comparisons, audits, streams, plans."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SIGNS: Mapping[Shade, str] = {
     Shade.FAILED: "✕",
     Shade.HOLED: "?",
 }
-"""Colour alone tells nobody anything who does not see it."""
+"""Colour alone says nothing to those who cannot see it."""
 
 
 @dataclass(frozen=True)

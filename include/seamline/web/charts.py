@@ -1,4 +1,4 @@
-"""Figures as Plotly's JavaScript takes them: plain traces; a page's own style gives them their colours."""
+"""Figures as Plotly's JavaScript takes them: plain traces; a page's own style sets their colours."""
 
 from __future__ import annotations
 

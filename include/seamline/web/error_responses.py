@@ -1,4 +1,4 @@
-"""What a request is told that is refused: the status, what was wrong, and the way out."""
+"""The response to a refused request: the status, what was wrong, and what to do."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STATUS: Mapping[type[SeamlineError], int] = {
 HINTS: Mapping[int, str] = {
     401: "log in to Airflow, or send its token.",
     403: "ask for a role that may do this.",
-    404: "see openapi.json for what there is.",
+    404: "see openapi.json for the routes and methods.",
     413: "send less at a time.",
     415: "set the header Content-Type: application/json.",
     429: "retry later, or have SEAMLINE_HTTP_RATE raised.",

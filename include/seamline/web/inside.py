@@ -55,15 +55,15 @@ class InsideAirflow(AirflowApi):
         """Ask the application; what it forbids is forbidden here. TooSlow where others ask it already."""
         # Its routes need threads of the pool that ours hold meanwhile: all of ours waiting would be for ever.
         if not few.acquire(blocking=False):
-            raise TooSlow("Airflow is asked by others at the moment.", hint="retry later.")
+            raise TooSlow("Airflow is busy with other requests.", hint="retry later.")
         try:
             status, content = from_thread.run(self.asked, method, path, body, dict(headers))
         except TimeoutError:
-            raise TooSlow(f"Airflow gave no answer within {PATIENCE:g} s.", hint="retry later.") from None
+            raise TooSlow(f"Airflow did not answer within {PATIENCE:g} s.", hint="retry later.") from None
         finally:
             few.release()
         if status in (401, 403):
-            raise HTTPException(status, "Airflow does not let you do this.")
+            raise HTTPException(status, "Airflow does not allow you to do this.")
         if status >= 400:
             raise urllib.error.HTTPError(path, status, "", Message(), io.BytesIO(content))
         found: dict[str, Any] = json.loads(content or b"{}")

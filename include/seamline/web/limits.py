@@ -41,11 +41,11 @@ def enforce_rate_limit(user: GetUserDep) -> None:
 
 @cache
 def rate_of(text: str) -> RateLimitItem:
-    """Read how often a user may ask; BadRange for what is no rate."""
+    """Read how often a user may ask; BadRange for what is not a rate."""
     try:
         return parse(text)
     except ValueError:
-        raise BadRange(f"SEAMLINE_HTTP_RATE={text!r} is no rate.", hint='write "6000/minute".') from None
+        raise BadRange(f"SEAMLINE_HTTP_RATE={text!r} is not a rate.", hint='write "6000/minute".') from None
 
 
 def only_json(request: Request) -> None:
@@ -73,7 +73,7 @@ def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS) -> T:
         except TimeoutError:
             work.cancel()
             raise TooSlow(
-                f"There was no answer within {2 * seconds:g} s: others are before you.",
+                f"There was no answer within {2 * seconds:g} s: other requests are being answered.",
                 hint="retry later.",
             ) from None
     finally:

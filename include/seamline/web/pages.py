@@ -1,4 +1,4 @@
-"""The pages: what the API tells, for people. Each is written here and now from the tables."""
+"""The pages: what the API returns, for people. Each is written here and now from the tables."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def static(name: str, _: GetUserDep) -> Response:
     elif name in ours:
         content = files("seamline.web").joinpath("static", name).read_bytes()
     else:
-        raise NotFound(f"There is no {name}.", hint=f"there are: plotly.min.js, {', '.join(sorted(ours))}.")
+        raise NotFound(f"There is no {name}.", hint=f"available: plotly.min.js, {', '.join(sorted(ours))}.")
     headers = {"Cache-Control": "private, max-age=31536000, immutable"} if name not in ours else {}
     return Response(content, media_type=MEDIA[name.rpartition(".")[2]], headers=headers)
 
@@ -87,7 +87,7 @@ def of_dag(dag_id: str, request: Request, user: GetUserDep) -> Response:
         return render_page_response(
             request,
             "said.html",
-            message=f"{dag_id} is no DAG of a pipeline.",
+            message=f"{dag_id} is not a DAG of a pipeline.",
             hint="This tab shows the pipelines of Seamline.",
             status=404,
         )
@@ -151,7 +151,7 @@ def completeness(
 
 @router.get("/pipelines/{pipeline}/stream", dependencies=[readers])
 def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
-    """Show how a stream is, and let it be steered."""
+    """Show the state of a stream, and let it be operated."""
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)

@@ -26,11 +26,11 @@ def report(dag_id: str, run_id: str, page: str) -> HTMLResponse:
     """Return a page of the report of a batch run; who may read the runs of its DAG may read it."""
     pipeline, _, layer = dag_id.partition("__")
     if layer != "batch" or not NAME.fullmatch(pipeline):
-        raise NotFound(f"{dag_id} is no batch DAG of Seamline.", hint="only its runs have a report.")
+        raise NotFound(f"{dag_id} is not a batch DAG of Seamline.", hint="only its runs have a report.")
     file = Layout(warehouse_folder(), pipeline).report(run_id) / page
     if not PAGE.fullmatch(page) or len(run_id) > LONGEST or not file.is_file():
         raise NotFound(
             f"Run {run_id} has no report.",
-            hint="nothing of it is certified yet, or upkeep has deleted it since.",
+            hint="nothing of the run is certified yet, or upkeep has deleted the report since.",
         )
     return HTMLResponse(file.read_text(encoding="utf-8"), headers=SAFE)

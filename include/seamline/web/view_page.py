@@ -158,7 +158,7 @@ def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
 
 
 def list_numeric_columns(table: pa.Table, names: Iterable[str]) -> list[str]:
-    """List the columns that hold numbers."""
+    """List the columns that contain numbers."""
     return [
         name
         for name in names

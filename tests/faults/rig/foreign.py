@@ -286,7 +286,7 @@ def fares(world: World, hand: Hand, table: str, deed: str) -> str:
             hand.bring_back(root, undone(root, version, refused))
         if deed == VECTORS:
             # The rows are there again, and a reader must still know how others would be hidden.
-            with pytest.raises(ChangedByOthers, match="asks whoever reads or writes it for deletionVectors"):
+            with pytest.raises(ChangedByOthers, match="now requires deletionVectors"):
                 Table.open(root)
     goes_on(world, table)
     return REFUSED

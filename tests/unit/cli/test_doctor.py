@@ -114,9 +114,9 @@ def test_the_command_names_a_broken_definition_and_leaves_a_code(
     printed = capsys.readouterr()
     assert "LACKS definition: " in printed.out
     assert "worse.py:1" in printed.out
-    assert "LACKS Airflow: Where Airflow is, is not set" in printed.out
+    assert "LACKS Airflow: The access to Airflow is not configured" in printed.out
     assert "ok    SEAMLINE_WAREHOUSE" in printed.out
-    assert "things are missing" in printed.err
+    assert "checks failed" in printed.err
 
 
 def test_a_stream_that_is_wanted_and_down_is_named(

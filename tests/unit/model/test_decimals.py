@@ -315,7 +315,7 @@ def test_a_filter_of_an_answer_is_exact(text: str, spelled: str | None) -> None:
     """Rounded it would find the row of another key."""
     key = Field("k", build_decimal_type(19, 2))
     if spelled is None:
-        with pytest.raises(BadRange, match="is no DECIMAL"):
+        with pytest.raises(BadRange, match="is not a valid DECIMAL"):
             key_literal_sql(key, text)
     else:
         assert key_literal_sql(key, text) == f"CAST('{spelled}' AS DECIMAL(19,2))"
@@ -490,7 +490,7 @@ def test_a_number_is_explained_by_a_key_with_all_digits(text: str, value: str | 
     keyed = View("v", keys=["d"], window=Tumbling("1 day"), measures={"n": count()})
     view = compile_pipeline(records.pipeline("at TIMESTAMP, d DECIMAL(38,18)", views=[keyed])).views[0]
     if value is None:
-        with pytest.raises(BadRange, match=r"is not a DECIMAL\(38,18\)"):
+        with pytest.raises(BadRange, match=r"is not a valid DECIMAL\(38,18\)"):
             parse_key_values(view, {"d": text})
         return
     read = parse_key_values(view, {"d": text})

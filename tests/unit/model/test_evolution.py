@@ -34,16 +34,16 @@ from seamline.serve.explain import bounds_of, explain_number
 SCHEMA = "id INT, tags ARRAY<STRING>, at TIMESTAMP"
 VIEW = View("all_rows", keys=[], window=Tumbling("1 day"), measures={"n": count()})
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "added text": ({"added": "channel STRING"}, "source.added", "no list of columns"),
-    "added nothing": ({"added": None}, "source.added", "no list of columns"),
-    "added column of numbers": ({"added": [1]}, "source.added", "no list of columns"),
+    "added text": ({"added": "channel STRING"}, "source.added", "not a list of columns"),
+    "added nothing": ({"added": None}, "source.added", "not a list of columns"),
+    "added column of numbers": ({"added": [1]}, "source.added", "not a list of columns"),
     "added NOT NULL": ({"added": ["channel STRING NOT NULL"]}, "source.added", "'channel' is NOT NULL"),
     "added type": ({"added": ["channel TEXTS"]}, "source.added", "unknown type 'TEXTS'"),
     "added without a type": ({"added": ["channel"]}, "source.added", "'channel' is not a column"),
     "added and empty": ({"added": [""]}, "source.added", "is empty"),
-    "added two at once": ({"added": ["a INT, b INT"]}, "source.added", "is 2 columns"),
-    "added what is there": ({"added": ["Id INT"]}, "source.added", "a column 'Id' already"),
-    "added twice": ({"added": ["a INT", "A INT"]}, "source.added", "a column 'A' already"),
+    "added two at once": ({"added": ["a INT, b INT"]}, "source.added", "declares 2 columns"),
+    "added what is there": ({"added": ["Id INT"]}, "source.added", "A column 'Id' already exists"),
+    "added twice": ({"added": ["a INT", "A INT"]}, "source.added", "A column 'A' already exists"),
     "added event time": (
         {"added": ["sent TIMESTAMP"], "event_time": "sent"},
         "source.added",
@@ -57,7 +57,7 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "added over a derived one": (
         {"added": ["b INT"], "select": {"b": "id"}},
         "select[b]",
-        "a column 'b' already",
+        "A column 'b' already exists",
     ),
     "added to a pattern": (
         {"added": ["b INT"], "format": Text(r"(?P<id>\d+),(?P<tags>\d+),(?P<at>\S+)")},
@@ -169,7 +169,7 @@ def test_a_transform_is_given_no_added_column() -> None:
     plain = compile_pipeline(records.pipeline(schema, **changes))
     assert plain.views[0].fingerprint == compiled.views[0].fingerprint
     clash = {**changes, "added": ["words INT"]}
-    with pytest.raises(DefinitionError, match="a column 'words' already"):
+    with pytest.raises(DefinitionError, match="already has a column 'words'"):
         compile_pipeline(records.pipeline(schema, **clash))
 
 

@@ -467,23 +467,23 @@ def wrong(changes: dict[str, Any]) -> Any:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "name": ({"name": "Air Lines", "prefix": "airlines_"}, "lookups[Air Lines]", "is not a name"),
+    "name": ({"name": "Air Lines", "prefix": "airlines_"}, "lookups[Air Lines]", "is not a valid name"),
     "twice": ({"lookups": [AIRLINES, replace(AIRLINES, prefix="b_")]}, "lookups[airlines]", "declared twice"),
     "no table": ({"table": ""}, "lookups[airlines].table", "no table"),
-    "no key": ({"on": {}}, "lookups[airlines].on", "Nothing says which row"),
-    "no column": ({"columns": []}, "lookups[airlines].columns", "gives no column"),
+    "no key": ({"on": {}}, "lookups[airlines].on", "does not say how to find a row"),
+    "no column": ({"columns": []}, "lookups[airlines].columns", "names no column"),
     "unknown key": ({"on": {"code": "airline"}}, "lookups[airlines].on[code]", "airline"),
     "inexact key": ({"on": {"code": "CAST(seats AS DOUBLE)"}}, "lookups[airlines].on[code]", "is DOUBLE"),
     "column type": ({"columns": ["name", "planes COUNT"]}, "lookups[airlines].columns", "unknown type"),
     "taken": (
         {"columns": ["name", "seats INT"], "prefix": "", "select": {"airlines_name": "1"}},
         "select[airlines_name]",
-        "a column 'airlines_name' already",
+        "A column 'airlines_name' already exists",
     ),
     "prefix": (
         {"prefix": "s", "columns": ["eats INT"], "views": [replace(BY_NAME, keys=["seats"])]},
         "lookups[airlines].columns",
-        "a column 'seats' already",
+        "A column 'seats' already exists",
     ),
     "other column": (
         {"views": [replace(BY_NAME, keys=["airlines_country"])]},

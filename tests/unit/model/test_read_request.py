@@ -34,7 +34,7 @@ def test_texts_and_values_ask_the_same() -> None:
         ({"start": "2026-03-02", "end": "2026-03-01"}, "2026-03-02"),
         ({"start": ""}, "''"),
         ({"as_of": "soon"}, "'soon'"),
-        ({"as_of": 3, "served_at": "2026-03-01"}, "two questions"),
+        ({"as_of": 3, "served_at": "2026-03-01"}, "cannot be combined"),
         ({"side": "left"}, "(?s)'left' is not a side.*merged, batch or speed"),
         ({"phases": ["late", "later"]}, "(?s)'later' is not a phase.*early, complete or late"),
     ],

@@ -163,9 +163,9 @@ here.__module__ = "seamline_definitions_here"
 
 
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no module": ({"transform": "clean"}, "transform", "names no function of a module"),
-    "lambda": ({"transform": lambda rows: rows}, "transform", "names no function of a module"),
-    "own file": ({"transform": here}, "transform", "stands in the file of the definition"),
+    "no module": ({"transform": "clean"}, "transform", "does not name a function of a module"),
+    "lambda": ({"transform": lambda rows: rows}, "transform", "does not name a function of a module"),
+    "own file": ({"transform": here}, "transform", "is defined in the file of the definition"),
     "other module": ({"transform": "tests.unit.nowhere:clean"}, "transform", "ModuleNotFoundError"),
     "no name": ({"transform": "tests.unit.steps:absent"}, "transform", "AttributeError"),
     "no function": (
@@ -175,9 +175,9 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "no schema": ({"transform_schema": ""}, "transform_schema", "schema is empty"),
     "type": ({"transform_schema": "words NUMBER"}, "transform_schema", "unknown type"),
-    "taken": ({"transform_schema": "Text STRING"}, "transform_schema", "a column 'Text' already"),
+    "taken": ({"transform_schema": "Text STRING"}, "transform_schema", "already has a column 'Text'"),
     "no transform": ({"transform": ""}, "transform_schema", "no transform"),
-    "select takes": ({"select": {"words": "1"}}, "select[words]", "a column 'words' already"),
+    "select takes": ({"select": {"words": "1"}}, "select[words]", "A column 'words' already exists"),
 }
 
 

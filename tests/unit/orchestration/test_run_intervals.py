@@ -105,7 +105,7 @@ def test_a_zero_width_interval_is_none():
         ({"from": "2013-03-01", "to": "2013-03-02T00:00Z"}, "from: '2013-03-01' has no zone."),
         ({"from": "2013-03-01T00:00Z", "to": "2013-03-02T00:00"}, "to: '2013-03-02T00:00' has no zone."),
         ({"dirty": "yes"}, "dirty: 'yes' is neither true nor false."),
-        ({"dirty": False}, "from, to, dirty: nothing is asked for."),
+        ({"dirty": False}, "from, to, dirty: no interval is requested."),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_the_name_of_its_field(params, message):

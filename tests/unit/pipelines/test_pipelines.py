@@ -107,10 +107,10 @@ def test_an_item_waits_until_its_time_has_come(monkeypatch):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["ad_campaigns", "--journal", "x"], "--journal is not for records of a generator"),
-        (["flights", "--rate", "5"], "--rate is not for records of the year 2013"),
-        (["ad_campaigns", "--file", "-", "--seed", "5"], "--seed is not for records of a file"),
-        (["orders"], "orders has no records of its own"),
+        (["ad_campaigns", "--journal", "x"], "--journal does not apply to records of a generator"),
+        (["flights", "--rate", "5"], "--rate does not apply to records of the year 2013"),
+        (["ad_campaigns", "--file", "-", "--seed", "5"], "--seed does not apply to records of a file"),
+        (["orders"], "orders has no generator"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(argv, said):

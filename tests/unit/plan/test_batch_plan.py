@@ -155,7 +155,7 @@ def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
         "    sales/abc: never built, 12 rows since epoch 4; nothing published",
         "    totals/new: never built, 12 rows since epoch 4; nothing published",
         "  leave 2013-01-03T00:00:00Z  open: the watermark is 2013-01-03T00:00:00Z at epoch 7",
-        "  2 intervals, 23 rows, at most 0 B to read, no past run tells how long",
+        "  2 intervals, 23 rows, at most 0 B to read, no past run shows how long",
     ]
 
 

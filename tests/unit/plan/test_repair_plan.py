@@ -97,8 +97,8 @@ def test_the_first_start_of_all_begins_at_nothing() -> None:
 
 def test_what_no_power_cut_does_is_left_to_a_person() -> None:
     """What is served was synced, and the log before it; the master is the first that a line is stated in."""
-    assert decided(published=6) == [Stop("a generation is served at epoch 6, and the master ends at 5")]
-    assert decided(ledger=TableState(5, 4)) == [Stop("ledger is of line 4, and the master of line 3")]
+    assert decided(published=6) == [Stop("a generation is served at epoch 6, but the master ends at 5")]
+    assert decided(ledger=TableState(5, 4)) == [Stop("ledger is of line 4, but the master of line 3")]
 
 
 def test_rows_that_the_next_one_does_not_name_are_out_of_the_chain() -> None:

@@ -51,5 +51,5 @@ def test_what_never_holds_still_is_not_said_to_be_absent(
     monkeypatch.setattr(merged_read, "ATTEMPTS", 2)
     for file in Path(Table.open(shop.layout.generations(shop.view)).root).rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(ReadUnstable, match="did not hold still for 2 reads"):
+    with pytest.raises(ReadUnstable, match="changed during each of 2 reads"):
         asked(shop)

@@ -46,7 +46,7 @@ def test_a_dead_holder_is_waited_for_once_whatever_its_clock_said(layout: Layout
     taken = control.take("here:1:1", now=NOW, clock=clock, wait=clock.wait)
     assert taken.token > dead.token
     assert sum(clock.waits) == SECONDS
-    with pytest.raises(LeaseHeld, match="here:1:1's now"):
+    with pytest.raises(LeaseHeld, match="here:1:1 now holds"):
         control.renew(dead, now=NOW)
 
 

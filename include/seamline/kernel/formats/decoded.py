@@ -1,4 +1,4 @@
-"""Binary formats: each record is decoded in Python and judged as the JSON object that it stands for."""
+"""Binary formats: each record is decoded in Python and validated as the JSON object that it stands for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seamline.model.types.schema import SqlType, TypeKind
 
 
 class DecodedReader(JsonReader):
-    """``decode`` gives an object of Python values; types are then checked by the rules of JSON.
+    """``decode`` returns an object of Python values; types are then checked by the rules of JSON.
 
     A double is a DECIMAL if so few digits spell it that it keeps them all.
     """

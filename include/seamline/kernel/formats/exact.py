@@ -1,7 +1,7 @@
 """JSON whose numbers become DECIMAL by their own digits, at any depth; never a double on the way.
 
 DuckDB's functions of JSON read a number with a point as a double, all but ``json_transform`` where what it is to make
-holds a DECIMAL: then it keeps every number as it is written, also those that it gives as text or as JSON.
+holds a DECIMAL: then it keeps every number as it is written, also those that it returns as text or as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MANY = 16
 class ExactJsonReader(JsonReader):
     """Reads a number, or a text that spells one, into a DECIMAL if that keeps all of its digits.
 
-    An ARRAY or a MAP that holds a DECIMAL is handed on as JSON that was not read yet. An object with a name twice is
+    An ARRAY or a MAP that contains a DECIMAL is passed on as JSON that was not read yet. An object with a name twice is
     no MAP of those.
     """
 
@@ -134,7 +134,7 @@ def may_be_number_sql(found: str) -> str:
 
 
 def shape_of(fields: Iterable[Field]) -> dict[str, Any]:
-    """Name the DECIMALs among some fields, and in the STRUCTs among them; what else holds one is opened by itself."""
+    """Name the DECIMALs among some fields, and in the STRUCTs among them; what else has one is opened by itself."""
     found: dict[str, Any] = {}
     for field in fields:
         if field.type.kind is TypeKind.STRUCT:

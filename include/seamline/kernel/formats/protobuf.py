@@ -18,7 +18,7 @@ WRAPPERS = tuple(
 
 
 class ProtobufReader(DecodedReader):
-    """Decodes with Google's library. A field that is not set is null where it can be told from its default."""
+    """Decodes with Google's library. A field that is not set is null where it can be distinguished from its default."""
 
     empty = True
 
@@ -45,7 +45,7 @@ def decode_field(message: Any, field: FieldDescriptor) -> Any:
 
 
 def is_repeated_field(field: FieldDescriptor) -> bool:
-    """Return whether a field holds several values."""
+    """Return whether a field has several values."""
     return bool(field.is_repeated)
 
 

@@ -1,4 +1,4 @@
-"""What a reader gives: columns made from bytes, and the SQL that types them and says what is wrong."""
+"""What a reader returns: columns made from bytes, and the SQL that types them and says what is wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Reader:
 
     ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
     from records that were sent before there were any. ``trusting``: the SQL fails where a record
-    is malformed; it is to be written anew with this off. ``parts``: a comma is between
+    is malformed; it is to be written again with this off. ``parts``: a comma is between
     any two parts of a record. ``exact``: a text may spell a DECIMAL with an exponent.
     """
 

@@ -70,7 +70,7 @@ def compare_generations(
     """Compare what a run built of one view with what was answered before, each interval to its cut.
 
     Before it there was the generation that was published when the run began, and slices above its cut, of ``epochs``
-    that the master holds. Intervals that had no answer are left out, and so are views with count windows,
+    that the master contains. Intervals that had no answer are left out, and so are views with count windows,
     of which the two layers do not add up.
     """
     if view.counts:

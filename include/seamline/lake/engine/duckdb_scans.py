@@ -26,7 +26,7 @@ def quote_literal(value: str) -> str:
 
 
 def span_number(instant: str, size: int) -> str:
-    """Write the number of the span of ``size`` microseconds that holds an instant of the years that Python knows.
+    """Write the number of the span of ``size`` microseconds that contains an instant of the years that Python knows.
 
     ``instant`` is in microseconds from 1970, which begins a span. DuckDB divides towards zero: spans are counted from
     before the year 1, so that no number is below zero.

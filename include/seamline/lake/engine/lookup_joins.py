@@ -8,7 +8,7 @@ from seamline.model.expressions import Expression
 
 
 def relation_of(join: Join) -> str:
-    """Name the relation that holds a look-up's table, as ``lookups.load`` returns it."""
+    """Name the relation that contains a look-up's table, as ``lookups.load`` returns it."""
     return f"lookup_{join.name}"
 
 

@@ -41,7 +41,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def floor_sql(column: str, size: timedelta) -> str:
-    """Write the start, in UTC, of the aligned span of ``size`` that holds the instant ``column``."""
+    """Write the start, in UTC, of the aligned span of ``size`` that contains the instant ``column``."""
     return f"make_timestamptz({span_start_sql(f'epoch_us({column})', size // MICROSECOND)})"
 
 

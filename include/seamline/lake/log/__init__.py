@@ -1,1 +1,1 @@
-"""The log of epochs: the master that holds them, the ledger that lists them, and who reads both."""
+"""The log of epochs: the master that contains them, the ledger that lists them, and who reads both."""

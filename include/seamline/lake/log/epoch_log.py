@@ -18,7 +18,7 @@ LedgerRows = Callable[[int | None], list[Epoch]]
 """What reads a ledger's rows up to an epoch, all if None."""
 
 _folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
-"""By the ledger's identity, its first files and what they give condensed: of a longer ledger the rest is read."""
+"""By the ledger's identity, its first files and what they are condensed to: of a longer ledger the rest is read."""
 
 
 def known_epochs(layout: Layout) -> Sequence[Epoch]:

@@ -1,7 +1,7 @@
 """Ledger files and what each says of itself: in its footer stand the epochs of it condensed, block by block.
 
 A summary is in the file that it sums up, so it is there or not, and never of other rows. One that does not fit its
-rows, or that is not there (files of earlier releases, and of others that compact tables), is made anew by reading.
+rows, or that is not there (files of earlier releases, and of others that compact tables), is made again by reading.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Edges:
     last: int = -1
     """The last epoch that was looked at, edge or not; -1 for none."""
     first: int = 0
-    """Edges below it are of another clock: their watermarks tell nothing."""
+    """Edges below it are of another clock: their watermarks say nothing."""
 
     @classmethod
     def of(cls, groups: tuple[Group, ...]) -> Edges:

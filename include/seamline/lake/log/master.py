@@ -82,8 +82,8 @@ class Master:
         """
         if epoch.number <= self.epoch:
             raise ProtocolError(
-                f"The master holds epoch {self.epoch}; {epoch.number} is not above it.",
-                hint="every attempt takes a new number (rule 2).",
+                f"The master is at epoch {self.epoch}; epoch {epoch.number} is not above it.",
+                hint="every attempt must take a new number (rule 2).",
             )
         moved = epoch.ranges if epoch.kind is not EpochKind.AMEND else ()
         ends = advance_vector(self.position(part.lane for part in moved), moved)
@@ -130,9 +130,9 @@ class Master:
             return
         known = f"epoch {lowest.number}" if lowest else "none"
         raise ProtocolError(
-            f"The master holds epoch {self.epoch}, the ledger ends at {after}, and of what lies between the master's "
-            f"commits tell back to {known} only: entries of its log are gone.",
-            hint="bring the ledger back from a backup: its rows are the only ones that are left of these epochs.",
+            f"The master is at epoch {self.epoch} and the ledger ends at {after}; of the epochs between them the "
+            f"master's commits record only those back to {known}: entries of its log are missing.",
+            hint="restore the ledger from a backup: its rows are the only ones that are left of these epochs.",
         )
 
 

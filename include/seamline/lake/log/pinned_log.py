@@ -65,8 +65,8 @@ def fill_newest_row(layout: Layout, log: Log) -> Log:
     )
     if kept is None:
         raise ProtocolError(
-            f"The master holds epoch {log.epoch}, and neither its commits nor the ledger tell of it.",
-            hint="bring the ledger back from a backup.",
+            f"The master is at epoch {log.epoch}, but neither its commits nor the ledger record that epoch.",
+            hint="restore the ledger from a backup.",
         )
     return replace(log, newest=kept)
 
@@ -223,7 +223,7 @@ def moment_of(
         number, asked = held.last(as_of) if as_of <= log.epoch else NOTHING, f"epoch {as_of}"
     if number == NOTHING:
         raise BadRange(
-            f"Nothing is known as of {asked}.", hint=f"the master holds epochs up to {log.epoch}; ask within."
+            f"No epoch is known as of {asked}.", hint=f"the master contains epochs up to {log.epoch}."
         )
     row = log.newest if log.newest and log.newest.number == number else None
     return number, row or read_cached_table(

@@ -20,7 +20,7 @@ ASCENDING = ("_offset",)
 class Sink:
     """One Parquet file of a table, opened with its first rows.
 
-    ``dry`` does all of the work and leaves nothing: the file is in memory, and nobody is told of it.
+    ``dry`` does all of the work and leaves nothing: the file is in memory, and no commit refers to it.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Verdicts on epochs that the log has lost: they, and all of their attempts, count no more.
 
-An attempt's files do not tell its epochs apart. Those of them that are committed are validated again by the next build.
+An attempt's files do not separate its epochs. Those of them that are committed are validated again by the next build.
 """
 
 from __future__ import annotations

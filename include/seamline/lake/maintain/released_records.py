@@ -19,7 +19,7 @@ LET_GO = "seamline.let_go"
 def release_refused_records(master: Master, quarantine: Table) -> None:
     """State that a person lets refused records of the master's epochs go, where the quarantine may lack some.
 
-    Said before the master says what it relies on from now on: nothing tells of it any more then.
+    Said before the master says what it relies on from now on: nothing records it any more then.
     """
     short = read_app_version(quarantine, EPOCH) < read_app_version(master.table, MARK + QUARANTINE)
     if (

@@ -124,7 +124,7 @@ def find_uncommitted_cut(manifest: Manifest, rows: Callable[[], Iterable[Epoch]]
     numbers = numbers_of(rows()) if cuts else EpochNumbers((), ())
     for cut, each in sorted(cuts.items()):
         if cut not in numbers:
-            return f"generation {each.generation} is served up to epoch {cut}, which the log does not hold"
+            return f"generation {each.generation} is served up to epoch {cut}, which the log does not contain"
     return ""
 
 
@@ -139,7 +139,7 @@ def check_control_tokens(layout: Layout) -> Iterator[str]:
         # The tables first: a token is given out before any of them carries it.
         carried = newest_token(layout.table("control").parent)
         if carried > (given := ControlTable.ensure(layout).given):
-            yield f"control has given out tokens up to {given}, and the tables carry {carried}"
+            yield f"control has assigned tokens up to {given}, but the tables carry {carried}"
 
 
 def highest_served_cut(manifest: Manifest) -> int:
@@ -198,7 +198,7 @@ def withdraw_lost_answers(
 
 
 def unsure_of(tables: Tables, grid: Grid, slices: Table, every: Collection[str]) -> Collection[str]:
-    """List the intervals of which a view's slices may count other than what the master holds.
+    """List the intervals of which a view's slices may count other than what the master contains.
 
     Of slices of a later line these are ``every`` one with rows: what that line lost, it has read again under later
     numbers. Slices of an earlier line have only not been brought to the master's yet.

@@ -32,7 +32,7 @@ def swept_attempts(layout: Layout, held: CommittedEpochs) -> Upkeep:
 
 def clean_version_attempts(folder: Path, held: CommittedEpochs) -> Upkeep:
     """Clear away what dead attempts of one record version left."""
-    # The attempts are listed first: those that begin later are not judged by verdicts of before.
+    # The attempts are listed first: earlier verdicts do not decide about those that begin later.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
     epochs = {attempt: epochs_of(path) for path, attempt in attempts.items()}
     verdicts = {number: each.attempt for number, each in read_version_verdicts(folder).items()}

@@ -1,6 +1,6 @@
 """Compaction of slices: rows are merged between neighbouring edges only (rule 9), dead epochs left out.
 
-Files then hold as many such blocks side by side as their size allows.
+Files then contain as many such blocks side by side as their size allows.
 """
 
 from __future__ import annotations

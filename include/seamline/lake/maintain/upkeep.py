@@ -60,7 +60,7 @@ CHECKED = "seamline.checked"
 def maintain_tables(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """Do all upkeep of a pipeline's tables; nothing of it changes an answer, and all of it may be cut short.
 
-    What somebody else committed meanwhile is left to the next time and named in ``refused``.
+    What another process committed meanwhile is left to the next time and named in ``refused``.
     """
     if not Master.exists(layout):
         return Upkeep()
@@ -85,7 +85,7 @@ def maintain_tables(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     if Table.exists(layout.table("quarantine")):
         done = done.plus(remove_dead_epochs(layout.table("quarantine"), held))
     done = done.plus(of_records(layout, held)).plus(of_decisions(layout, held))
-    # What the ledger lacks yet, only entries of the master tell.
+    # What the ledger lacks yet, only entries of the master record.
     return done if lacks else done.plus(of_logs(layout, now=datetime.now(UTC)))
 
 
@@ -136,7 +136,7 @@ def of_decisions(layout: Layout, held: CommittedEpochs) -> Upkeep:
 
 
 def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
-    """Shorten every log; the ledger has all that the master's entries tell, and the disk what their checkpoints do."""
+    """Shorten every log; the ledger has all that the master's entries say, and the disk what their checkpoints do."""
     folder = layout.warehouse / layout.pipeline
     durability.sync_disk(folder)
     kept = (
@@ -200,5 +200,7 @@ def find_lost_ledger_rows(master: Master, held: CommittedEpochs, rows: int) -> s
     written = {*found.low("_epoch").to_pylist(), *found.high("_epoch").to_pylist(), held.last}
     numbers = {number for number in written if number is not None and number >= 0}
     if unknown := {number for number in numbers if number not in held.numbers}:
-        return f"the ledger lacks epoch {min(unknown)}, which the master holds"
-    return f"the ledger knows of {rows} records, the master holds {found.rows}" if found.rows > rows else ""
+        return f"the ledger lacks epoch {min(unknown)}, which the master contains"
+    return (
+        f"the ledger lists {rows} records, but the master contains {found.rows}" if found.rows > rows else ""
+    )

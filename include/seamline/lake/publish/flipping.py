@@ -75,7 +75,9 @@ def find_view_version(manifest: Manifest, view_name: str, to: str) -> str:
     ids = [id for id in manifest.births if id.startswith(f"{view_name}/{to}")]
     if len(ids) != 1:
         born = ", ".join(id for id in manifest.births if id.startswith(f"{view_name}/")) or "none"
-        raise BadRange(f"{to!r} names {len(ids)} versions of {view_name}.", hint=f"born are: {born}.")
+        raise BadRange(
+            f"{to!r} matches {len(ids)} versions of {view_name}.", hint=f"versions that were born: {born}."
+        )
     return ids[0]
 
 

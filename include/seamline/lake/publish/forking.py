@@ -72,13 +72,13 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
         raise BadRange(
             f"{other.name} reads {', '.join(ours.topics)} of {ours.connection}, {source.name} reads "
             f"{', '.join(theirs.topics)} of {theirs.connection}.",
-            hint="a fork goes on in the same topics: offsets mean nothing elsewhere.",
+            hint="a fork continues in the same topics: offsets have no meaning in others.",
         )
     if source.grid.length != other.grid.length:
         raise BadRange(
             f"{other.name} has intervals of {other.definition.batch.interval}, {source.name} of "
             f"{source.definition.batch.interval}.",
-            hint="the log counts its rows by intervals: declare the same for both.",
+            hint="the log counts its rows by interval: declare the same interval for both.",
         )
     require_no_log(other, to)
     if Table.exists(to.table("control")):
@@ -91,8 +91,8 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
     """Refuse a fork into a pipeline that has a master."""
     if Table.exists(to.table(LAST)):
         raise BadRange(
-            f"{other.name} has a log of its own at {to.table(LAST)}.",
-            hint="fork into a pipeline that never ran.",
+            f"{other.name} already has a log at {to.table(LAST)}.",
+            hint="fork into a pipeline that has never run.",
         )
 
 
@@ -113,8 +113,8 @@ def require_position(layout: Layout, point: Savepoint) -> None:
     """Refuse a savepoint of a lost epoch: records below its offsets are committed under later numbers, in no fork."""
     if not readiness.is_epoch_committed(layout, point.epoch):
         raise BadRange(
-            f"The savepoint {point.name} is of epoch {point.epoch}, which the log has lost since.",
-            hint=f"what it held was read again: `seamline stream savepoint {layout.pipeline}` names a position anew.",
+            f"Savepoint {point.name} is of epoch {point.epoch}, which the log has since lost.",
+            hint=f"its records were read again: `seamline stream savepoint {layout.pipeline}` creates a new one.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The generations of an interval as the tables tell of them, and the commits that choose another."""
+"""The generations of an interval as the tables record them, and the commits that choose another."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def commit_decision(
     interval: Interval,
     decide: Callable[[Manifest, str], Statement],
 ) -> Statement:
-    """Commit what is decided on the version that is served, again each time that somebody else was first."""
+    """Commit what is decided on the served version; decide again whenever another commit came first."""
     view = find_view(pipeline, layout, view_name)
     [statement] = ManifestTable.ensure(layout).decide(
         lambda manifest: [decide(manifest, manifest.serving.get(view_name, view.id))]

@@ -111,7 +111,7 @@ def is_small_build(layout: Layout, job: BuildJob) -> bool:
 
 
 def master_files(layout: Layout) -> Iterator[MasterFile]:
-    """List the master's files by their statistics; one without any may hold all times."""
+    """List the master's files by their statistics; one without any may contain all times."""
     files = read_cached_table(layout.table("master"), "files", Files.of)
     if files is None or not files.actions.num_rows:
         return

@@ -62,7 +62,7 @@ def publish_run(
     if only and not (builds := [row for row in builds if row.interval in only]):
         raise NotFound(
             f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
-            hint="see seamline history.",
+            hint="see `seamline history`.",
         )
     statements, held_back = commit_publication(
         layout, ManifestTable.ensure(layout), list_candidates(pipeline, layout, builds), decision
@@ -111,7 +111,7 @@ def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
 def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Mapping[str, str]]:
-    """Write the statements, decided again each time somebody else has written meanwhile."""
+    """Write the statements; decide again whenever another commit came first."""
 
     def once() -> tuple[list[Statement], Mapping[str, str]]:
         manifest = table.read()
@@ -136,10 +136,11 @@ def publication_refusal(run: str, offer: Offer) -> PublishRefused:
     whys = sorted(set(offer.held_back.values()))
     if whys == [RED]:
         return PublishRefused(
-            f"No interval of run {run!r} is certified.", hint="see its certificates, fix, build again."
+            f"No interval of run {run!r} is certified.",
+            hint="fix what its certificates report, then build again.",
         )
     return PublishRefused(
-        f"No interval of run {run!r} may be published: {'; '.join(whys)}.", hint="see seamline history."
+        f"No interval of run {run!r} can be published: {'; '.join(whys)}.", hint="see `seamline history`."
     )
 
 

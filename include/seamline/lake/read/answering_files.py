@@ -122,7 +122,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
         return []
     if snapshot.generations is None:
         if pc.sum(named["_stated"]).as_py():
-            raise Unsettled("generations are named and there is no table of them")
+            raise Unsettled("generations are named, but their table does not exist")
         return []
     found = sort_generation_files(snapshot.generations).named(named["_interval"].to_pylist())
     place = pc.index_in(found.partition("interval").cast(pa.string()), named["_interval"])
@@ -140,14 +140,14 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
             raise lapsed_answer_error(
                 snapshot.view,
                 snapshot.served_at,
-                f"{stated - held} rows of its generations were taken away since",
+                f"{stated - held} rows of its generations have been removed since",
             )
-        raise Unsettled(f"generations hold {held} rows of the {stated} that the manifest states")
+        raise Unsettled(f"generations contain {held} of the {stated} rows that the manifest states")
     return files.paths
 
 
 def count_generation_rows(files: Files, named: pa.Table) -> int:
-    """Count the rows of the named generations in files whose statistics do not tell them apart."""
+    """Count the rows of the named generations in files whose statistics do not distinguish them."""
     if not (paths := files.paths):
         return 0
     rows = 0
@@ -195,5 +195,7 @@ def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:
         meets = is_within_bounds(np.array([to_unix_micros(parse_moment(id))], np.int64), panes, length)[0]
         if meets and snapshot.manifest.cut(snapshot.view.id, id) < min(floor, snapshot.until):
             raise lapsed_answer_error(
-                snapshot.view, snapshot.served_at, f"slices of {id} up to epoch {floor} were taken away since"
+                snapshot.view,
+                snapshot.served_at,
+                f"slices of {id} up to epoch {floor} have been removed since",
             )

@@ -1,6 +1,6 @@
 """The states that count, by the seam's rule: of generations that answer, and of slices above the cut of their interval.
 
-Files are asked for the panes and keys that are wanted, in SQL; what counts is decided on what they give, in one place.
+Files are asked in SQL for the panes and keys that are wanted; what counts is decided on the result, in one place.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def scan_state_files(
 def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:
     """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
 
-    Rows that upkeep has merged are of committed epochs; a number above ``until`` may be held by now.
+    Rows that upkeep has merged are of committed epochs; a number above ``until`` may be committed by now.
     """
     numbers = pc.unique(rows["to_epoch"]).to_pylist()
     if not (dead := [number for number in numbers if number <= until and number not in held]):
@@ -147,7 +147,7 @@ def compacted_slices_error(snapshot: Snapshot) -> BadRange:
     edge = snapshot.edges.newest_up_to(snapshot.until)
     last = f"the last edge before is epoch {edge[0]}" if edge else "there is no edge before"
     return BadRange(
-        f"Slices around epoch {snapshot.until} have been joined from edge to edge.",
+        f"Slices around epoch {snapshot.until} have been merged from edge to edge.",
         hint=f"ask as of an edge: {last}{f', of {format_utc_instant(edge[1])}' if edge else ''}.",
     )
 
@@ -166,7 +166,7 @@ def compile_key_condition(where: str | None, view: CompiledView) -> str:
     expression = compile_expression(where, Schema(columns))
     if expression.type.spark != "BOOLEAN":
         raise BadRange(
-            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with something."
+            f"{where!r} is {expression.type.spark}, not a condition.", hint="compare it with a value."
         )
     guards = "".join(f" AND ({guard.condition_duckdb}) IS NOT TRUE" for guard in expression.guards)
     return f"(({expression.duckdb}){guards})"

@@ -49,7 +49,7 @@ _known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
 def load_current_lookup(join: Join, layout: Layout) -> Shown:
     """Load a look-up as it is now, read once for each change of it.
 
-    Where it cannot be read, that is told once, and it is what it was: to this process, else to the serving table.
+    Where it cannot be read, that is logged once, and it stays what it was: to this process, else to the serving table.
     """
     place, now = (definitions_folder(), layout, join), read_lookup_mark(join)
     known = _known.get(place)
@@ -59,7 +59,7 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
             found = Shown(hash_lookup_rows(table), table)
         except LookupBroken as problem:
             found = known[1] if known else read_served_lookup(join, layout)
-            said = f"Version {found.version} is shown." if found.version else "Nothing of it is shown."
+            said = f"Version {found.version} is shown." if found.version else "None of its columns are shown."
             log.warning("%s %s", problem.message, said)
         known = _known[place] = now, found
     return known[1]

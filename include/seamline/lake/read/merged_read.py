@@ -95,8 +95,8 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
     if isinstance(last, OutOfStep):
         raise last
     raise ReadUnstable(
-        f"The tables of {view.qualified} did not hold still for {ATTEMPTS} reads; the last: {last}",
-        hint="read again; if it stays, a file or a generation is missing: run upkeep.",
+        f"The tables of {view.qualified} changed during each of {ATTEMPTS} reads; the last: {last}",
+        hint="read again; if the error persists, a file or a generation is missing: run upkeep.",
     ) from last
 
 

@@ -96,7 +96,7 @@ def count_true_rows(mask: pa.ChunkedArray) -> int:
 
 
 def files_of(files: Files, interval: Interval, until: int) -> list[str]:
-    """List the master's files that may hold rows of an interval up to an epoch."""
+    """List the master's files that may contain rows of an interval up to an epoch."""
     if not files.actions.num_rows:
         return []
     files = files.keep(pc.less_equal(files.low("_epoch").cast(pa.int64()), until))

@@ -53,7 +53,7 @@ def require_line(layout: Layout, log: Log) -> None:
 
 
 def find_complete_epoch(log: Log, found: Sliced | None) -> int:
-    """Find the epoch up to which slices hold what the master says: W, or less where commits were lost."""
+    """Find the epoch up to which slices contain what the master says: W, or less where commits were lost."""
     newest = found.epoch if found else NOTHING
     return min(log.frontier, newest) if newest < log.mark else log.frontier
 
@@ -62,5 +62,5 @@ def under_repair_error(layout: Layout, what: str) -> OutOfStep:
     """Make the error that says that an answer has to wait for a start."""
     return OutOfStep(
         f"The tables of {layout.pipeline} are being repaired: {what} is not of the master's line.",
-        hint="start the stream; it makes them one again.",
+        hint="start the stream; its start completes the repair.",
     )

@@ -27,7 +27,7 @@ def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Tabl
     """Compare a serving table with the ledger and the manifest.
 
     A process that was killed before a refresh, or a view that has caught up, leaves intervals that no later row
-    may ever touch: what is lacking is told by the tables alone, so whoever refreshes next makes up for it. A table
+    may ever touch: what is missing is seen from the tables alone, so whoever refreshes next adds it. A table
     that has shown a later manifest than there is lacks everything: one was brought back, which does not know of that.
     """
     manifest = manifest_of(layout)

@@ -136,8 +136,8 @@ def refresh_serving_table(
         return retry_overtaken(once, ATTEMPTS)
     except Overtaken as problem:
         raise Conflict(
-            f"The serving table of {view.qualified} changed under {ATTEMPTS} refreshes.",
-            hint="is a second stream running?",
+            f"The serving table of {view.qualified} changed during {ATTEMPTS} refreshes.",
+            hint="check whether a second stream is running.",
         ) from problem
 
 
@@ -197,7 +197,7 @@ def assemble_serving_rows(view: CompiledView, found: Answer) -> pa.Table:
 
 
 def list_replaced_files(table: Table, wanted: Collection[str] | None) -> list[RemoveAction]:
-    """List the files that hold the intervals' rows until now, None for all."""
+    """List the files that contain the intervals' rows until now, None for all."""
     live = Files.of(table)
     now = int(datetime.now(UTC).timestamp() * 1000)
     rows = zip(

@@ -189,7 +189,7 @@ class Snapshot:
         if self.as_of and not self.manifest.is_building(self.view.id, interval):
             raise BadRange(
                 f"{self.view.qualified} {interval} cannot be answered as of epoch {self.epoch}: slices up to "
-                f"{floor} are gone and no generation of then is left.",
+                f"{floor} have been removed and no generation of that time is left.",
                 hint=f"ask as of epoch {floor} or later.",
             )
         return True

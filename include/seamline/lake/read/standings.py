@@ -133,4 +133,4 @@ def count_missing_offsets(snapshot: Snapshot, starts: Numbers) -> Numbers:
 
 
 NOTED = (Status.HELD, Status.PROVISIONAL, Status.UNCERTIFIED)
-"""Of these a reader is told who decided, and why."""
+"""Of these an answer says who decided, and why."""

@@ -100,7 +100,7 @@ def find_window_epochs(
 ) -> tuple[Numbers, Flags]:
     """Find how far windows are right that depend on the intervals numbered from ``first`` to ``last``.
 
-    Those that are in the answer, or that the manifest tells of, are looked at one by one, each once; the others
+    Those that are in the answer, or that the manifest names, are looked at one by one, each once; the others
     among them, however many, are alike on either side of the last one that had rows at the view's birth.
     """
     length = snapshot.grid.length // MICROSECOND

@@ -48,7 +48,7 @@ class Bounds:
 
     @classmethod
     def of_file(cls, path: Path, metadata: pq.FileMetaData) -> Bounds:
-        """Read the doubles of a file that somebody else wrote."""
+        """Read the doubles of a file that another writer wrote."""
         found, schema = cls(), metadata.schema.to_arrow_schema()
         if doubles := [each.name for each in schema if is_double(each.type)]:
             with pq.ParquetFile(path) as file:
@@ -63,7 +63,7 @@ class Bounds:
                 column = rows[each.name]
                 self.known &= pc.all(pc.is_finite(column), min_count=0).as_py()
                 least, most = pc.min_max(column).as_py().values()
-                # Some engines tell 0.0 from -0.0.
+                # Some engines distinguish 0.0 from -0.0.
                 self.widen(each.name, (least or -0.0, most or 0.0), column.null_count, len(column))
 
     def widen(self, name: str, bounds: tuple[Any, Any] | None, nulls: int, values: int) -> None:

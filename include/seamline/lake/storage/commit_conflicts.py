@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Meeting(Enum):
     """OURS is there already. PASSED concerns nobody: ours is tried after it. OVERTAKEN decided on what ours did.
 
-    LOST: a newer writer has taken the table over. LATE is an earlier commit of the same writer, who was told that it
-    failed, or nothing: the writer has to look anew.
+    LOST: a newer writer has taken the table over. LATE is an earlier commit of the same writer, which was told that it
+    failed, or nothing: the writer has to look again.
     """
 
     OURS = auto()

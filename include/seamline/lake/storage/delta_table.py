@@ -79,10 +79,10 @@ class Table(Committed):
         for field in deltalake.Schema.from_arrow(schema).fields:
             if held.get(field.name) != field.type:
                 raise ProtocolError(
-                    f"Column {field.name!r} of {self.root} is {held.get(field.name, 'not there')}, and this "
+                    f"Column {field.name!r} of {self.root} is {held.get(field.name, 'missing')}, but this "
                     f"release keeps a state of {field.type}.",
-                    hint="the table was written by another release: name the measure anew, and the view is another "
-                    "version, which is built from the master.",
+                    hint="the table was written by another release: rename the measure, which makes the view a new "
+                    "version that is built from the master.",
                 )
         return self
 
@@ -96,9 +96,9 @@ class Table(Committed):
         for field in wanted.fields:
             if held.get(field.name, field.type) != field.type:
                 raise ProtocolError(
-                    f"Column {field.name!r} of {self.root.name} holds {held[field.name]}, and the definition "
+                    f"Column {field.name!r} of {self.root.name} has type {held[field.name]}, but the definition "
                     f"makes it {field.type}.",
-                    hint="rows keep the type they were written with: give the new column another name.",
+                    hint="rows keep the type they were written with: choose another name for the new column.",
                 )
         if missing := [field for field in wanted.fields if field.name not in held]:
             try:
@@ -123,7 +123,7 @@ class Table(Committed):
             self.append([], txns={durability.DURABILITY: wanted}, sync=True)
 
     def settle(self) -> None:
-        """State the settings that the table was made without; those that somebody has given it stay as they are."""
+        """State the settings that the table was made without; those that someone has given it stay as they are."""
         wanted = {
             name: each for name, each in settings_of(self.root.name).items() if name not in self.settings
         }
@@ -133,7 +133,7 @@ class Table(Committed):
             self.handle.alter.set_table_properties(wanted, commit_properties=build_commit_properties({}))
         except DeltaError as error:
             # The table is as good as before; the next start tries again.
-            log.warning("%s goes without %s: %s", self.root.name, wanted, error)
+            log.warning("The settings of %s could not be set to %s: %s", self.root.name, wanted, error)
         self._anew()
         if self.synced:
             self.sync()

@@ -19,9 +19,9 @@ from pathlib import Path
 from seamline.runtime.process_exit import exit_process
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
-"""Tables, by the names of their folders, whose rows nothing upstream can give again."""
+"""Tables, by the names of their folders, whose rows nothing upstream can return again."""
 STATED = frozenset({"quarantine", "master"})
-"""Tables of which Kafka can give the rows again: synced where the stream asks for it."""
+"""Tables whose rows Kafka can return again: synced where the stream asks for it."""
 DURABILITY = "seamline.durability"
 """App id: a stream's setting, by its place in ``definition.DURABILITY``, stated in those."""
 OFF = "off"
@@ -102,7 +102,7 @@ def sync_or_exit(path: Path, flags: int, sync: Callable[[int], None]) -> None:
         sync(handle)
     except OSError as error:
         log.critical(
-            "%s could not be synced: %s. Nobody knows what is on disk; this process ends.", path, error
+            "%s could not be synced: %s. What is on disk is unknown; this process ends.", path, error
         )
         exit_process(FAILED)
     finally:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 KEPT = 15
-"""Digits of a number that a double gives back, whatever the number; more may be of its own making."""
+"""Digits of a number that a double preserves, whatever the number; more may be of its own making."""
 KEPT_BY_FLOAT = 6
 
 

@@ -47,7 +47,7 @@ class Committed(Synced):
         super().__init__(root, handle, newest)
         self.token: int | None = None
         self.insists = False
-        """Whether a commit of which nobody knows is tried until somebody does; else its writer goes on without it."""
+        """Whether a commit of which nobody knows is tried until someone does; else its writer goes on without it."""
 
     def fence(self, token: int) -> None:
         """Take the table over: from here on only commits under ``token`` succeed (rule 4).
@@ -60,7 +60,7 @@ class Committed(Synced):
             if held is not None and held >= token:
                 raise FenceLost(
                     f"{self.root.name} already carries token {held}, ours is {token}.",
-                    hint="a newer writer runs; this one exits.",
+                    hint="a newer writer is running; this one exits.",
                 )
             self.token = token
             try:
@@ -125,7 +125,7 @@ class Committed(Synced):
         return self.version
 
     def _place(self, draft: Draft, *, synced: bool) -> bool:
-        """Put a commit under the next version; false if somebody else has it whom it does not concern."""
+        """Put a commit under the next version; false if another commit has it that does not concern this one."""
         if not self._follows():
             self._start_anew(draft.commit)
         self.require_ours()
@@ -154,7 +154,7 @@ class Committed(Synced):
             case Meeting.LATE:
                 raise Overtaken(
                     f"An earlier commit of this writer has landed late in {self.root.name}.",
-                    hint="look at the table anew: what is there counts.",
+                    hint="read the table again: what is committed counts.",
                 )
             case Meeting.OVERTAKEN:
                 raise self._overtaken()
@@ -242,7 +242,9 @@ class Committed(Synced):
                 delete_old_entries(self.root, parse_log_retention(self.settings), now=datetime.now(UTC))
         except (DeltaError, OSError) as error:
             # The commit has landed; readers have more of them to go through until the next checkpoint.
-            log.warning("%s got no checkpoint at version %s: %s", self.root.name, self.version, error)
+            log.warning(
+                "No checkpoint of %s was written at version %s: %s", self.root.name, self.version, error
+            )
 
     def _overtaken(self) -> Overtaken:
         return Overtaken(
@@ -254,7 +256,7 @@ class Committed(Synced):
         newer = Synced(self.root, *log_wholeness.open_whole_table(self.root)).require_ours().txn(TOKEN)
         return FenceLost(
             f"{self.root.name}: token {newer} has replaced ours, {self.token}.",
-            hint="a newer writer runs; this one exits and commits nothing more.",
+            hint="a newer writer is running; this one exits and commits nothing more.",
         )
 
 

@@ -21,7 +21,7 @@ UNPACKED = 8
 
 
 class CachedFiles:
-    """The contents of files, by path and what tells one file from another that was put in its place."""
+    """The contents of files, by path and what distinguishes a file from another that was put in its place."""
 
     def __init__(self, *, small: int = SMALL, most: int = MOST) -> None:
         self.small, self.most = small, most

@@ -47,9 +47,9 @@ class Change:
         return ChangedByOthers(
             f"{root} has been changed by another writer: its version {self.version} is a {self.operation} by "
             f"{self.engine}.",
-            hint=f"bring it back to version {before}, and everything goes on: in Python DeltaTable({str(root)!r})"
-            f".restore({before}), in Spark SQL RESTORE TABLE delta.`{root}` TO VERSION AS OF {before}. Where files are "
-            "gone, by VACUUM or by hand, bring the folder back from a backup.",
+            hint=f"restore it to version {before}, in Python by DeltaTable({str(root)!r})"
+            f".restore({before}), in Spark SQL by RESTORE TABLE delta.`{root}` TO VERSION AS OF {before}. If files "
+            "were deleted, by VACUUM or by hand, restore the folder from a backup.",
         )
 
 
@@ -96,9 +96,9 @@ def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthe
     """Make the error that says what another writer has made a table ask for, and how that is undone."""
     named = ", ".join(features)
     return ChangedByOthers(
-        f"{root} has been changed by another writer: it asks whoever reads or writes it for {named}.",
-        hint=f"nothing of ours can do that: take it away again, in Spark SQL ALTER TABLE delta.`{root}` DROP FEATURE, "
-        "with TRUNCATE HISTORY where Delta asks for it, or bring the folder back from a backup.",
+        f"{root} has been changed by another writer: it now requires {named} of its readers or writers.",
+        hint=f"Seamline does not support that: remove it, in Spark SQL by ALTER TABLE delta.`{root}` DROP FEATURE, "
+        "with TRUNCATE HISTORY where Delta asks for it, or restore the folder from a backup.",
     )
 
 
@@ -106,7 +106,7 @@ def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
     None if none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
-    has been told. Ours is done by writers, which refuse such a table first.
+    has got the error. Ours is done by writers, which refuse such a table first.
     """
     found: list[Commit] = []
     for commit in walk_commits_back(root, newest):

@@ -21,7 +21,7 @@ CHUNKS = 8
 def update_live_files(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
     """Return the files that are live after some more commits, in no order.
 
-    ArrowException, KeyError or ValueError if these do not tell all that ``live`` has columns for.
+    ArrowException, KeyError or ValueError if these do not state all that ``live`` has columns for.
     """
     added: dict[str, Mapping[str, Any]] = {}
     gone: set[str] = set()
@@ -29,7 +29,7 @@ def update_live_files(live: pa.Table, commits: Iterable[Commit]) -> pa.Table:
         removes = commit.removes
         for path in removes:
             added.pop(path, None)
-        # A file that is told of anew is live once.
+        # A file that is added again is live once.
         again = {action["path"]: action for action in commit.adds}
         added |= again
         gone |= removes | again.keys()

@@ -70,7 +70,7 @@ def read_whole_commits(root: Path) -> tuple[list[Commit], int, str]:
             commits.clear()
         elif data is None:
             gap = last(root, version) > version
-            return commits, version, "it is not there, and later ones are" if gap else ""
+            return commits, version, "it is missing, but later ones exist" if gap else ""
         elif why:
             return commits, version, why
         else:
@@ -137,4 +137,4 @@ def find_data_file_flaw(root: Path, file: Mapping[str, Any]) -> str:
             opened.seek(-min(size, len(MAGIC)), 2)
             return "" if opened.read() == MAGIC else f"the end of {path.name} is not what was written"
     except FileNotFoundError:
-        return f"{path.name} is not there"
+        return f"{path.name} is missing"

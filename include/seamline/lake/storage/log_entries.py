@@ -68,7 +68,7 @@ class Commit:
 
     @property
     def id(self) -> str:
-        """Its own id, which no other commit has; empty if another writer gave it none."""
+        """Its own id, which no other commit has; empty if another writer set none."""
         return str(self.info.get(ID) or "")
 
     @property
@@ -138,7 +138,7 @@ def parse_entry(version: int, data: bytes) -> Commit:
     try:
         return summarize_actions(version, [info, *(json.loads(each) for each in rest.splitlines())])
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"a line is no action: {error}") from error
+        raise ValueError(f"a line is not an action: {error}") from error
 
 
 def find_entry_flaw(data: bytes) -> str:
@@ -163,14 +163,14 @@ def split_first_action(data: bytes) -> tuple[Action, bytes]:
     try:
         action = json.loads(first)
     except ValueError as error:
-        raise ValueError(f"its first line is no JSON: {error}") from error
+        raise ValueError(f"its first line is not JSON: {error}") from error
     info = action.get("commitInfo", {}) if isinstance(action, dict) else None
     if not isinstance(info, dict):
-        raise ValueError("its first line is no action")
+        raise ValueError("its first line is not an action")
     if LINES in info and (found := rest.count(b"\n")) != info[LINES]:
-        raise ValueError(f"it is cut off: {found} of {info[LINES]} lines are there")
+        raise ValueError(f"it is truncated: it has {found} of {info[LINES]} lines")
     if LINES in info and crc32(rest) != info[SUM]:
-        raise ValueError("its lines are not those that were written: their sum is another")
+        raise ValueError("its lines are not those that were written: their checksum differs")
     return action, rest
 
 

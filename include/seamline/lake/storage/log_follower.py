@@ -21,7 +21,7 @@ UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 SHORTEST = parse_log_retention({RETENTION: HOUR})
 """For how long the logs that are kept least are kept: a table's settings may change while a process sleeps."""
 REMEMBERED = 1000
-"""Commits to go through at most where the live files are asked for: after more they are listed anew."""
+"""Commits to go through at most where the live files are asked for: after more they are listed again."""
 
 
 class Followed:
@@ -78,7 +78,7 @@ class Followed:
 
         Versions follow each other without a gap, so no newer one is there without the next. Its file may be gone
         again only after a checkpoint, which leaves its mark. A commit that was made after another one than what was
-        seen tells that what was seen is no longer in the log; so does another entry, or none, in the place of its
+        seen shows that what was seen is no longer in the log; so does another entry, or none, in the place of its
         newest, which a repair has set aside. ChangedByOthers if another writer has changed rows.
         """
         return self._moved_on().require_ours()

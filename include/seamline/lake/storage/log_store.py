@@ -26,7 +26,7 @@ LAST = "_last_checkpoint"
 DECIDED = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
 )
-"""Errors of a link that tell that it was not made; after any other nobody knows, as on a share that hangs."""
+"""Errors of a link that mean that it was not made; after any other that is unknown, as on a share that hangs."""
 PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds before each further attempt at a commit of which nobody knows whether it is there."""
 
@@ -81,7 +81,7 @@ def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insis
     an attempt before has put there, or of one that is not there. Neither does an error. What is read there counts.
     OSError if nothing was done, or where nobody knows to the end and nobody ``insists``: it may land later then.
     """
-    problem = OSError(errno.EIO, f"{entry_path(root, version)} is taken, it is said, and is not there")
+    problem = OSError(errno.EIO, f"{entry_path(root, version)} is reported to exist, but it is missing")
     for wait in chain(PATIENCE, repeat(PATIENCE[-1]) if insists else ()):
         time.sleep(wait)
         try:

@@ -32,7 +32,7 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
     try:
         handle = DeltaTable(str(root))
     except TableNotFoundError:
-        raise NotFound(f"There is no table at {root}.", hint="has the stream ever run?") from None
+        raise NotFound(f"There is no table at {root}.", hint="check that the stream has run.") from None
     except DeltaError:
         if (checkpoint := broken_checkpoint(root)) is not None:
             raise checkpoint from None
@@ -88,7 +88,7 @@ def broken_checkpoint(root: Path) -> NotWhole | None:
     newest = max(found, default=-1)
     if marked > newest:
         file = classic_checkpoint_path(root, marked)
-        return NotWhole(str(root), str(file), marked, "it is not there, and the log's mark names it")
+        return NotWhole(str(root), str(file), marked, "it is missing, but the log's mark names it")
     for file in found.get(newest, ()):
         if why := flaw_of_checkpoint(file):
             return NotWhole(str(root), str(file), newest, why)
@@ -126,12 +126,12 @@ def flaw_of_checkpoint(file: Path) -> str:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size
             if size < 3 * len(MAGIC):
-                return "it is empty" if not size else "it is cut off"
+                return "it is empty" if not size else "it is truncated"
             first = opened.read(len(MAGIC))
             opened.seek(-2 * len(MAGIC), os.SEEK_END)
             last = opened.read()
     except FileNotFoundError:
-        return "it is not there"
+        return "it is missing"
     if first != MAGIC or last[len(MAGIC) :] != MAGIC or int.from_bytes(last[: len(MAGIC)], "little") > size:
-        return "it is no Parquet file, or cut off"
+        return "it is not a Parquet file, or it is truncated"
     return ""

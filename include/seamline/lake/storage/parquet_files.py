@@ -1,6 +1,6 @@
 """One Parquet file of a table, read with instants as we write them.
 
-Spark writes an instant as INT96 unless it is told otherwise, without a time zone, also where it packs files of ours;
+Spark writes an instant as INT96 unless it is set otherwise, without a time zone, also where it packs files of ours;
 read as nanoseconds, what is beyond 1677 to 2262 would be another instant.
 """
 

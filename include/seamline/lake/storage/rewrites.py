@@ -134,8 +134,8 @@ def replace_files(
         table.append(same, txns=dict.fromkeys((APP, beside), table.version + 1), removes=removes)
     except FileNotFoundError as error:
         raise Conflict(
-            f"Another upkeep of {table.root.name} was first, and cleared away what this one wrote.",
-            hint="nothing is lost; the next upkeep goes on.",
+            f"Another upkeep of {table.root.name} came first and removed what this one wrote.",
+            hint="nothing is lost; the next upkeep continues.",
         ) from error
 
 

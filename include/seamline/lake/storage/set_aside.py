@@ -41,7 +41,7 @@ def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
         sync_folder(each)
     names = [each.name for each in gone]
     log.warning(
-        "%s ends before version %s now: %s. Set aside in %s: %s", root, first, why, place, ", ".join(names)
+        "%s now ends before version %s: %s. Set aside in %s: %s", root, first, why, place, ", ".join(names)
     )
     return names
 

@@ -27,7 +27,7 @@ class Synced(Followed):
 
     @property
     def synced(self) -> bool:
-        """Return whether the table's commits are on disk before anybody is told of them, whoever makes them."""
+        """Return whether the table's commits are on disk before they are acknowledged, whoever makes them."""
         name = self.root.name
         return name in durability.ALWAYS or (
             name in durability.STATED and bool(self.txn(durability.DURABILITY))

@@ -1,4 +1,4 @@
-"""Tables kept open between reads: a handle per table, refreshed only when somebody reads."""
+"""Tables kept open between reads: a handle per table, refreshed only when someone reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CachedTable:
     table: Table
     """The handle."""
     identity: tuple[int, int] | None
-    """Of the log's first entry: a table made anew at the same place has another. None if the entry is gone."""
+    """Of the log's first entry: a table made again at the same place has another. None if the entry is gone."""
     seen: dict[Hashable, Any] = field(default_factory=dict)
     """By the reader's key; emptied when the version changes."""
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -27,7 +27,7 @@ KEPT = {
 """By the name of a table's folder; the others get an entry a run and keep Delta's own.
 
 Opening a table lists what its log keeps, and a stream adds an entry a second. Nobody reads a ledger of an hour ago:
-what was answered then is told by numbers of epochs, which are rows. A master's entries repair a short ledger, and
+what was answered then is known by numbers of epochs, which are rows. A master's entries repair a short ledger, and
 Spark opens a master at the version that a job has begun with.
 """
 BY_ITSELF = timedelta(days=30)

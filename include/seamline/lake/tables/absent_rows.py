@@ -1,6 +1,6 @@
 """Generations that are served though their table lacks rows of them: it came back from a backup.
 
-Every file is listed, and those are read that hold several generations: a person asks for it, and no start.
+Every file is listed, and those are read that contain several generations: a person asks for it, and no start.
 """
 
 from __future__ import annotations

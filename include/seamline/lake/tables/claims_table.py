@@ -171,7 +171,7 @@ def require_free(claims: Sequence[Claim], run: str, spans: Sequence[Interval]) -
     if other := find_conflicting_claim(claims, run, spans):
         raise IntervalRunning(
             f"{next(span for span in spans if other.overlaps(span))} is being built by {other}.",
-            hint=f"wait for its end; without a sign of life it is free after {TTL.total_seconds():g} s.",
+            hint=f"wait until it ends; without a renewal its claim expires after {TTL.total_seconds():g} s.",
         )
 
 

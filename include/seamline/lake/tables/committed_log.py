@@ -54,7 +54,7 @@ class CommittedLog:
 
     @classmethod
     def pin(cls, pipeline: CompiledPipeline, layout: Layout, span: Interval | None = None) -> CommittedLog:
-        """Pin the master first: what it holds is in the quarantine by then (rule 1). NotFound without a master."""
+        """Pin the master first: what it contains is in the quarantine by then (rule 1). NotFound without a master."""
         master = Master.open(layout)
         last, files = master.epoch, Files.of(master.table)
         quarantine = read_cached_table(layout.table("quarantine"), "files", Files.of)
@@ -142,7 +142,7 @@ def keep_interval_counts(epoch: Epoch, ids: Collection[str]) -> Epoch:
 
 
 def keep_epoch_files(files: Files, epochs: Sequence[Epoch]) -> Files:
-    """Keep the files that may hold rows of some epochs, which are in order."""
+    """Keep the files that may contain rows of some epochs, which are in order."""
     if not files.actions.num_rows:
         return files
     first, last = (epochs[0].number, epochs[-1].number) if epochs else (0, -1)

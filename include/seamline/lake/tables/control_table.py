@@ -229,7 +229,7 @@ class ControlTable:
             current = self.read().lease
             if current is None or current.token != lease.token:
                 holder = current.holder if current else "nobody"
-                raise LeaseHeld(f"The lease with token {lease.token} is {holder}'s now.", hint="exit.")
+                raise LeaseHeld(f"{holder} now holds the lease with token {lease.token}.", hint="exit.")
             renewed = replace(current, beat=current.beat + 1, renewed=now)
             self.decisions.beat({BEAT: renewed.beat}, {RENEWED: format_utc_instant(now)})
             return renewed

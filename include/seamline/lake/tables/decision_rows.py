@@ -67,7 +67,7 @@ class Decisions:
             version, self._wide = self.table.version, True
             if self.table.widen(self.schema).version != version:
                 raise Overtaken(
-                    f"{self.table.root.name} got the columns of this release.", hint="decide again."
+                    f"{self.table.root.name} was given the columns of this release.", hint="decide again."
                 )
         seq = (self.table.txn(DECIDED) or 0) + 1
         rows = pa.Table.from_pylist([{**row, "seq": seq, "whole": whole}], schema=self.schema)
@@ -92,7 +92,7 @@ class Decisions:
                 if (found := info.get(self.app)) is not None:
                     return str(found)
         raise lost_decisions_error(
-            self.table, "no commit has the state any more that an earlier release left there"
+            self.table, "no commit still contains the state that an earlier release left there"
         )
 
 
@@ -117,20 +117,20 @@ def found_in(table: Table, seq: int) -> str:
             for number, whole in zip(*rows.to_pydict().values(), strict=True):
                 if number == seq and whole is not None:
                     return str(whole)
-    raise lost_decisions_error(table, f"it has no row of decision {seq}, the newest")
+    raise lost_decisions_error(table, f"it has no row of the newest decision, {seq}")
 
 
 def lost_decisions_error(table: Table, why: str) -> ProtocolError:
     """Make the error that says that decisions were taken away, and by whom that is undone."""
     return ProtocolError(
         f"{table.root} has lost decisions: {why}.",
-        hint="somebody has restored it or deleted rows: undo that (RESTORE to the version before), or bring the "
-        "folder back from a backup; nothing goes on without it.",
+        hint="the table was restored or rows were deleted: undo that (RESTORE to the version before), or restore the "
+        "folder from a backup; nothing continues until then.",
     )
 
 
 def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()) -> Upkeep:
-    """Put old rows into one file, without the state after them; rows of ``passing`` states, which told nobody, go.
+    """Put old rows into one file, without the state after them; rows of ``passing`` states are deleted.
 
     The file of the newest row is left alone, and all later ones are newer: what counts is never written again.
     """

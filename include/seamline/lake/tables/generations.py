@@ -94,7 +94,7 @@ class Generations:
             closed = self.table.refresh().txn(CLOSED) or 0
             if began is not None and began <= closed:
                 raise Conflict(
-                    f"Generation {generation} was given up: upkeep has deleted its files.",
+                    f"Generation {generation} was abandoned: upkeep has deleted its files.",
                     hint="its build held no claim for a day; build it again.",
                 )
             self.table.append(described, txns={CLOSED: closed})
@@ -104,7 +104,7 @@ class Generations:
     def read(self, generation: str, columns: list[str] | None = None) -> pa.Table:
         """Read one generation with all its intervals (``generations_schema``, or some of its columns).
 
-        Only files that may hold it are looked at: a year of others is in the log alone.
+        Only files that may contain it are looked at: a year of others is in the log alone.
         """
         schema = generations_schema(self.view)
         names = columns or schema.names

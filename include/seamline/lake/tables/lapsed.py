@@ -24,7 +24,7 @@ def require_epochs(
 ) -> None:
     """Raise BadRange if the log may have lost epochs committed by an instant, above the last it knows of then.
 
-    Where a line begins, the numbers tell: they leap from the last that was given out.
+    Where a line begins, the numbers show it: they leap from the last that was assigned.
     """
     following = held.after(epoch)
     if following is None and log.epoch == epoch:
@@ -33,7 +33,7 @@ def require_epochs(
         )
     if following is not None and has_unaccounted_gap(epoch, following):
         raise lapsed_answer_error(
-            view, instant, f"epochs above {epoch} may have been held then, and were lost since"
+            view, instant, f"epochs above {epoch} may have been in the log then and have been lost since"
         )
 
 
@@ -54,6 +54,6 @@ def line_after(instant: datetime, master: Table) -> int | None:
 def lapsed_answer_error(view: CompiledView, instant: datetime, why: str) -> BadRange:
     """Make the error that says that an answer of the past cannot be given any more."""
     return BadRange(
-        f"What {view.qualified} answered at {format_utc_instant(instant)} cannot be told: {why}.",
-        hint="ask for a later instant, or for intervals of which all is kept (seamline history).",
+        f"What {view.qualified} answered at {format_utc_instant(instant)} can no longer be read: {why}.",
+        hint="ask for a later instant, or for intervals of which everything is kept (seamline history).",
     )

@@ -52,7 +52,7 @@ def read_lookup_mark(join: Join) -> object:
     """Read the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
     try:
         return read_lookup_signature(join)
-    except Exception as error:  # noqa: BLE001 - what is wrong with a table is told by reading it
+    except Exception as error:  # noqa: BLE001 - what is wrong with a table shows when it is read
         return f"{type(error).__name__}: {error}"
 
 
@@ -81,7 +81,7 @@ def load_lookup(join: Join) -> pa.Table:
     except Exception as error:
         raise LookupBroken(
             f"Look-up {join.name}: {join.table!r} cannot be read: {type(error).__name__}: {error}.",
-            hint=f"paths are taken from {definitions_folder()}; functions must be importable.",
+            hint=f"paths are relative to {definitions_folder()}; functions must be importable.",
         ) from error
     if missing := [name for name in wanted if name not in found.column_names]:
         raise LookupBroken(
@@ -135,7 +135,7 @@ def require_unique_keys(join: Join, table: pa.Table) -> pa.Table:
         )
         raise LookupBroken(
             f"Look-up {join.name}: {join.table!r} has more than one row with {named}.",
-            hint="a look-up gives one row for a key: make it unique, or add a column to on=.",
+            hint="a look-up returns one row for a key: make the key unique, or add a column to on=.",
         )
     return table.sort_by([(key, "ascending") for key in keys]).combine_chunks()
 
@@ -191,7 +191,7 @@ class Lookups:
         except LookupBroken as problem:
             if join.name not in self.versions:
                 raise
-            log.warning("%s Version %s stays.", problem.message, self.versions[join.name])
+            log.warning("%s Version %s stays in use.", problem.message, self.versions[join.name])
 
     def load(self, join: Join) -> None:
         """Load a table that has changed and keep it; what it was is noted first, so that it is read once."""
@@ -201,7 +201,7 @@ class Lookups:
         self.seen[join.name] = now
         version = keep_lookup_version(join, self.layout)
         if join.name in self.versions and self.versions[join.name] != version:
-            log.info("Look-up %s goes from version %s to %s", join.name, self.versions[join.name], version)
+            log.info("Look-up %s changes from version %s to %s", join.name, self.versions[join.name], version)
         self.versions[join.name] = version
 
 

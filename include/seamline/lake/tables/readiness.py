@@ -27,8 +27,8 @@ def require_repaired(layout: Layout) -> None:
     """Raise OutOfStep if a start has to repair the tables first."""
     if why := find_repair_reason(layout):
         raise OutOfStep(
-            f"The tables of {layout.pipeline} are to be repaired first: {why}.",
-            hint="power was lost, or a table restored: start the stream, it repairs them before its first epoch.",
+            f"The tables of {layout.pipeline} must be repaired first: {why}.",
+            hint="power was lost or a table was restored: start the stream, which repairs them before its first epoch.",
         )
 
 
@@ -46,7 +46,7 @@ def find_repair_reason(layout: Layout) -> str:
     if ledger.line != master.table.txn(LINE) and ledger != TableState():
         return "the ledger is not of the master's line"
     if ledger.epoch > max(master.epoch, read_app_version(master.table, TAKEN)):
-        return f"the ledger has epoch {ledger.epoch}, and the master ends at {master.epoch}"
+        return f"the ledger has epoch {ledger.epoch}, but the master ends at {master.epoch}"
     known = (
         read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
         or Manifest()
@@ -56,7 +56,7 @@ def find_repair_reason(layout: Layout) -> str:
         marked = read_app_version(master.table, MARK + name)
         found = read_table_state(Table.open(root)) if Table.exists(root) else TableState()
         if found.epoch < marked:
-            return f"{name} ends at epoch {found.epoch}, and the master relies on it up to {marked}"
+            return f"{name} ends at epoch {found.epoch}, but the master relies on it up to {marked}"
         if found.line != master.table.txn(LINE) and found != TableState():
             return f"{name} is not of the master's line"
     return ""
@@ -70,8 +70,8 @@ def require_committed(layout: Layout, cut: int, generation: str) -> None:
     if cut == NOTHING or not Master.exists(layout) or is_epoch_committed(layout, cut):
         return
     raise PublishRefused(
-        f"Generation {generation} is of epochs up to {cut}, which the log has lost since.",
-        hint="their records are read again under other numbers: build the interval again.",
+        f"Generation {generation} was built up to epoch {cut}, which the log has since lost.",
+        hint="its records are read again under another number: build the interval again.",
     )
 
 
@@ -84,7 +84,7 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
         NOTHING,
     )
     master = Master.open(layout)
-    # A ledger of a later line may end above what the master holds, and lack some of that.
+    # A ledger of a later line may end above what the master contains, and lack some of that.
     after = last if last <= master.epoch else number - 1
     return number <= master.epoch and (written or any(row.number == number for row in master.missing(after)))
 

@@ -103,13 +103,13 @@ class Reprocessed:
             table.refresh()
             if newest > NOTHING and not is_epoch_committed(self.layout, newest):
                 raise Conflict(
-                    f"Epoch {newest} was lost meanwhile.",
-                    hint="its records are read again; look for what is held.",
+                    f"Epoch {newest} was lost in the meantime.",
+                    hint="its records are read again; check which epochs the log contains.",
                 )
             if known := read_all_verdicts(table).keys() & {each.epoch for each in verdicts}:
                 raise Conflict(
-                    f"Epoch {min(known)} was reprocessed by somebody else meanwhile.",
-                    hint="what they wrote counts; read it.",
+                    f"Another run has reprocessed epoch {min(known)} in the meantime.",
+                    hint="the rows that it wrote count; read those.",
                 )
             name = f"{uuid.uuid4().hex}.parquet"
             file = data_files.write_data_file(

@@ -64,9 +64,9 @@ def require_fine(layout: Layout, view: CompiledView, read: datetime) -> None:
     first = min((low for low, _ in list_coarse_stretches(view, kept) if low < ahead), default=None)
     if first is not None and kept is not None:
         raise ProtocolError(
-            f"{view.qualified} is kept in panes of {kept * MICROSECOND}, and its zone, as this process knows it, cuts "
-            f"windows finer from {format_instant(first)} on.",
-            hint="restart the stream under this tzdata: it lets those days be built anew.",
+            f"{view.qualified} is stored in panes of {kept * MICROSECOND}, but its time zone, as this process knows "
+            f"it, needs finer ones from {format_instant(first)} on.",
+            hint="restart the stream with this tzdata: it has those days built again.",
         )
 
 

@@ -55,10 +55,10 @@ def require_format(layout: Layout) -> Layout:
         return layout
     newer = found > FORMAT
     raise OtherFormat(
-        f"The tables of {layout.pipeline} are of format {found}, and this release's is {FORMAT}.",
+        f"The tables of {layout.pipeline} have format {found}, but this release uses format {FORMAT}.",
         hint="use the release that wrote them, or a newer one."
         if newer
-        else f"seamline migrate {layout.pipeline}",
+        else f"run `seamline migrate {layout.pipeline}`.",
     )
 
 

@@ -72,13 +72,13 @@ def repair_torn_log(root: Path, *, now: datetime) -> str:
     if root.name in ALWAYS and found.whole:
         # What is synced as it is written loses its last entries only, and none before one that is whole.
         raise OutOfStep(
-            f"{root} is broken at version {found.version}, and {found.whole} later commits are whole: {found.why}.",
-            hint="no power cut does this: bring the table back from a backup.",
+            f"{root} is broken at version {found.version}, but {found.whole} later commits are intact: {found.why}.",
+            hint="no power loss can cause this: restore the table from a backup.",
         )
     if not opens_below(root, found.version):
         raise OutOfStep(
-            f"{root} is broken at version {found.version}, and nothing whole is left below it: {found.why}.",
-            hint="bring the table back from a backup.",
+            f"{root} is broken at version {found.version}, and nothing intact is left below it: {found.why}.",
+            hint="restore the table from a backup.",
         )
     set_aside.set_aside(root, found.version, found.why, now=now)
     return said
@@ -109,7 +109,7 @@ def find_unmatched_commit(layout: Layout) -> tuple[int, str] | str | None:
     first = find_relying_version(master, MARK + QUARANTINE, held)
     commit = log_store.read_commit(master.root, first) if first is not None else None
     if first is None or commit is None or commit.txns.get(EPOCH, NOTHING) <= find_synced_epoch(layout):
-        return f"the quarantine ends at epoch {held}, and the master relies on later records of it"
+        return f"the quarantine ends at epoch {held}, but the master relies on later records of it"
     return first, f"the quarantine has lost records that it relies on: it ends at epoch {held}"
 
 
@@ -151,7 +151,7 @@ def find_relying_version(master: Table, mark: str, held: int) -> int | None:
 def out_of_step(pipeline: str, why: str) -> OutOfStep:
     """Make the error that says what a person has to decide about."""
     return OutOfStep(
-        f"The tables of {pipeline} are not of one history: {why}.",
-        hint="no power cut does this: bring the table that was restored alone back to what it was. If that is lost, "
-        f"`seamline repair {pipeline}` says what can be done.",
+        f"The tables of {pipeline} do not share one history: {why}.",
+        hint="no power loss can cause this: return the table that was restored alone to its previous state. If that is "
+        f"lost, `seamline repair {pipeline}` shows what can be done.",
     )

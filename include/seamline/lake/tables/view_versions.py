@@ -26,7 +26,7 @@ def find_view(pipeline: CompiledPipeline, layout: Layout, view_name: str) -> Com
         return resolve_view_version(pipeline, manifest, manifest.serving[view_name])[1]
     names = ", ".join(view.qualified for view in pipeline.views)
     asked = f"{pipeline.name}.{view_name}" if view_name else pipeline.name
-    raise NotFound(f"There is no view {asked!r}.", hint=f"there are: {names}.")
+    raise NotFound(f"There is no view {asked!r}.", hint=f"available: {names}.")
 
 
 def find_served_version(
@@ -41,6 +41,6 @@ def find_served_version(
     if version and id not in manifest.definitions and id not in [each.id for each in pipeline.views]:
         raise NotFound(
             f"{view.qualified} has no version {version!r}.",
-            hint="`seamline status` lists those that there are.",
+            hint="`seamline status` lists its versions.",
         )
     return resolve_view_version(pipeline, manifest, id)

@@ -148,7 +148,7 @@ class Demo:
         if done.returncode:
             raise SetupError(
                 f"Airflow refused the backfill: {done.stderr.strip()[-2000:]}",
-                hint=f"its pages are at {self.scene.url}.",
+                hint=f"see its pages at {self.scene.url}.",
             )
         api.await_backfill(BATCH, timeout=900)
         for run in api.runs(BATCH, "backfill"):
@@ -173,7 +173,9 @@ class Demo:
     def require(self, run: str, state: str, *, dag: str = BATCH) -> None:
         """Require that a run has succeeded; SetupError if not."""
         if state != "success":
-            raise SetupError(f"Run {run} of {dag} ended as {state}.", hint=f"its log is at {self.scene.url}.")
+            raise SetupError(
+                f"Run {run} of {dag} ended as {state}.", hint=f"see its log at {self.scene.url}."
+            )
 
     def keep_answer(self, name: str, side: str, *, view: str = "delay_by_carrier") -> None:
         """Write what `seamline query` answers to a file, for the check."""
@@ -218,7 +220,9 @@ def newest_ledger_epoch(layout: Layout) -> Epoch | None:
 def list_missing_dags(api: AirflowApi) -> list[str]:
     """List the DAGs that Airflow has not parsed yet; SetupError if it cannot."""
     if errors := api.import_errors():
-        raise SetupError(f"Airflow cannot load the DAGs.\n{errors[0]}", hint="fix what the last line says.")
+        raise SetupError(
+            f"Airflow cannot load the DAGs.\n{errors[0]}", hint="fix the error in the last line."
+        )
     found = []
     for dag in DAGS:
         try:
@@ -233,7 +237,10 @@ def wait_for_condition(what: str, done: Callable[[], bool], seconds: float) -> N
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() > until:
-            raise SetupError(f"Waited {seconds:.0f} s for {what}.", hint="see the logs in the demo's folder.")
+            raise SetupError(
+                f"Timed out after {seconds:.0f} s of waiting for {what}.",
+                hint="see the logs in the demo's folder.",
+            )
         time.sleep(0.5)
 
 

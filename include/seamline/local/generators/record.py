@@ -35,8 +35,8 @@ class Load:
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.count <= 0:
             raise BadRange(
-                f"{self.count} records at {self.rate:g} a second are nothing to send.",
-                hint="give a positive --rate and a positive --count or --seconds.",
+                f"{self.count} records at {self.rate:g} per second leave nothing to send.",
+                hint="pass a positive --rate and a positive --count or --seconds.",
             )
 
     @property

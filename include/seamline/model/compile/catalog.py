@@ -16,12 +16,14 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError, NotFound, SeamlineError
 
-CIRCLE = "these files import each other: put what both need into a third (_shared.py), which imports neither."
+CIRCLE = (
+    "these files import each other: move what both need into a third (_shared.py), which imports neither."
+)
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """What a folder of definitions holds."""
+    """What a folder of definitions contains."""
 
     pipelines: Mapping[str, CompiledPipeline] = field(default_factory=dict)
     """The pipelines that may run, by name."""
@@ -37,7 +39,7 @@ class Catalog:
                 raise problem
         raise NotFound(
             f"There is no pipeline {name!r}.",
-            hint=f"there are: {', '.join(sorted(self.pipelines)) or 'none'}.",
+            hint=f"available: {', '.join(sorted(self.pipelines)) or 'none'}.",
         )
 
     def view(self, qualified: str) -> tuple[CompiledPipeline, CompiledView]:
@@ -47,14 +49,14 @@ class Catalog:
         view = pipeline.view(view_name)
         if view is None:
             names = ", ".join(f"{name}.{view.name}" for view in pipeline.views)
-            raise NotFound(f"There is no view {qualified!r}.", hint=f"there are: {names}.")
+            raise NotFound(f"There is no view {qualified!r}.", hint=f"available: {names}.")
         return pipeline, view
 
 
 def load_catalog(folder: Path) -> Catalog:
     """Import every ``*.py`` of a folder (not ``_*.py``) and compile the pipelines found in it."""
     if not folder.is_dir():
-        raise NotFound(f"There is no folder {folder} of definitions.", hint="set SEAMLINE_PIPELINES.")
+        raise NotFound(f"The folder of definitions {folder} does not exist.", hint="set SEAMLINE_PIPELINES.")
     pipelines: dict[str, CompiledPipeline] = {}
     problems: list[DefinitionError] = []
     for file in definition_files(folder):
@@ -107,7 +109,7 @@ def compile_definition(pipeline: Pipeline) -> tuple[CompiledPipeline | None, lis
     except Exception as error:
         raise DefinitionError(
             f"{type(error).__name__}: {error}.",
-            hint="is every setting of the type that it takes?",
+            hint="check that every setting has the type that it takes.",
             file=pipeline.origin.file,
             line=pipeline.origin.line,
         ) from error
@@ -130,7 +132,7 @@ class LoadedDefinition:
 
     @property
     def lasts(self) -> bool:
-        """Return whether it holds for as long as the files look so."""
+        """Return whether it stays valid while the files are unchanged."""
         return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
 
 
@@ -184,11 +186,14 @@ def load_definition_file(file: Path) -> list[Pipeline]:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
         raise DefinitionError(
             f"{type(error).__name__}: {error}.",
-            hint=CIRCLE if "circular import" in str(error) else "the file must run by itself.",
+            hint=CIRCLE if "circular import" in str(error) else "the file must be importable on its own.",
             file=str(file),
             line=(lines or [0])[-1] or 0,
         ) from error
     seen = [value for value in vars(module).values() if isinstance(value, Pipeline)]
     if not seen:
-        raise DefinitionError("No Pipeline is declared here.", hint="files that start with _ are left out.")
+        raise DefinitionError(
+            "No Pipeline is declared here.",
+            hint="declare one, or start the file's name with _ to leave it out.",
+        )
     return list({id(pipeline): pipeline for pipeline in seen}.values())

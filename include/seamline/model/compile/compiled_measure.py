@@ -97,7 +97,9 @@ def compile_stateful_measure(
     if measure.of:
         measure.check(compile_expression(measure.of, schema).type.spark)
     elif measure.kind != "count":
-        raise DefinitionError(f"{measure.kind} needs an expression.", hint=f'{measure.kind}("column"), say.')
+        raise DefinitionError(
+            f"{measure.kind} needs an expression.", hint=f'for example: {measure.kind}("column").'
+        )
     expression = compile_expression(measure.text, schema) if measure.text else None
     input = expression.type.spark if expression else "BIGINT"
     state = (measure.monoid, input, measure.text)
@@ -111,16 +113,18 @@ def compile_formula(
     if not formula.made_of:
         raise DefinitionError(
             f"formula({formula.sql!r}) has no parts.",
-            hint='formula("total / n", total=sum("x"), n=count()), say.',
+            hint='for example: formula("total / n", total=sum("x"), n=count()).',
         )
     operands = []
     for part, measure in formula.made_of.items():
         if not NAME.fullmatch(part) or "__" in part:
-            raise DefinitionError(f"{part!r} is not a name.", hint="lower case letters, digits, underscores.")
+            raise DefinitionError(
+                f"{part!r} is not a valid name.", hint="use lower-case letters, digits and underscores."
+            )
         if not isinstance(measure, Measure) or isinstance(measure, Derived):
             raise DefinitionError(
-                f"The part {part!r} is {measure!r}, no measure that has a state.",
-                hint="a formula is over counts, sums and the like; write the ratio into it.",
+                f"The part {part!r} is {measure!r}, which is not a measure with a state.",
+                hint="a formula combines counts, sums and the like; write the ratio into the formula.",
             )
         operands.append(compile_stateful_measure(f"{name}__{part}", measure, schema, owners))
     columns = zip(formula.made_of, operands, strict=True)
@@ -130,7 +134,7 @@ def compile_formula(
     if shown.guards:
         raise DefinitionError(
             f"{formula.sql!r} can fail: {shown.guards[0].message}.",
-            hint="try_divide, try_add and their like give NULL instead.",
+            hint="use try_divide, try_add and the like, which return NULL instead.",
         )
     return CompiledMeasure(name, formula, None, shown.type.spark, name, tuple(operands), shown)
 
@@ -139,15 +143,15 @@ def compile_ratio(name: str, ratio: Ratio, known: Mapping[str, CompiledMeasure])
     """Find the operands of a ratio; DefinitionError where they are no numbers of the view."""
     if ratio.of or ratio.where:
         raise DefinitionError(
-            "A ratio takes no expression and no where=.", hint="give the two measures their own where=."
+            "A ratio takes no expression and no where=.", hint="set where= on the two measures instead."
         )
     numbers = [each for each in known if not known[each].operands and is_number(known[each])]
     for operand in (ratio.above, ratio.below):
         if operand not in numbers:
             raise DefinitionError(
-                f"ratio({ratio.above!r}, {ratio.below!r}): {operand!r} is no measure of the view that "
+                f"ratio({ratio.above!r}, {ratio.below!r}): {operand!r} is not a measure of the view that "
                 "has a state and presents a number.",
-                hint=f"there are {', '.join(numbers) or 'none'}; name two of them.",
+                hint=f"name two of these: {', '.join(numbers) or 'none'}.",
             )
     return CompiledMeasure(name, ratio, None, "", name, (known[ratio.above], known[ratio.below]))
 

@@ -110,7 +110,7 @@ class CompiledPipeline:
 
     @property
     def timed(self) -> Timed:
-        """By what event times are told."""
+        """The clock of event times."""
         return Timed(self.record_version, self.clock)
 
     def view(self, name: str) -> CompiledView | None:
@@ -166,7 +166,9 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     if pipeline.batch.fresh_within not in ("", None):
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     if source.decimals not in (DIGITS, EXACT, ROUNDED):
-        problems.note("source.decimals", source.origin, f"{source.decimals!r} is not known.", "leave it out.")
+        problems.note(
+            "source.decimals", source.origin, f"{source.decimals!r} is not a known value.", "leave it out."
+        )
     check_counts(pipeline, problems)
     check_provisional(pipeline, problems)
     check_durability(pipeline, problems)
@@ -225,7 +227,7 @@ def grid_of(pipeline: Pipeline) -> Grid:
         )
     if not FIRST <= start < LAST:
         raise DefinitionError(
-            f"{pipeline.batch.start} is too near to the calendar's end.",
+            f"{pipeline.batch.start} is too close to an end of the calendar.",
             hint=f"start at {format_utc_instant(FIRST)} or later, and before {format_utc_instant(LAST)}.",
             field="start",
         )

@@ -122,7 +122,7 @@ class CompiledView:
 def version_of_view(
     pipeline: Pipeline, view: View, made: CompiledView, record: Record, grid: Grid, judged: Sequence[Field]
 ) -> CompiledView:
-    """Return a compiled view the name of its version; ``judged`` are the added columns that the record's steps use."""
+    """Name the version of a compiled view; ``judged`` are the added columns that the record's steps use."""
 
     def without(some: Sequence[Field], found: Problems) -> None:
         left_out = set(record.added) - set(some)
@@ -136,7 +136,7 @@ def version_of_view(
 def compile_view(
     pipeline: Pipeline, view: View, record: Record, grid: Grid, problems: Problems
 ) -> CompiledView | None:
-    """Compile a view, without a fingerprint; note its problems and give None where it has any."""
+    """Compile a view, without a fingerprint; note its problems and return None where it has any."""
     before, place = len(problems.found), f"views[{view.name}]"
     explode = problems.attempt(
         f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
@@ -154,7 +154,7 @@ def compile_view(
                 f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
             )
         elif trouble := find_key_conflict(view, name, [each.name for each in keys]):
-            problems.note(f"{place}.keys", view.origin, trouble, "rename it, or name it anew in select=.")
+            problems.note(f"{place}.keys", view.origin, trouble, "rename it, or alias it in select=.")
         else:
             keys.append(key)
     where = (
@@ -202,12 +202,12 @@ def compile_view(
 
 
 def find_key_conflict(view: View, name: str, keys: Sequence[str]) -> str:
-    """Say why a column cannot be a key by its name, empty where it can: engines tell no case of letters apart."""
+    """Say why a column cannot be a key by its name, empty where it can: engines ignore the case of letters."""
     lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
     if lower in (*RESERVED, *PRESENTED, GROUPING):
-        return f"{name!r} is a name Seamline uses, in whatever letters."
+        return f"{name!r} is a name that Seamline uses, in upper or lower case."
     if name in keys:
-        return f"The key {name!r} is there twice."
+        return f"The key {name!r} is declared twice."
     owner = next((each for each in measures if lower.startswith(f"{each}__")), None)
     return f"{name!r} could be a column of the state of {owner}." if owner else ""
 
@@ -221,29 +221,29 @@ def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
 def align_windows(window: Window, grid: Grid) -> Windows:
     """Make a view's windows ready for its intervals; DefinitionError for what is none."""
     if not isinstance(window, Window):
-        raise DefinitionError(f"{window!r} is not a window.", hint='write Tumbling("1 hour").')
+        raise DefinitionError(f"{window!r} is not a window.", hint='for example: Tumbling("1 hour").')
     return window.lay_out(grid)
 
 
 def compile_count_window(view: View, problems: Problems) -> list[Field]:
     """Return the key that numbers count windows; note what such a view cannot have beside them."""
     for setting, why in (
-        ("explode", "The items of a record have no order of their own."),
-        ("grouping_sets", "Each set would count other events."),
+        ("explode", "the items of a record have no order of their own"),
+        ("grouping_sets", "each set would count other events"),
     ):
         if getattr(view, setting):
             problems.note(
                 f"views[{view.name}].{setting}",
                 view.origin,
-                f"{why} A view with CountWindow has no {setting}.",
-                f"drop {setting}, or use a window in time.",
+                f"A view with CountWindow cannot have {setting}: {why}.",
+                f"remove {setting}, or use a window in time.",
             )
     if NUMBER in [*view.keys, *view.measures]:
         problems.note(
             f"views[{view.name}].keys",
             view.origin,
             f"{NUMBER!r} is the column that numbers count windows.",
-            "rename yours.",
+            "rename your column.",
         )
     return [Field(NUMBER, BIGINT, nullable=False)]
 
@@ -256,7 +256,7 @@ def pane_of(windows: Windows, interval: timedelta) -> timedelta:
 
 
 def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
-    """Check the grouping sets and give each in the order of the keys; one of all keys where none is declared."""
+    """Check the grouping sets and return each in the order of the keys; one of all keys where none is declared."""
     if not view.grouping_sets:
         number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
         return ((*view.keys, *number),)
@@ -271,12 +271,12 @@ def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ..
                     place,
                     view.origin,
                     f"{name!r} is not a key of the view.",
-                    "add it to keys, in which all are.",
+                    "add it to keys, which must contain every column of a set.",
                 )
         found = tuple(key for key in view.keys if key in declared)
         if found in sets:
             problems.note(
-                place, view.origin, f"The set of {', '.join(found) or 'no keys'} is there twice.", "keep one."
+                place, view.origin, f"The set of {', '.join(found) or 'no keys'} is repeated.", "keep one."
             )
         sets.append(found)
     for key in view.keys:
@@ -285,10 +285,10 @@ def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ..
                 place,
                 view.origin,
                 f"The key {key!r} is in no set.",
-                "drop it from keys, or add a set with it.",
+                "remove it from keys, or add a set with it.",
             )
     if GROUPING in [*view.keys, *view.measures]:
         problems.note(
-            place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename yours."
+            place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename your column."
         )
     return tuple(sets)

@@ -1,4 +1,4 @@
-"""Columns that a topic got later, and which record versions hold rows that fit each other.
+"""Columns that a topic got later, and which record versions have rows that fit each other.
 
 A record version is a hash, and after it the added columns in their order: ``3f1c…+channel STRING``. Two fit if
 one goes on where the other ends. Then the rows of both mean the same in the columns that both have, whichever
@@ -28,7 +28,10 @@ def parse_added_columns(source: KafkaSource, base: Schema, problems: Problems) -
     declared, found = source.added, list[Field]()
     if not isinstance(declared, list | tuple) or not all(isinstance(each, str) for each in declared):
         problems.note(
-            "source.added", source.origin, f"{declared!r} is no list of columns.", 'write ["channel STRING"].'
+            "source.added",
+            source.origin,
+            f"{declared!r} is not a list of columns.",
+            'write ["channel STRING"].',
         )
         return ()
     for text in declared:
@@ -37,14 +40,14 @@ def parse_added_columns(source: KafkaSource, base: Schema, problems: Problems) -
             continue
         if base.with_(*found).field(field.name):
             problems.note(
-                "source.added", source.origin, f"There is a column {field.name!r} already.", "add it once."
+                "source.added", source.origin, f"A column {field.name!r} already exists.", "add it once."
             )
         elif field.name in (source.event_time, *source.event_id):
             problems.note(
                 "source.added",
                 source.origin,
-                f"{field.name!r} is in event_time or event_id, and rows of before do not have it.",
-                "put it into schema=: its rows are another record version.",
+                f"{field.name!r} is in event_time or event_id, but earlier rows do not have it.",
+                "declare it in schema=: its rows are another record version.",
             )
         else:
             found.append(field)
@@ -55,11 +58,13 @@ def parse_added_column(text: str) -> Field:
     """Read one added column; DefinitionError where it is not one, or not one that may be absent."""
     fields = Schema.parse(text).fields
     if len(fields) > 1:
-        raise DefinitionError(f"{text!r} is {len(fields)} columns.", hint="make each an item of the list.")
+        raise DefinitionError(
+            f"{text!r} declares {len(fields)} columns.", hint="make each an item of the list."
+        )
     if not fields[0].nullable:
         raise DefinitionError(
-            f"{fields[0].name!r} is NOT NULL, and rows of before do not have it.",
-            hint="leave NOT NULL out: what is not there is NULL.",
+            f"{fields[0].name!r} is NOT NULL, but earlier rows do not have it.",
+            hint="remove NOT NULL: missing values are NULL.",
         )
     return fields[0]
 
@@ -100,7 +105,7 @@ def list_earlier_versions(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Timed:
-    """By what a definition tells event time.
+    """Return the clock of a definition's event time.
 
     A watermark is about event times, so those of another clock say nothing here.
     """
@@ -131,9 +136,9 @@ def require_order(version: str, held: Iterable[Epoch]) -> None:
         columns = version.replace(ANEW, ""), epoch.record_version.replace(ANEW, "")
         if epoch.rows and known == hash and not is_compatible_version(*columns):
             raise ProtocolError(
-                f"Epoch {epoch.number} was read with added=[{format_quoted_columns(theirs)}], and the definition says "
+                f"Epoch {epoch.number} was read with added=[{format_quoted_columns(theirs)}], but the definition says "
                 f"added=[{format_quoted_columns(ours)}].",
-                hint="keep the columns and types of then, in their order; add what is new at the end.",
+                hint="keep the earlier columns and types, in their order; add new ones at the end.",
             )
 
 

@@ -27,16 +27,18 @@ def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | No
         return None
     if len(declared) > 1:
         raise DefinitionError(
-            f"A view explodes one array, not {len(declared)}.", hint="make a view for each of them."
+            f"A view explodes one array, not {len(declared)}.", hint="declare a view for each of them."
         )
     ((name, text),) = declared.items()
     if not NAME.fullmatch(name) or "__" in name:
-        raise DefinitionError(f"{name!r} is not a name.", hint="lower case letters, digits, underscores.")
+        raise DefinitionError(
+            f"{name!r} is not a valid name.", hint="use lower-case letters, digits and underscores."
+        )
     if schema.field(name):
-        raise DefinitionError(f"There is a column {name!r} already.", hint="choose another name.")
+        raise DefinitionError(f"A column {name!r} already exists.", hint="choose another name.")
     array = compile_expression(text, schema)
     if array.type.kind is not TypeKind.ARRAY or array.type.element is None:
-        raise DefinitionError(f"{text!r} is {array.type}, no ARRAY.", hint="only an ARRAY has items.")
+        raise DefinitionError(f"{text!r} is {array.type}, not an ARRAY.", hint="only an ARRAY has items.")
     if array.guards:
         raise DefinitionError(
             f"{text!r} can fail: {array.guards[0].message}.", hint="use get or try_element_at, or a column."

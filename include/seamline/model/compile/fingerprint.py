@@ -19,7 +19,7 @@ from seamline.model.types.schema import Field, Schema, has_decimals
 from seamline.model.user_code import code_hash, function_of, name_of
 
 KERNEL = 1
-"""Raised when the kernel itself judges a record differently."""
+"""Raised when the kernel itself validates a record differently."""
 
 
 BOUNDS = ("max_record_bytes", "max_record_parts", "max_stray_intervals")
@@ -64,7 +64,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
 
 
 def event_time_identity(pipeline: Pipeline) -> str:
-    """Say by what event times are told: a column, with a hash of the steps that make it where the source has none."""
+    """Name the clock of event times: a column, with a hash of the steps that make it where the source has none."""
     name, steps = pipeline.source.event_time, list(pipeline.select.items())
     made = [pair[0] for pair in steps]
     made_here = steps[: made.index(name) + 1] if name in made else []
@@ -74,7 +74,7 @@ def event_time_identity(pipeline: Pipeline) -> str:
 
 
 def bounds_of(source: KafkaSource) -> dict[str, int]:
-    """List what records may cost; with another bound records that were refused are judged again."""
+    """List what records may cost; with another bound records that were refused are reprocessed."""
     return {name: getattr(source, name) for name in DEFAULTS}
 
 

@@ -64,9 +64,9 @@ def require_grid(pipeline: CompiledPipeline, manifest: Manifest, log: Iterable[E
         return
     before = " or ".join(counted)
     raise DefinitionError(
-        f"{pipeline.name}: the log counts its rows by intervals of {before}, and batch= has an interval of "
+        f"{pipeline.name}: the log counts its rows by intervals of {before}, but batch= has an interval of "
         f"{pipeline.definition.batch.interval}.",
-        hint=f"go back to {before}; a pipeline of another name reads its topic by other intervals.",
+        hint=f"change it back to {before}; to use other intervals, declare a pipeline of another name.",
         field="batch.interval",
     )
 

@@ -107,24 +107,33 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
         place, origin = f"lookups[{lookup.name}]", lookup.origin
         if not NAME.fullmatch(lookup.name) or "__" in lookup.name:
             problems.note(
-                place, origin, f"{lookup.name!r} is not a name.", "lower case letters, digits, underscores."
+                place,
+                origin,
+                f"{lookup.name!r} is not a valid name.",
+                "use lower-case letters, digits and underscores.",
             )
         elif names.count(lookup.name) > 1:
             problems.note(place, origin, f"{lookup.name!r} is declared twice.", "rename one of them.")
         if not lookup.table.strip():
             problems.note(
-                f"{place}.table", origin, "There is no table.", 'name a file, a folder, or "module:function".'
+                f"{place}.table",
+                origin,
+                "The look-up names no table.",
+                'name a file, a folder, or "module:function".',
             )
         if not lookup.on:
             problems.note(
                 f"{place}.on",
                 origin,
-                "Nothing says which row it is.",
-                'on={"column of the table": "expression"}.',
+                "The look-up does not say how to find a row.",
+                'for example: on={"column of the table": "expression"}.',
             )
         if not lookup.columns or isinstance(lookup.columns, str):
             problems.note(
-                f"{place}.columns", origin, "It gives no column.", 'list them: columns=["name", "seats INT"].'
+                f"{place}.columns",
+                origin,
+                "The look-up names no column.",
+                'list them: columns=["name", "seats INT"].',
             )
 
 
@@ -154,8 +163,8 @@ def check_decorating_lookups(
             problems.note(
                 f"lookups[{lookup.name}]",
                 lookup.origin,
-                "Nothing names a column of it, and no view has the keys it asks for.",
-                "name a column in an expression, or let on= ask for keys of a view.",
+                "Nothing uses its columns, and no view has the keys that its on= uses.",
+                "use a column in an expression, or only keys of a view in on=.",
             )
 
 
@@ -182,14 +191,14 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
                 f"{place}.prefix",
                 lookup.origin,
                 f"{named.name!r} is not a column name.",
-                "a prefix begins with a letter; then letters, digits and underscores.",
+                "start the prefix with a letter, then use letters, digits and underscores.",
             )
         if row.with_(*(each for _, each in columns)).field(named.name):
             problems.note(
                 f"{place}.columns",
                 lookup.origin,
-                f"There is a column {named.name!r} already.",
-                'give the look-up another prefix="...".',
+                f"A column {named.name!r} already exists.",
+                'set another prefix="..." for the look-up.',
             )
         columns.append((field.name, named))
     if len(problems.found) > before:
@@ -198,7 +207,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:
-    """Compile what a key must equal; DefinitionError where that cannot be told exactly."""
+    """Compile what a key must equal; DefinitionError where that cannot be compared exactly."""
     made = compile_expression(text, seen)
     if made.type.spark in INEXACT or made.type.nested:
         raise DefinitionError(f"{text!r} is {made.type.spark}.", hint="a key must compare exactly: CAST it.")

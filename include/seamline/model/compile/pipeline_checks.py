@@ -15,8 +15,8 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 f"source.{name}",
                 pipeline.source.origin,
-                f"{bound!r} is no bound.",
-                "a whole number from 1 on.",
+                f"{bound!r} is not a valid bound.",
+                "use a whole number of 1 or more.",
             )
     for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):
         given = getattr(pipeline.batch, name)
@@ -25,7 +25,7 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
                 f"batch.{name}",
                 pipeline.origin,
                 f"{given!r} is not a number of {'generations' if name == 'keep_generations' else 'intervals'}.",
-                f"a whole number from {least} on.",
+                f"use a whole number of {least} or more.",
             )
 
 
@@ -37,7 +37,7 @@ def check_provisional(pipeline: Pipeline, problems: Problems) -> None:
             "batch.provisional",
             pipeline.origin,
             f"{given!r} is neither True nor False.",
-            "True publishes open intervals as provisional.",
+            "use True to publish open intervals as provisional, else False.",
         )
 
 
@@ -45,9 +45,9 @@ def check_durability(pipeline: Pipeline, problems: Problems) -> None:
     """Note a level that there is not."""
     given = pipeline.stream.durability
     if given not in DURABILITY:
-        told = f"{given!r} is none of {', '.join(DURABILITY)}."
+        told = f"{given!r} is not one of {', '.join(DURABILITY)}."
         problems.note(
-            "stream.durability", pipeline.origin, told, "fsync has each epoch on disk before it counts."
+            "stream.durability", pipeline.origin, told, "fsync writes each epoch to disk before it counts."
         )
 
 
@@ -57,8 +57,8 @@ def check_defaults(pipeline: Pipeline, problems: Problems) -> None:
         problems.note(
             "defaults",
             pipeline.origin,
-            f"{pipeline.defaults!r} is no month of defaults; there are {', '.join(filter(None, PAST))}.",
-            f'a new definition says defaults="{NEWEST}"; one of before 2026-11 says none.',
+            f"{pipeline.defaults!r} is not a month of defaults; available: {', '.join(filter(None, PAST))}.",
+            f'a new definition sets defaults="{NEWEST}"; one from before 2026-11 sets none.',
         )
 
 
@@ -76,8 +76,8 @@ def check_names(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 field,
                 origin,
-                f"{name!r} is not a name.",
-                "lower case letters, digits and single underscores.",
+                f"{name!r} is not a valid name.",
+                "use lower-case letters, digits and single underscores.",
             )
     for names, field in (
         ([view.name for view in pipeline.views], "views"),

@@ -22,7 +22,7 @@ class Problems:
         self.found: list[DefinitionError] = []
 
     def attempt(self, field: str, origin: Origin, make: Callable[[], T]) -> T | None:
-        """Return what ``make`` makes; where it raises, note the problem with its place and give None."""
+        """Return what ``make`` makes; where it raises, note the problem with its place and return None."""
         try:
             return make()
         except DefinitionError as error:

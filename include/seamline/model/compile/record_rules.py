@@ -116,10 +116,13 @@ def compile_record(
         place = f"select[{name}]"
         if not NAME.fullmatch(name) or "__" in name:
             problems.note(
-                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+                place,
+                origin,
+                f"{name!r} is not a valid name.",
+                "use lower-case letters, digits and underscores.",
             )
         elif seen.field(name):
-            problems.note(place, origin, f"There is a column {name!r} already.", "choose another name.")
+            problems.note(place, origin, f"A column {name!r} already exists.", "choose another name.")
         elif (made := compile_record_expression(text, seen, place, origin, problems)) is not None:
             derived.append((Field(name, made.type), made))
             seen = seen.with_(derived[-1][0])
@@ -163,8 +166,8 @@ def compile_transform(
             problems.note(
                 "transform_schema",
                 origin,
-                f"The source has a column {field.name!r} already.",
-                "rename yours.",
+                f"The source already has a column {field.name!r}.",
+                "rename the transform's column.",
             )
     return Transform(name, schema, tuple(field.name for field in base.fields), makes_exactly(pipeline))
 
@@ -198,7 +201,10 @@ def compile_sides(
         place = f"side[{name}]"
         if not NAME.fullmatch(name) or "__" in name:
             problems.note(
-                place, origin, f"{name!r} is not a name.", "lower case letters, digits, underscores."
+                place,
+                origin,
+                f"{name!r} is not a valid name.",
+                "use lower-case letters, digits and underscores.",
             )
             continue
         condition = problems.attempt(place, origin, lambda t=text: compile_condition(t, schema))  # type: ignore[misc]
@@ -215,13 +221,13 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
             "source.topic",
             source.origin,
             f"{source.topic!r} names no topic, or one of them twice.",
-            'topic="orders", or topic=["orders", "returns"].',
+            'for example: topic="orders", or topic=["orders", "returns"].',
         )
     if source.dedup_within and not source.event_id:
         problems.note(
             "source.dedup_within",
             source.origin,
-            "There is no event id to tell duplicates by.",
+            "There is no event id by which to find duplicates.",
             'add event_id=["order_id"].',
         )
     for field, names, columns in (
@@ -239,4 +245,6 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
             elif field.endswith("time") and found.type != TIMESTAMP:
                 problems.note(field, source.origin, f"{name} is {found.type}.", "declare it TIMESTAMP.")
             elif found.type.nested:
-                problems.note(field, source.origin, f"{name} is {found.type}.", "name its parts in select=.")
+                problems.note(
+                    field, source.origin, f"{name} is {found.type}.", "select its parts in select=."
+                )

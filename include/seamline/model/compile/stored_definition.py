@@ -50,10 +50,12 @@ def from_json(text: str) -> Pipeline:
     except (ValueError, TypeError, KeyError) as error:
         raise DefinitionError(
             f"A stored definition cannot be read: {type(error).__name__}: {error}.",
-            hint="it was stored by another release; read with that one.",
+            hint="it was stored by another release; read it with that one.",
         ) from error
     if not isinstance(found, Pipeline):
-        raise DefinitionError("A stored definition is no pipeline.", hint="it was stored by another release.")
+        raise DefinitionError(
+            "A stored definition is not a pipeline.", hint="it was stored by another release."
+        )
     return found
 
 
@@ -82,7 +84,7 @@ def encode_definition_part(value: Any) -> Any:
         return [encode_definition_part(each) for each in value]
     raise DefinitionError(
         f"{type(value).__name__} cannot be stored with a view's birth.",
-        hint=f"a definition is made of {', '.join(CLASSES)}.",
+        hint=f"a definition consists of {', '.join(CLASSES)}.",
     )
 
 
@@ -114,13 +116,13 @@ def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, Compil
     except DefinitionError as problem:
         raise DefinitionError(
             problem.message,
-            hint="an earlier release took it: let the definition's own version be built, then seamline flip.",
+            hint="an earlier release accepted it: build the definition's own version, then run seamline flip.",
         ) from problem
     view = next((each for each in pipeline.views if each.id == id), None)
     if view is None:
         raise DefinitionError(
-            f"The definition stored for {id} makes another version of it now.",
-            hint="this release tells versions apart in another way: read with the release that stored it.",
+            f"The definition stored for {id} now makes another version of it.",
+            hint="this release identifies versions in another way: read it with the release that stored it.",
         )
     return pipeline, view
 
@@ -137,7 +139,7 @@ def resolve_view_version(
         return pipeline, own
     if id not in manifest.definitions:
         raise ProtocolError(
-            f"{pipeline.name}.{id} is not this definition's and was never born.",
+            f"{pipeline.name}.{id} is not a version of this definition and was never born.",
             hint="a version is born when its stream starts; see seamline status.",
         )
     try:

@@ -23,5 +23,5 @@ class Transform:
 
 
 def makes_exactly(pipeline: Pipeline) -> bool:
-    """Return whether a transform makes DECIMALs, and no double that it gives is rounded to one."""
+    """Return whether a transform makes DECIMALs, and no double that it returns is rounded to one."""
     return pipeline.source.decimals == DIGITS and has_decimals(pipeline.transform_schema)

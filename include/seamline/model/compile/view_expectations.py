@@ -20,7 +20,7 @@ def check_expectations(view: View, measures: Sequence[CompiledMeasure], problems
             hint = f"it presents {', '.join([*view.keys, *view.measures])}."
         elif bounded and types.get(expect.column) in ("ARRAY", "STRUCT"):
             message = f"{expect.column!r} presents an {types[expect.column]}, which has no bounds."
-            hint = "expect something of a measure that presents one number, or not_null."
+            hint = "set bounds on a measure that presents one number, or expect not_null."
         else:
             continue
         problems.note(f"views[{view.name}].expect", expect.origin, message, hint)

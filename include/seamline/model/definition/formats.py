@@ -59,7 +59,9 @@ class Csv(Format):
     def check(self, schema: Schema) -> None:
         for name, letter in (("delimiter", self.delimiter), ("quote", self.quote)):
             if len(letter) != 1 or letter in "\r\n":
-                raise DefinitionError(f"{letter!r} is no {name}.", hint="use one character.", field=name)
+                raise DefinitionError(
+                    f"{letter!r} is not a valid {name}.", hint="use one character.", field=name
+                )
         if self.delimiter == self.quote:
             raise DefinitionError(
                 f"{self.quote!r} is both delimiter and quote.", hint="use two characters.", field="quote"
@@ -90,8 +92,8 @@ class Text(Format):
             ) from None
         if only := ONLY_PYTHON.search(self.pattern):
             raise DefinitionError(
-                f"The pattern has {only[0]!r} in it, which RE2 does not know.",
-                hint="leave out look-around, references to groups and possessive repeats.",
+                f"The pattern contains {only[0]!r}, which RE2 does not support.",
+                hint="remove look-around, references to groups and possessive repeats.",
                 field="pattern",
             )
         names = [field.name for field in schema.fields]
@@ -99,7 +101,7 @@ class Text(Format):
             odd = sorted(set(found.groupindex) ^ set(names))
             raise DefinitionError(
                 f"Groups and columns differ in {', '.join(odd) or 'names'}.",
-                hint=f"give a group (?P<name>...) to each of {', '.join(names)} and no other name.",
+                hint=f"declare a group (?P<name>...) for each of {', '.join(names)} and for no other name.",
                 field="pattern",
             )
         check_flat(schema)
@@ -123,12 +125,14 @@ class Avro(Format):
         except Exception as error:  # noqa: BLE001 - the parser has no common error
             raise DefinitionError(
                 f"The Avro schema cannot be read: {type(error).__name__}: {error}.",
-                hint="give it as the JSON text of a record.",
+                hint="pass the JSON text of a record schema.",
                 field="schema",
             ) from None
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise DefinitionError(
-                "The Avro schema is no record.", hint="a record has columns.", field="schema"
+                "The Avro schema is not a record.",
+                hint="use a record: its fields are columns.",
+                field="schema",
             )
         require_record_columns(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
 
@@ -173,7 +177,7 @@ def message_class(descriptor: str, message: str) -> Any:
     except (DecodeError, ValueError, TypeError) as error:
         raise DefinitionError(
             f"The descriptor cannot be read: {error}.",
-            hint="write it with protoc --include_imports --descriptor_set_out=FILE.",
+            hint="create it with protoc --include_imports --descriptor_set_out=FILE.",
             field="descriptor",
         ) from None
     if found is None:
@@ -192,7 +196,7 @@ def protobuf(file: str | Path, message: str) -> Protobuf:
     except OSError as error:
         raise DefinitionError(
             f"The descriptor {str(file)!r} cannot be read: {error.strerror}.",
-            hint='name it from the definition: Path(__file__).with_name("orders.desc").',
+            hint='name it relative to the definition: Path(__file__).with_name("orders.desc").',
             field="source.format",
         ) from None
     return Protobuf(base64.b64encode(raw).decode(), message)
@@ -212,7 +216,7 @@ def format_of(declared: str | Format) -> Format:
     if declared in needs:
         raise DefinitionError(f"Format {declared!r} needs options.", hint=f"write format={needs[declared]}.")
     raise DefinitionError(
-        f"Format {declared!r} is not known.",
+        f"Format {declared!r} is not supported.",
         hint='use "json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...).',
     )
 
@@ -222,7 +226,7 @@ def check_flat(schema: Schema) -> None:
     nested = next((field for field in schema.fields if field.type.nested), None)
     if nested:
         raise DefinitionError(
-            f"Column {nested.name!r} is {nested.type}, and a cell of text has no parts.",
+            f"Column {nested.name!r} is {nested.type}, but a cell of text cannot contain nested values.",
             hint="declare it STRING, or use a format with nested values.",
         )
 

@@ -269,7 +269,7 @@ class Pipeline:
     description: str = ""
     """A sentence for the DAGs and pages."""
     defaults: str = ""
-    """The month, as "2026-11", whose defaults hold for what is not said; "" for those of before 2026-11."""
+    """The month, as "2026-11", whose defaults apply to what is not set; "" for those of before 2026-11."""
     origin: Origin = declare_origin_field()
 
     def __post_init__(self) -> None:

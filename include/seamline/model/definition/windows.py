@@ -146,7 +146,7 @@ class Session(Window):
 
 @dataclass(frozen=True)
 class CountWindow(Window):
-    """Every so many events of a key in the order in which they were read, counted anew in each interval.
+    """Every so many events of a key in the order in which they were read, counted again in each interval.
 
     A row has ``window_number``, from 1, and the interval's bounds. Which events are in a window depends on all
     before them: the view is owned, by the speed layer until a published build answers for the interval whole.
@@ -158,7 +158,9 @@ class CountWindow(Window):
 
     def lay_out(self, grid: Grid) -> Ruling:
         if not isinstance(self.events, int) or self.events < 1:
-            raise DefinitionError(f"{self.events!r} events make no window.", hint="CountWindow(100).")
+            raise DefinitionError(
+                f"{self.events!r} events cannot make a window.", hint="for example: CountWindow(100)."
+            )
         return build_zone_ruling(grid, grid.length, grid.length, grid.length, "", "UTC")
 
 
@@ -169,13 +171,13 @@ def require_even_division(size: timedelta, part: timedelta, named: str, whole: s
     """Refuse a slide or a step that is longer than the size or does not divide it."""
     if part > size:
         raise DefinitionError(
-            f"{named} is longer than the window of {whole}: some events would be in none.",
-            hint=f"at most {whole}; with {whole} the windows are tumbling.",
+            f"{named} is longer than the window of {whole}: some events would be in no window.",
+            hint=f"use at most {whole}; with {whole} the windows are tumbling.",
         )
     if size % part:
         raise DefinitionError(
             f"{named} does not divide the window of {whole}.",
-            hint="take one that goes into the size without a rest.",
+            hint="use one that divides the size without a remainder.",
         )
 
 
@@ -187,7 +189,7 @@ def build_zone_ruling(
     if shifted >= slide:
         raise DefinitionError(
             f"An offset of {offset} is not shorter than {slide}, after which windows repeat.",
-            hint=f"take the rest: {shifted % slide}.",
+            hint=f"use the remainder: {shifted % slide}.",
         )
     clock = clock_for(clock_of(zone, grid.start), slide // MICROSECOND, zone)
     ruling = Ruling(
@@ -196,8 +198,8 @@ def build_zone_ruling(
     pane = ruling.pane(grid.length // MICROSECOND)
     if ruling.size // pane > PANES:
         raise DefinitionError(
-            f"A window of {size} would be merged from {ruling.size // pane} panes of {pane * MICROSECOND}: that is "
-            f"what size, slide, offset, the zone's changes and the interval of {grid.length} have in common.",
+            f"A window of {size} would be merged from {ruling.size // pane} panes of {pane * MICROSECOND}, the longest "
+            f"that fit size, slide, offset, the zone's changes and the interval of {grid.length}.",
             hint=f"choose them so that a window has at most {PANES} panes.",
         )
     return ruling
@@ -210,8 +212,8 @@ def clock_for(clock: Clock, slide: int, zone: str) -> Clock:
     if any(shift >= slide for shift in clock.shifts):
         most = max(clock.shifts) * MICROSECOND
         raise DefinitionError(
-            f"Windows every {slide * MICROSECOND} do not fit the clocks of {zone}, which are put on or back by "
+            f"Windows every {slide * MICROSECOND} do not fit the clock of {zone}, which changes by up to "
             f"{most}.",
-            hint=f"take a span that divides {min(clock.shifts) * MICROSECOND}, or one longer than {most}.",
+            hint=f"use a span that divides {min(clock.shifts) * MICROSECOND}, or one longer than {most}.",
         )
     return clock

@@ -1,4 +1,4 @@
-"""Spark SQL expressions, compiled to DuckDB SQL that gives the same answer for every row."""
+"""Spark SQL expressions, compiled to DuckDB SQL that returns the same answer for every row."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def compile_arithmetic(operator: str, left: Term, right: Term) -> Term:
 def format_cast_hint(type_: SqlType) -> str:
     """Say what to do with what is not a number."""
     if type_.kind in (TypeKind.DATE, TypeKind.TIMESTAMP):
-        return "compare with a TIMESTAMP literal, or cut it with date_trunc; intervals are not taken."
+        return "compare with a TIMESTAMP literal, or cut it with date_trunc; intervals are not supported."
     return "cast it to INT, BIGINT or DOUBLE."
 
 
@@ -145,7 +145,7 @@ def divide_sql(operator: str, left: Term, right: Term) -> tuple[SqlType, str]:
     if not integers:
         raise build_expression_error(
             f"{left.spark} {operator} {right.spark} rounds a DECIMAL.",
-            "write a DOUBLE: CAST(x AS DOUBLE), or 2.5D for 2.5.",
+            "use a DOUBLE: CAST(x AS DOUBLE), or 2.5D for 2.5.",
         )
     type_ = BIGINT if BIGINT in (left.type, right.type) else INT
     wide = WIDER[type_]
@@ -157,7 +157,7 @@ def compile_integer_division(base: Term, left: Term, right: Term) -> Term:
     """Compile div, which is BIGINT and overflows only for the least BIGINT by -1."""
     if left.type not in INTEGERS or right.type not in INTEGERS:
         raise build_expression_error(
-            f"{base.spark} is not of integers.", "use / for a DOUBLE result, or cast to BIGINT."
+            f"The operands of {base.spark} are not integers.", "use / for a DOUBLE result, or cast to BIGINT."
         )
     value = f"(CAST({left.duckdb} AS HUGEINT) // nullif(CAST({right.duckdb} AS HUGEINT), 0))"
     greatest = max(map(abs, left.range))

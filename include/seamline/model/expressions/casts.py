@@ -33,7 +33,7 @@ SPACE = r"[\x00-\x20\x7F]*"
 
 
 def compile_cast(term: Term, target: SqlType, *, tried: bool = False) -> Term:
-    """Compile CAST, or TRY_CAST, which gives NULL where CAST would fail."""
+    """Compile CAST, or TRY_CAST, which returns NULL where CAST would fail."""
     if tried:
         certain = compile_cast(require_infallible_term(term, "try_cast"), target)
         value = certain.duckdb
@@ -70,7 +70,7 @@ def compile_conversion(base: Term, term: Term, target: SqlType) -> Term:
     make = CONVERSIONS.get((term.type, target))
     if make is None:
         raise build_expression_error(
-            f"{base.spark} turns {term.type} into {target}, which engines do differently.",
+            f"{base.spark} converts {term.type} to {target}, which engines do differently.",
             "declare the column with that type in the schema, or compare in its own type.",
         )
     return make(base, term)

@@ -1,4 +1,4 @@
-"""Which common type Spark gives to two terms, and how DuckDB reaches it without loss."""
+"""Which common type Spark chooses for two terms, and how DuckDB reaches it without loss."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def digits_of(term: Term) -> SqlType:
         return build_decimal_type(len(str(abs(term.literal))), 0)
     if term.literal is not None:
         raise build_expression_error(
-            f"{term.spark} meets a DECIMAL.", "write the number without L or a cast, or cast both."
+            f"{term.spark} is combined with a DECIMAL.", "write the number without L or a cast, or cast both."
         )
     return column_digits(term.type)
 
@@ -105,7 +105,7 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     for term in present:
         if term.type is not None and term.type.nested:
             raise build_expression_error(
-                f"{term.spark} is {term.type}, which has parts.", "name one of them: a.b, a[0], a['key']."
+                f"{term.spark} is {term.type}, which has parts.", "select one of them: a.b, a[0], a['key']."
             )
     result: SqlType | None = present[0].type if present else None
     if all(term.type == result for term in present):
@@ -125,7 +125,7 @@ def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlTy
     kinds = " and ".join(dict.fromkeys(str(term.type) for term in present))
     raise build_expression_error(
         f"{', '.join(term.spark for term in present)} are {kinds}.",
-        "bring them to one type with a cast; Spark's silent casts from and to text are not taken.",
+        "cast them to one type; Spark's implicit casts from and to text are not supported.",
     )
 
 
@@ -147,7 +147,7 @@ def coercion_sql(term: Term, wanted: SqlType) -> str:
             return build_double_literal(float(term.literal)).duckdb
         if term.type.precision > 15:
             raise build_expression_error(
-                f"{term.spark} is {term.type}, and engines turn more than 15 digits into DOUBLE differently.",
+                f"{term.spark} is {term.type}, and engines convert more than 15 digits to DOUBLE differently.",
                 "declare the column DOUBLE, or a narrower DECIMAL.",
             )
     return f"CAST({term.duckdb} AS {wanted.duckdb})"

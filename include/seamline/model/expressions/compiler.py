@@ -62,7 +62,7 @@ def compile_expression(text: str, schema: Schema) -> Expression:
     """Compile Spark SQL over a schema's columns; ExpressionError for whatever cannot be made equal."""
     term = Compiler(schema).term(read(text))
     if term.type is None:
-        raise build_expression_error(f"{text!r} is always NULL.", "give it a type: CAST(NULL AS STRING).")
+        raise build_expression_error(f"{text!r} is always NULL.", "cast it to a type: CAST(NULL AS STRING).")
     guards = tuple(dict.fromkeys(term.guards))
     return Expression(text, term.spark, term.duckdb, term.type, term.columns, guards)
 
@@ -84,9 +84,9 @@ class Compiler:
             return conditions.compile_and_or(LOGIC[kind], *self.sides(node))
         form = FORMS.get(kind)
         if form is None:
-            hint = HINTS.get(kind, "docs/expressions.md lists the forms that are taken.")
+            hint = HINTS.get(kind, "docs/expressions.md lists the supported forms.")
             raise build_expression_error(
-                f"{node.sql(dialect='spark')!r} is not taken in an expression.", hint
+                f"{node.sql(dialect='spark')!r} is not supported in an expression.", hint
             )
         return form(self, node)
 
@@ -117,7 +117,7 @@ class Compiler:
         """Compile a name behind something that is no name itself: ``lines[0].sku``."""
         if not isinstance(node.expression, exp.Identifier):
             raise build_expression_error(
-                f"{node.sql(dialect='spark')!r} is not taken in an expression.", "name a part: a.b."
+                f"{node.sql(dialect='spark')!r} is not supported in an expression.", "select a part: a.b."
             )
         return parts.compile_member_access(self.term(node.this), node.expression.name)
 
@@ -125,7 +125,7 @@ class Compiler:
         """Compile ``array[0]`` and ``map['key']``."""
         if len(node.expressions) != 1:
             raise build_expression_error(
-                f"{node.sql(dialect='spark')!r} is not taken in an expression.", "give one index."
+                f"{node.sql(dialect='spark')!r} is not supported in an expression.", "use one index."
             )
         return parts.compile_item_access(self.term(node.this), self.term(node.expressions[0]))
 
@@ -175,7 +175,7 @@ class Compiler:
     def no_type(self, node: exp.Expr) -> Term:
         """Refuse a cast."""
         raise build_expression_error(
-            f"{node.sql(dialect='spark')} is not taken.", "write the number itself, such as 1.5."
+            f"{node.sql(dialect='spark')} is not supported.", "write the number itself, such as 1.5."
         )
 
     def type_of(self, node: exp.Expr) -> SqlType:
@@ -189,7 +189,7 @@ class Compiler:
             return build_decimal_type(precision, scale)
         if kind not in TYPES or node.expressions:
             raise build_expression_error(
-                f"Type {node.sql(dialect='spark')} is not taken.",
+                f"Type {node.sql(dialect='spark')} is not supported.",
                 "use INT, BIGINT, DOUBLE, DECIMAL, STRING, BOOLEAN, DATE or TIMESTAMP.",
             )
         return TYPES[kind]
@@ -197,7 +197,7 @@ class Compiler:
     def between(self, node: exp.Expr) -> Term:
         """Compile BETWEEN."""
         if node.args.get("symmetric"):
-            raise build_expression_error("BETWEEN SYMMETRIC is not taken.", "put the smaller bound first.")
+            raise build_expression_error("BETWEEN SYMMETRIC is not supported.", "put the lower bound first.")
         return conditions.compile_between(
             self.term(node.this), self.term(node.args["low"]), self.term(node.args["high"])
         )
@@ -206,7 +206,7 @@ class Compiler:
         """Compile IN over a list."""
         if not node.expressions:
             raise build_expression_error(
-                f"{node.sql(dialect='spark')} is not IN over a list.", "list the values: x IN (1, 2)."
+                f"{node.sql(dialect='spark')} does not use IN with a list.", "list the values: x IN (1, 2)."
             )
         return conditions.compile_in_list(
             self.term(node.this), [self.term(each) for each in node.expressions]
@@ -217,7 +217,7 @@ class Compiler:
         inner, escape = (node.this, node.expression.name) if isinstance(node, exp.Escape) else (node, "\\")
         if not isinstance(inner, exp.Like) or isinstance(inner.expression, (exp.Any, exp.All)):
             raise build_expression_error(
-                f"{node.sql(dialect='spark')} is not taken.", "join single LIKEs with OR or AND."
+                f"{node.sql(dialect='spark')} is not supported.", "combine single LIKEs with OR or AND."
             )
         term = conditions.compile_like(self.term(inner.this), self.term(inner.expression), escape)
         return conditions.compile_not(term) if inner.args.get("negate") else term
@@ -230,7 +230,7 @@ class Compiler:
         if isinstance(node.expression, exp.Boolean):
             return conditions.is_truth(tested, bool(node.expression.this))
         raise build_expression_error(
-            f"{node.sql(dialect='spark')} is not taken.", "IS takes NULL, TRUE or FALSE."
+            f"{node.sql(dialect='spark')} is not supported.", "IS takes NULL, TRUE or FALSE."
         )
 
     def case(self, node: exp.Expr) -> Term:

@@ -60,7 +60,7 @@ def compile_null_safe_equal(left: Term, right: Term, *, negate: bool = False) ->
 
 
 def compile_between(value: Term, low: Term, high: Term) -> Term:
-    """Compile BETWEEN; Spark looks at the upper bound only if the lower one holds."""
+    """Compile BETWEEN; Spark looks at the upper bound only if the lower one is true."""
     above, below = (
         compile_comparison(">=", value, low),
         compile_comparison("<=", value, require_infallible_term(high, "BETWEEN")),
@@ -99,7 +99,7 @@ def compile_and_or(word: str, left: Term, right: Term) -> Term:
     one, two = require_condition(left, word), require_infallible_term(require_condition(right, word), word)
     if one.guards and not two.columns:
         raise build_expression_error(
-            f"{left.spark} can fail beside a constant.", f"leave the constant out of the {word}."
+            f"{left.spark} can fail beside a constant.", f"remove the constant from the {word}."
         )
     return Term(
         BOOLEAN,
@@ -147,7 +147,7 @@ def coerce_choices(terms: Sequence[Term], place: str) -> tuple[SqlType, list[str
     wanted = common_type(terms)
     if wanted is None:
         raise build_expression_error(
-            f"Every value of {place} is NULL.", "give one a type: CAST(NULL AS STRING)."
+            f"Every value of {place} is NULL.", "cast one to a type: CAST(NULL AS STRING)."
         )
     return wanted, [coerce_term(term, wanted).duckdb for term in terms]
 
@@ -207,10 +207,13 @@ def compile_like(text: Term, pattern: Term, escape: str = "\\") -> Term:
     """Compile LIKE with a literal pattern, read by Spark's rules: an escape must escape something."""
     if text.type != STRING or not isinstance(pattern.literal, str):
         raise build_expression_error(
-            f"{text.spark} LIKE {pattern.spark} is not text LIKE a literal.", "use contains or startswith."
+            f"{text.spark} LIKE {pattern.spark} is not of the form text LIKE literal.",
+            "use contains or startswith.",
         )
     if len(escape) != 1 or escape in "%_":
-        raise build_expression_error(f"{escape!r} cannot escape.", "use one character other than % and _.")
+        raise build_expression_error(
+            f"{escape!r} cannot be the escape character.", "use one character other than % and _."
+        )
     escaped = "" if escape == "\\" else f" ESCAPE '{escape}'".replace("'''", "'\\''")
     like = quote_duckdb_string(normalize_like_pattern(pattern.literal, escape))
     return Term(
@@ -231,7 +234,8 @@ def normalize_like_pattern(pattern: str, escape: str) -> str:
             meant = next(letters, "")
             if not meant or meant not in ("%", "_", escape):
                 raise build_expression_error(
-                    f"Pattern {pattern!r} escapes nothing.", f"write {escape * 2} for a {escape} itself."
+                    f"Pattern {pattern!r} has an escape character that escapes nothing.",
+                    f"write {escape * 2} for a {escape} itself.",
                 )
             out.append("\\" + meant if meant in "%_\\" else meant)
         else:

@@ -65,7 +65,7 @@ def compile_function_call(name: str, arguments: Sequence[Term]) -> Term:
     lowered = name.lower()
     if lowered not in FUNCTIONS:
         raise build_expression_error(
-            f"Function {name} is not taken.", REFUSED.get(lowered) or suggest_functions(lowered)
+            f"Function {name} is not supported.", REFUSED.get(lowered) or suggest_functions(lowered)
         )
     least, most, make = FUNCTIONS[lowered]
     if not least <= len(arguments) <= most:
@@ -132,7 +132,7 @@ def date_trunc(arguments: Sequence[Term]) -> Term:
     unit = arguments[0].literal
     if not isinstance(unit, str) or unit.lower() not in UNITS:
         raise build_expression_error(
-            f"date_trunc does not know {arguments[0].spark}.", f"use one of {', '.join(UNITS)}."
+            f"date_trunc does not support {arguments[0].spark}.", f"use one of {', '.join(UNITS)}."
         )
     moment = require_argument_type(arguments[1], TIMESTAMP, "date_trunc")
     cut = f"make_timestamptz(epoch_us(date_trunc('{unit.lower()}', {utc_timestamp_sql(moment)})))"
@@ -156,7 +156,7 @@ def whole_literal(term: Term, function: str) -> int:
     if term.type == INT and isinstance(term.literal, int):
         return term.literal
     raise build_expression_error(
-        f"{function} takes whole literals; {term.spark} is none.", "write the number itself."
+        f"{function} takes INT literals; {term.spark} is not one.", "write the number itself."
     )
 
 
@@ -178,7 +178,8 @@ def compile_trim(text: Term, letters: Term | None = None, side: str = "BOTH") ->
     function = {"BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}[side]
     if letters is not None and not (isinstance(letters.literal, str) and letters.literal):
         raise build_expression_error(
-            f"{function} of {letters.spark} is not of literal letters.", "write the letters themselves."
+            f"{function} takes letters as a literal; {letters.spark} is not one.",
+            "write the letters themselves.",
         )
     stripped = letters.duckdb if letters else "' '"
     spark = f"trim({side} {letters.spark if letters else ''} FROM {text.spark})".replace("  ", " ")
@@ -196,7 +197,7 @@ def compile_round(arguments: Sequence[Term]) -> Term:
     number = refuse_null_constant(arguments[0])
     if len(arguments) == 2 and whole_literal(arguments[1], "round") != 0:
         raise build_expression_error(
-            "round to digits differs between engines.", "round(x * 100) keeps two digits as a number."
+            "round to digits differs between engines.", "use round(x * 100) to keep two digits."
         )
     if number.type in INTEGERS:
         return replace(number, spark=f"round({number.spark})", literal=None)
@@ -206,7 +207,7 @@ def compile_round(arguments: Sequence[Term]) -> Term:
 
 
 def whole_number(name: str, function: str) -> Function:
-    """Make floor and ceil: BIGINT of a DOUBLE, held at the ends of its range."""
+    """Make floor and ceil: BIGINT of a DOUBLE, limited to the ends of its range."""
 
     def make(arguments: Sequence[Term]) -> Term:
         number = refuse_null_constant(arguments[0])

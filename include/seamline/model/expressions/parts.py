@@ -87,11 +87,12 @@ def require_array_index(whole: Term, index: Term, *, least: int) -> int:
     """Require an array and a literal place in it."""
     if kind_of(whole) is not TypeKind.ARRAY:
         raise build_expression_error(
-            f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY.", "only an ARRAY or a MAP has items."
+            f"{whole.spark} is {whole.type or 'NULL'}, not an ARRAY.", "only an ARRAY or a MAP has items."
         )
     if not isinstance(index.literal, int) or isinstance(index.literal, bool) or index.literal < least:
         raise build_expression_error(
-            f"{index.spark} is no literal index of {whole.spark}.", f"write a whole number from {least} on."
+            f"{index.spark} is not a literal index of {whole.spark}.",
+            f"write a whole number of {least} or more.",
         )
     return index.literal
 
@@ -107,7 +108,7 @@ def compile_map_value(whole: Term, key: Term, spark: str) -> Term:
     assert whole.type is not None
     if not isinstance(key.literal, str):
         raise build_expression_error(
-            f"{key.spark} is no literal key of {whole.spark}.", "write the key as text: m['key']."
+            f"{key.spark} is not a literal key of {whole.spark}.", "write the key as text: m['key']."
         )
     return build_part_term(whole, whole.type.element, spark, f"({whole.duckdb})[{key.duckdb}]")
 
@@ -118,7 +119,7 @@ def compile_size(whole: Term) -> Term:
     kind = kind_of(whole)
     if kind not in lengths:
         raise build_expression_error(
-            f"{whole.spark} is {whole.type or 'NULL'}, no ARRAY or MAP.", "length takes text."
+            f"{whole.spark} is {whole.type or 'NULL'}, not an ARRAY or MAP.", "length takes text."
         )
     made = f"CAST({lengths[kind]}({whole.duckdb}) AS INTEGER)"
     return replace(build_part_term(whole, INT, f"size({whole.spark})", made), nullable=whole.nullable)

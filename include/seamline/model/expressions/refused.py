@@ -8,7 +8,7 @@ CHANCE = "its value changes between two runs; a record must mean the same each t
 CASE_HINT = "engines map letters beyond ASCII differently; list the spellings with IN, or use transform=."
 PATTERN = "engines' regular expressions differ; use LIKE, startswith, contains, or transform=."
 POWERS = "engines' last digits differ; use transform=."
-METADATA = 'a view sees columns only: name it in the pipeline, select={"name": "..."}, and use that name.'
+METADATA = 'a view sees columns only: name it in the pipeline with select={"name": "..."}, and use that name.'
 REFUSED = {
     **dict.fromkeys(
         ("count", "sum", "avg", "mean", "min", "max", "first", "last", "collect_list"), AGGREGATE

@@ -125,7 +125,7 @@ def require_infallible_term(term: Term, place: str) -> Term:
     if term.guards:
         raise build_expression_error(
             f"{term.spark} can fail, and {place} decides by row whether it is evaluated at all.",
-            "use try_divide, try_add, try_subtract, try_multiply or try_cast there; they give NULL instead.",
+            "use try_divide, try_add, try_subtract, try_multiply or try_cast there, which return NULL instead.",
         )
     return term
 
@@ -148,7 +148,7 @@ def build_string_literal(text: str) -> Term:
     """Make a string literal."""
     if any(ord(letter) < 32 and letter not in "\n\r\t" for letter in text):
         raise build_expression_error(
-            "A string literal has a control character in it.", "only \\n, \\r and \\t are taken."
+            "A string literal contains a control character.", "only \\n, \\r and \\t are supported."
         )
     escaped = text
     for plain, spelled in (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t")):

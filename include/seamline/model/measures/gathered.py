@@ -38,7 +38,7 @@ class Histogram(Measure):
         rising = all(low < high for low, high in pairwise(self.edges)) and all(map(isfinite, self.edges))
         if not rising or not 1 <= len(self.edges) <= MOST_EDGES:
             raise DefinitionError(
-                f"The edges {list(self.edges)} are not 1 to {MOST_EDGES} numbers that rise.",
+                f"The edges {list(self.edges)} are not 1 to {MOST_EDGES} increasing numbers.",
                 hint="histogram(of, edges=[0, 15, 60]) counts below 0, 0 to 15, 15 to 60, and from 60 on.",
             )
 
@@ -61,7 +61,7 @@ class Histogram(Measure):
 
 @dataclass(frozen=True)
 class CollectDistinct(Measure):
-    """The different values in order, up to the ``limit`` smallest; ``truncated`` tells of more."""
+    """The different values in order, up to the ``limit`` smallest; ``truncated`` says that there are more."""
 
     limit: int = 100
     """The most values that are kept."""
@@ -81,7 +81,7 @@ class CollectDistinct(Measure):
         if not 1 <= self.limit <= MOST_VALUES:
             raise DefinitionError(
                 f"A limit of {self.limit} is not between 1 and {MOST_VALUES}.",
-                hint="distinct(of) counts more values than can be kept.",
+                hint="use distinct(of) to count more values than can be kept.",
             )
 
     def parts(self, input: str) -> tuple[Part, ...]:

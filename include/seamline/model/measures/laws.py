@@ -65,7 +65,7 @@ def unlike_itself(measure: Lawful, values: Sequence[Any]) -> str:
     for value in values:
         one, other = (measure.present(measure.prepare(copy_value(value))) for _ in range(2))
         if not is_nearly_equal(one, other):
-            return f"{measure.name}.prepare({value!r}) presents {one!r}, and another time {other!r}."
+            return f"{measure.name}.prepare({value!r}) presents {one!r}, and {other!r} another time."
     return ""
 
 

@@ -13,7 +13,7 @@ from seamline.model.measures.plain import Minimum
 class First(Minimum):
     """Value of the earliest row in which it is not NULL; the state carries the row's place.
 
-    Rows of one place (two topics in one pipeline) are told apart by the value itself.
+    Rows of one place (two topics in one pipeline) are distinguished by the value itself.
     """
 
     kind: ClassVar[str] = "first"

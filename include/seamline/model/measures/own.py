@@ -1,4 +1,4 @@
-"""A user's own measure: a class of prepare, plus and present, found by name and held to the laws of a measure."""
+"""A user's own measure: a class of prepare, plus and present, found by name and checked by the laws of a measure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from seamline.model.types.schema import Schema, SqlType, TypeKind, parse_type
 from seamline.model.user_code import class_hash, class_of
 
 METHODS = ("prepare", "plus", "present")
-TOTAL = (
-    "it must take every value of the expression (prepare may give None: nothing), and give what it declares."
-)
+TOTAL = "it must take every value of the expression (prepare may return None: nothing), and return what it declares."
 
 
 class Monoid(Protocol):
@@ -57,7 +55,7 @@ class LoadedMeasure:
     """The type of what it presents."""
 
     def prepare(self, value: Any) -> Any:
-        """Make the state of one value as a table gives it back; MeasureFailed where the user's code does."""
+        """Make the state of one value as a table returns it; MeasureFailed where the user's code fails."""
         return None if value is None else self.kept("prepare", value)
 
     def plus(self, left: Any, right: Any) -> Any:
@@ -73,13 +71,15 @@ class LoadedMeasure:
         return self.checked("present", self.called("present", state), self.result)
 
     def kept(self, method: str, *arguments: Any) -> Any:
-        """Call a method that gives a state, and give the state as a table does."""
+        """Call a method that makes a state, and return the state as a table does."""
         found = self.called(method, *arguments)
         if found is None and method == "prepare":
             return None
         if not isinstance(found, tuple) or len(found) != len(self.state.fields):
             columns = ", ".join(field.name for field in self.state.fields)
-            raise MeasureFailed(f"{self.name}.{method} gave {found!r}, no tuple of ({columns}).", hint=TOTAL)
+            raise MeasureFailed(
+                f"{self.name}.{method} returned {found!r}, not a tuple of ({columns}).", hint=TOTAL
+            )
         pairs = zip(found, self.state.fields, strict=True)
         return tuple(self.checked(method, each, field.type) for each, field in pairs)
 
@@ -89,7 +89,7 @@ class LoadedMeasure:
             return normalize_stored_value(value, type)
         except TypeError as error:
             raise MeasureFailed(
-                f"{self.name}.{method} gave what does not fit: {error}.", hint=TOTAL
+                f"{self.name}.{method} returned a value that does not fit: {error}.", hint=TOTAL
             ) from error
 
     def called(self, method: str, *arguments: Any) -> Any:
@@ -118,14 +118,13 @@ def load_user_measure(name: str) -> LoadedMeasure:
     result = parse_type(found.result, "result")  # type: ignore[attr-defined]
     types = [*(field.type for field in state.fields), result]
     if TypeKind.MAP in {kind for type in types for kind in list_type_kinds(type)}:
-        raise DefinitionError(
-            f"{name!r} keeps a MAP.", hint="an ARRAY of STRUCT<key: .., value: ..> does it."
-        )
+        raise DefinitionError(f"{name!r} keeps a MAP.", hint="use an ARRAY of STRUCT<key: .., value: ..>.")
     try:
         instance = found()
     except Exception as error:
         raise DefinitionError(
-            f"{name!r} cannot be made: {type(error).__name__}: {error}.", hint="it is made without arguments."
+            f"{name!r} cannot be created: {type(error).__name__}: {error}.",
+            hint="it is created without arguments.",
         ) from error
     return LoadedMeasure(name, instance, class_hash(found), parse_type(f"STRUCT<{made}>", "state"), result)
 
@@ -164,14 +163,14 @@ class Own(Measure):
     def check(self, input: str) -> None:
         if TypeKind.MAP in list_type_kinds(parse_type(input, "of")):
             raise DefinitionError(
-                f"own({self.of!r}) is of {input}.", hint="take what you need out of the MAP."
+                f"own({self.of!r}) is of {input}.", hint="select what you need from the MAP."
             )
         self.loaded  # noqa: B018 - raises what is wrong with it
         if broken := explain_broken_law(self.by, input):
             raise DefinitionError(
                 broken,
-                hint="prepare takes every value (None adds nothing), and a state keeps all that merging needs: "
-                "a mean is a total and a count.",
+                hint="prepare must take every value (None adds nothing), and a state must keep all that merging needs: "
+                "for a mean, a total and a count.",
             )
 
     def parts(self, input: str) -> tuple[Part, ...]:

@@ -44,7 +44,7 @@ class Count(Measure):
 
 
 def two_sum(left: float, right: float) -> tuple[float, float]:
-    """Add two doubles and give the rounded total with what rounding lost (Knuth's TwoSum)."""
+    """Add two doubles and return the rounded total with what rounding lost (Knuth's TwoSum)."""
     total = left + right
     shadow = total - left
     return total, (left - (total - shadow)) + (right - shadow)

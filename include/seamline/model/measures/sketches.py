@@ -74,7 +74,9 @@ class Ranked(Measure):
         super().check(input)
         for at in self.ranks:
             if not 0 <= at <= 1:
-                raise DefinitionError(f"{self.kind} at {at} is not between 0 and 1.", hint="0.95, not 95.")
+                raise DefinitionError(
+                    f"{self.kind} at {at} is not between 0 and 1.", hint="write 0.95, not 95."
+                )
 
     def parts(self, input: str) -> tuple[Part, ...]:
         return (Part("values", "ARRAY<DOUBLE>"), Part("kll", "BINARY"))
@@ -125,7 +127,7 @@ class Quantiles(Ranked):
     def check(self, input: str) -> None:
         super().check(input)
         if not self.ranks:
-            raise DefinitionError("quantiles at no rank says nothing.", hint="list some: [0.5, 0.95].")
+            raise DefinitionError("quantiles needs at least one rank.", hint="list some: [0.5, 0.95].")
 
     def result(self, input: str) -> str:
         return "ARRAY<DOUBLE>"
@@ -167,7 +169,7 @@ class Top(Measure):
         if not 1 <= self.k <= TOP_MOST:
             raise DefinitionError(
                 f"top {self.k} is not between 1 and {TOP_MOST}.",
-                hint="a view with the value among its keys counts all of them.",
+                hint="to count every value, add it to the keys of a view.",
             )
 
     def parts(self, input: str) -> tuple[Part, ...]:

@@ -1,4 +1,4 @@
-"""Values of a type: what an engine gives back of them, and small ones to try a measure on."""
+"""Values of a type: what an engine returns of them, and small ones to try a measure on."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def normalize_stored_value(value: Any, type: SqlType) -> Any:
         return None
     if type.kind is TypeKind.STRUCT and isinstance(value, Mapping):
         if set(value) != {field.name for field in type.fields}:
-            raise TypeError(f"{value!r} has not the fields of {type}")
+            raise TypeError(f"{value!r} does not have the fields of {type}")
         return {field.name: normalize_stored_value(value[field.name], field.type) for field in type.fields}
     if type.kind is TypeKind.ARRAY and type.element and isinstance(value, list | tuple):
         return [normalize_stored_value(each, type.element) for each in value]
     expected = PLAIN.get(type.kind, ())
     fits = isinstance(value, expected) and isinstance(value, bool) == (type.kind is TypeKind.BOOLEAN)
     if not fits or isinstance(value, datetime) != (type.kind is TypeKind.TIMESTAMP):
-        raise TypeError(f"{value!r} is no {type}")
+        raise TypeError(f"{value!r} is not of type {type}")
     return normalize_plain_value(value, type)
 
 
@@ -46,7 +46,7 @@ def normalize_plain_value(value: Any, type: SqlType) -> Any:
     """Return a plain value in the one form of its type; TypeError where it does not fit."""
     match type.kind:
         case TypeKind.INT | TypeKind.BIGINT if not -(2 ** BITS[type.kind]) <= value < 2 ** BITS[type.kind]:
-            raise TypeError(f"{value} is beyond {type}")
+            raise TypeError(f"{value} is out of the range of {type}")
         case TypeKind.DOUBLE:
             return float(value)
         case TypeKind.DECIMAL:

@@ -1,4 +1,4 @@
-"""An alert about a stream: what can be wrong, what is known of it, and what is told of it."""
+"""An alert about a stream: what can be wrong, what is known of it, and what is sent about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seamline.model.time.intervals import format_utc_instant
 
 
 class AlertKind(StrEnum):
-    """What can be wrong: each is told apart by its subject, which is empty but for views and partitions."""
+    """What can be wrong: each is distinguished by its subject, which is empty but for views and partitions."""
 
     STALE = "stale_stream"
     LAG = "growing_lag"

@@ -1,4 +1,4 @@
-"""What an audit finds, judged from evidence: Kafka against ledger, ledger against log."""
+"""What an audit finds in its evidence: Kafka against ledger, ledger against log."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Wrong(StrEnum):
     """Kinds of findings, each an alarm."""
 
     LOST = "lost"
-    """Kafka has records that epochs have read, and the log does not hold them."""
+    """Kafka has records that epochs have read, but the log does not contain them."""
     DUPLICATE = "duplicate"
-    """The log holds records more than once."""
+    """The log contains records more than once."""
     TRUNCATED = "truncated"
-    """Kafka ends before what was read: it has lost records, and gives their offsets to others."""
+    """Kafka ends before what was read: it has lost records, and assigns their offsets to others."""
     UNSTATED = "unstated"
-    """The log holds records that no epoch says it has read."""
+    """The log contains records that no epoch has read by the ledger."""
     MISCOUNTED = "miscounted"
-    """The log holds more or fewer rows of an epoch than the ledger says."""
+    """The log contains more or fewer rows of an epoch than the ledger says."""
     BEHIND = "behind"
     """A view's slices end before the log does."""
     SLICES = "slices"
@@ -77,7 +77,7 @@ class LaneEvidence:
     twice: Mapping[int, int] = field(default_factory=dict)
     """How often each offset is in the log that is there more than once."""
     there: Runs = ()
-    """Offsets in neither table of which Kafka, asked again, gave a record."""
+    """Offsets in neither table for which Kafka, asked again, returned a record."""
     read_to: int | None = None
     """Where the lane was read to, where not all that was read is looked at."""
 
@@ -111,9 +111,9 @@ class LaneAudit:
     records: int
     """Offsets with a record in the log."""
     blank: int
-    """Offsets that never were a record (markers, aborted, compacted), as far as Kafka still tells."""
+    """Offsets that never were a record (markers, aborted, compacted), as far as Kafka still knows."""
     untold: int
-    """Offsets of which Kafka tells no more."""
+    """Offsets that Kafka no longer knows."""
     holes: int
     """Offsets that were passed over."""
     waiting: int
@@ -257,7 +257,7 @@ class ViewAudit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What the log holds as of an epoch, beside Kafka and the ledger, and what the views make of it."""
+    """What the log contains as of an epoch, beside Kafka and the ledger, and what the views make of it."""
 
     pipeline: str
     """The pipeline's name."""

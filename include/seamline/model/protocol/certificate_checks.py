@@ -1,4 +1,4 @@
-"""The proof attached to a generation, judged from evidence; it asks nobody and reads nothing."""
+"""The proof attached to a generation, derived from evidence alone; nothing here is read or asked for."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Claim:
     since: datetime
     """When it was taken, UTC."""
     until: datetime
-    """Where no process renews it, as between two tasks, it holds until then by everybody's clock."""
+    """Where no process renews it, as between two tasks, it is valid until then by everybody's clock."""
     process: str = ""
     """Who renews it, as ``own_process_name`` says; empty between two tasks."""
     slot: int = 0

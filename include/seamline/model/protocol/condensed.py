@@ -1,6 +1,6 @@
 """A log condensed: epochs of kind read that follow each other become one row, which any fold over the log may take.
 
-What a sum stands for cannot be taken apart any more, so it never crosses an epoch that somebody asks about: a cut, the
+What a sum stands for cannot be taken apart any more, so it never crosses an epoch that someone asks about: a cut, the
 last edge, a hole or what fills one, another record version, other versions of look-ups, a gap between ranges.
 """
 

@@ -15,7 +15,7 @@ from seamline.model.protocol.savepoint import Savepoint
 
 
 class Desired(StrEnum):
-    """What a stream should be doing: UNSET until somebody says so, PAUSED with its driver up and reading nothing."""
+    """What a stream should be doing: UNSET until someone says so, PAUSED with its driver up and reading nothing."""
 
     UNSET = "unset"
     RUNNING = "running"

@@ -1,4 +1,4 @@
-"""One committed micro-batch, as the ledger tells it."""
+"""One committed micro-batch, as the ledger records it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Epoch:
     astray: Mapping[Lane, int] = field(default_factory=dict)
     """Records that were refused for their event times, by lane."""
     clock: str = ""
-    """By what column, made how, event times and ``watermark`` are told; empty in rows of earlier releases."""
+    """The column, and how it is made, of event times and ``watermark``; empty in rows of earlier releases."""
 
     @property
     def rows(self) -> int:

@@ -128,7 +128,7 @@ def find_gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
 
 
 def list_undecided_gaps(found: Iterable[Gap], accepted: Iterable[AcceptedGap]) -> tuple[Gap, ...]:
-    """Leave out the gaps that lie in one that somebody has accepted."""
+    """Leave out the gaps that lie in one that someone has accepted."""
     decided = [each.gap for each in accepted]
     return tuple(gap for gap in found if not any(is_gap_covered(each, gap) for each in decided))
 
@@ -145,7 +145,7 @@ def is_gap_covered(decided: Gap, gap: Gap) -> bool:
 def to_register(
     ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap], beginnings: Vector = MappingProxyType({})
 ) -> list[AcceptedGap]:
-    """List the decisions that no hole tells of yet, each from where its lane is read to by now.
+    """List the decisions that no hole records yet, each from where its lane is read to by now.
 
     A lane of which nothing was read is passed over from its beginning in Kafka on, as far as ``beginnings`` know it.
 
@@ -175,13 +175,13 @@ def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Ga
     """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
     listed = "; ".join(map(str, found))
     hint = (
-        f"`seamline holes list {pipeline}` shows it; where it cannot be had back, "
-        f"`seamline holes accept {pipeline} --reason ...` registers it and lets the stream go on."
+        f"`seamline holes list {pipeline}` shows it; where the records cannot be recovered, "
+        f"`seamline holes accept {pipeline} --reason ...` registers the loss and lets the stream continue."
     )
     if any(gap.end is None for gap in found):
         now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
         return TopicRecreated(
-            f"There is {now}: the topic that was read is no longer read, or was deleted and made again. "
+            f"Kafka now has {now}: the topic that was read is no longer read, or was deleted and recreated. "
             f"Not read: {listed}.",
             hint=hint,
         )

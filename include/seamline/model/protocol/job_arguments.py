@@ -43,7 +43,7 @@ class BuildJob:
     run: str
     """The run's id."""
     cut: int
-    """An edge that the master holds: the last epoch to read."""
+    """An edge that the master contains: the last epoch to read."""
     spans: tuple[Interval, ...]
     """The intervals."""
     reason: str = ""

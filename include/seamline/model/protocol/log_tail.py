@@ -1,4 +1,4 @@
-"""The newest records of lanes, as the log keeps them and as Kafka gives them: a broker may have lost what was read."""
+"""The newest records of lanes, in the log and in Kafka: a broker may have lost what was read."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def hash_value_pieces(pieces: Iterable[bytes | memoryview] | None) -> str:
 
 
 def list_replaced_lanes(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
-    """List the lanes in which Kafka gives another record at an offset than was read there.
+    """List the lanes in which Kafka returns another record at an offset than was read there.
 
-    Kafka may give a later one: compaction, retention and aborted transactions leave offsets without a record.
+    Kafka may return a later one: compaction, retention and aborted transactions leave offsets without a record.
     """
     return [
         lane

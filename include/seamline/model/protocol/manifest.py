@@ -100,7 +100,7 @@ class Generation:
     cut: int
     """The last epoch that it has seen."""
     rows: int
-    """Rows that its table holds, by which a reader sees that all are there."""
+    """Rows that its table contains, by which a reader sees that all are there."""
     run: str = ""
     """The id of the run that built it."""
     reason: str = ""

@@ -54,7 +54,7 @@ def advance_vector(vector: Vector, ranges: Iterable[OffsetRange]) -> dict[Lane, 
         if part.start != expected:
             raise OffsetGap(
                 f"Lane {part.lane}: the master ends at {expected}, the epoch starts at {part.start}.",
-                hint="offsets are taken without a gap; a lost range must be registered as a hole.",
+                hint="offsets are read without gaps; a lost range must be registered as a hole.",
             )
         ends[part.lane] = part.end
     return ends

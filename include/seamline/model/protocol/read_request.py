@@ -63,8 +63,8 @@ class ReadRequest:
             Interval(self.start, self.end)
         if self.as_of is not None and self.served_at is not None:
             raise BadRange(
-                "as_of and served_at are two questions.",
-                hint="as_of: today's publications up to an epoch; served_at: what was answered then.",
+                "as_of and served_at cannot be combined.",
+                hint="as_of reads today's publications up to an epoch; served_at reads what was answered then.",
             )
 
     @classmethod

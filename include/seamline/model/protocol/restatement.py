@@ -51,7 +51,7 @@ class Restatement:
 def apply_restatements(
     decisions: Iterable[Restatement], versions: Mapping[str, str], moment: datetime, epoch: int
 ) -> Mapping[str, str]:
-    """Return the versions by which an event of an epoch is judged that read it with ``versions``; the newest wins."""
+    """Return the versions that apply to an event of an epoch that was read with ``versions``; the newest wins."""
     found = dict(versions)
     for each in decisions:
         if each.lookup in found and epoch <= each.epoch and moment in each.span:

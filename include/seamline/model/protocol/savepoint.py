@@ -19,7 +19,7 @@ class Savepoint:
     name: str
     """Its name, unique in the pipeline."""
     epoch: int
-    """An epoch that the master holds."""
+    """An epoch that the master contains."""
     ends: Mapping[Lane, int]
     """The offset to which each lane was read."""
     served: Mapping[str, str]
@@ -61,12 +61,12 @@ def find_savepoint(savepoints: Iterable[Savepoint], name: str) -> Savepoint:
         if each.name == name:
             return each
     names = ", ".join(each.name for each in known) or "none"
-    raise NotFound(f"There is no savepoint {name!r}.", hint=f"there are: {names}.")
+    raise NotFound(f"There is no savepoint {name!r}.", hint=f"available: {names}.")
 
 
 def with_one_more(savepoints: tuple[Savepoint, ...], new: Savepoint) -> tuple[Savepoint, ...]:
     """Add a savepoint; BadRange where its name is taken: a name means one position for ever."""
     for each in savepoints:
         if each.name == new.name:
-            raise BadRange(f"There is a savepoint {each}.", hint="give the new one another name.")
+            raise BadRange(f"The name is taken by savepoint {each}.", hint="choose another name.")
     return (*savepoints, new)

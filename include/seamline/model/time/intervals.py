@@ -51,7 +51,7 @@ def format_utc_instant(moment: datetime) -> str:
 
 
 def floor_to(moment: datetime, size: timedelta) -> datetime:
-    """Return the start of the aligned span of ``size`` that holds ``moment``."""
+    """Return the start of the aligned span of ``size`` that contains ``moment``."""
     return EPOCH + (moment - EPOCH) // size * size
 
 
@@ -105,7 +105,7 @@ class Grid:
     """The first instant that the pipeline knows, UTC."""
 
     def of(self, moment: datetime) -> Interval:
-        """Return the interval that holds ``moment``."""
+        """Return the interval that contains ``moment``."""
         return self._from(floor_to(moment, self.length))
 
     def named(self, id: str) -> Interval:
@@ -122,7 +122,7 @@ class Grid:
             if floor_to(bound, self.length) != bound:
                 raise BadRange(
                     f"{format_utc_instant(bound)} is inside an interval of {self.length}.",
-                    hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next border.",
+                    hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next boundary.",
                 )
         start = span.start
         while start < span.end:
@@ -140,7 +140,7 @@ class Grid:
         if intervals[-1].start > now:
             raise OutsideLife(
                 f"{intervals[-1]} has not begun.",
-                hint=f"ask until {format_utc_instant(self.of(now).end)}; the end is not in.",
+                hint=f"ask until {format_utc_instant(self.of(now).end)} at most; the end is exclusive.",
             )
         return intervals
 

@@ -1,4 +1,4 @@
-"""The arithmetic of windows, in microseconds since 1970: which windows hold an instant, and which panes they need."""
+"""The arithmetic of windows, in microseconds since 1970: which windows have an instant, and which panes they need."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Ruling:
         return (self.clock.furthest_reading(instant) - self.size - self.origin) // self.slide + 1
 
     def windows_at(self, instant: int) -> Iterator[Bounds]:
-        """List the windows that hold an instant, by start and end."""
+        """List the windows that contain an instant, by start and end."""
         for number in range(self.first_ending_after(instant), self.last_starting_by(instant) + 1):
             yield from ((self.at(number), end) for end in self.ends(number) if end > instant)
 
@@ -125,7 +125,7 @@ class Gaps:
         return low, end if end >= LAST else -self.floor(-end - self.gap)
 
     def floor(self, instant: int) -> int:
-        """Return the start of the interval that holds an instant."""
+        """Return the start of the interval that contains an instant."""
         return instant // self.interval * self.interval
 
 
@@ -133,7 +133,7 @@ Windows = Ruling | Whole | Gaps
 
 
 def count_reached_intervals(windows: Windows, interval: int) -> int:
-    """Say how many intervals before and after an event's own a window that holds it may touch."""
+    """Say how many intervals before and after an event's own a window that contains it may touch."""
     match windows:
         case Gaps(gap=gap):
             return -(-gap // interval)

@@ -78,7 +78,7 @@ def clock_of(zone: str, start: datetime) -> Clock:
     except (KeyError, ValueError, OSError):
         raise DefinitionError(
             f"{zone!r} is not a time zone.",
-            hint='use a name of the IANA data base: "America/New_York".',
+            hint='use a name of the IANA database: "America/New_York".',
             field="zone",
         ) from None
     changes = list(changes_of(info, floor_to(start, DAY) - DAY))

@@ -119,7 +119,8 @@ def build_decimal_type(precision: int, scale: int) -> SqlType:
     """Return DECIMAL(precision, scale); at most 38 digits, of which at most all are behind the point."""
     if not 1 <= precision <= 38 or not 0 <= scale <= precision:
         raise DefinitionError(
-            f"DECIMAL({precision},{scale}) does not exist.", hint="1 to 38 digits, scale from 0 to that many."
+            f"DECIMAL({precision},{scale}) does not exist.",
+            hint="use 1 to 38 digits, and a scale from 0 to that many.",
         )
     return SqlType(TypeKind.DECIMAL, precision, scale)
 
@@ -210,7 +211,8 @@ def parse_field(text: str) -> Field:
     name, spelled = match[1].strip("`"), match[2]
     if name.startswith("_"):
         raise DefinitionError(
-            f"Column {name!r} starts with an underscore.", hint="such names are Seamline's own: rename it."
+            f"Column {name!r} starts with an underscore.",
+            hint="such names are reserved for Seamline: rename it.",
         )
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} is not a column name.", hint="use letters, digits and underscores.")

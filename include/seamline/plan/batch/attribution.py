@@ -17,9 +17,9 @@ class ChangeCause(StrEnum):
     BEHIND = "view was behind"
     """Records of epochs that the view's slices did not have yet."""
     RESTATED = "look-up corrected"
-    """Somebody has decided that records are to be judged again by another version of a look-up."""
+    """A person has decided that records are to be reprocessed by another version of a look-up."""
     VERSION = "judged again by another definition"
-    """Records of an earlier record version were judged again since the generation before."""
+    """Records of an earlier record version were reprocessed since the generation before."""
     SKETCH = "sketch error"
     """As many records, and only measures that estimate differ."""
     NONE = "unattributed"
@@ -57,7 +57,7 @@ def find_difference_causes(
 ) -> tuple[ChangeCause, ...]:
     """Return why a place differs; ``estimates`` are the measures that are not exact.
 
-    Where records were judged again any number may change. Else the records must add up to the last one.
+    Where records were reprocessed any number may change. Else the records must add up to the last one.
     """
     if known.restated or known.judged_again:
         said = {ChangeCause.RESTATED: known.restated, ChangeCause.VERSION: known.judged_again}

@@ -35,7 +35,7 @@ class Build:
     late: int
     """Those after the oldest cut that is published of any view."""
     bytes: int = 0
-    """Bytes of the master's files that may hold its rows, and perhaps rows of other intervals."""
+    """Bytes of the master's files that may contain its rows, and perhaps rows of other intervals."""
 
     @property
     def reason(self) -> str:
@@ -84,7 +84,7 @@ class BatchPlan:
     bytes: int = 0
     """Bytes of all files to read, each once."""
     seconds: float | None = None
-    """An estimate of the run, None where no past run tells."""
+    """An estimate of the run, None where no past run shows it."""
     planned: int = NOTHING
     """The version of the manifest that this was decided on."""
     again: int = 0
@@ -201,7 +201,7 @@ def plan_batch(
 def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     """Choose up to ``most`` by number: the oldest debt, the one of most rows, the newest interval, and so on in turns.
 
-    Each of the three waits for the two others at most. Intervals without number that somebody's random event times
+    Each of the three waits for the two others at most. Intervals without number that someone's random event times
     have made are in the way of neither late rows nor hours that have just closed; and no debt waits for ever.
     """
     if most >= len(debts):

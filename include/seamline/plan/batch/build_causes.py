@@ -14,7 +14,7 @@ from seamline.plan.batch.interval_arrivals import Arrivals
 
 
 class Kind(StrEnum):
-    """What makes an interval one to build; several may hold at once."""
+    """What makes an interval one to build; several may apply at once."""
 
     ASKED = "asked for"
     NEVER = "never built"
@@ -48,7 +48,7 @@ def list_rowless_intervals(
 ) -> Iterator[str]:
     """List the intervals without rows that a version born later must have built all the same.
 
-    Windows that touch one, and an interval with rows, are not answered before: nothing but a build tells that the
+    Windows that touch one, and an interval with rows, are not answered before: nothing but a build shows that the
     version has missed no row there.
     """
     for id in with_rows if reach and manifest.births.get(view) else ():

@@ -56,7 +56,7 @@ class Pace:
     def of(cls, attempts: Sequence[Attempt]) -> Pace | None:
         """Fit a line by the median of the slopes between pairs (Sen 1968); None where there is no attempt.
 
-        Attempts that all read as many rows tell no slope: fewer rows are then taken to last as long, and more
+        Attempts that all read as many rows have no slope: fewer rows are then taken to last as long, and more
         of them longer in proportion.
         """
         known = [each for each in attempts[-REMEMBERED:] if each.rows]

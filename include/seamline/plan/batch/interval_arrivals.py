@@ -15,7 +15,7 @@ from seamline.model.protocol.seam import NOTHING
 class Arrivals:
     """The accepted rows of every interval by the epochs that brought them, indexed once.
 
-    Of a condensed log it can tell what no sum hides: StraddlesCut for a number within a sum's arrivals.
+    Of a condensed log it knows what no sum hides: StraddlesCut for a number within a sum's arrivals.
     """
 
     def __init__(self, ledger: Sequence[Epoch], *, until: int) -> None:
@@ -56,8 +56,8 @@ class Arrivals:
     def _at(self, interval: str, number: int) -> int:
         if self.may_hide_rows(interval, number):
             raise StraddlesCut(
-                f"A sum over the log crosses epoch {number}, up to which {interval} was asked for.",
-                hint="this is a bug: a log is condensed between the cuts that somebody asks about.",
+                f"A sum over the log crosses epoch {number}, up to which {interval} was requested.",
+                hint="this is a bug: a log is condensed only between the cuts that are requested.",
             )
         return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
 

@@ -1,4 +1,4 @@
-"""Which epochs another record version judged, and what the log says once they are judged again by this one."""
+"""Which epochs another record version validated, and what the log says once they are reprocessed by this one."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Verdict:
 
 
 def list_foreign_epochs(epochs: Iterable[Epoch], version: str) -> Iterator[Epoch]:
-    """Return the epochs with records that another record version judged."""
+    """Return the epochs with records that another record version validated."""
     return (each for each in epochs if is_foreign(each, version))
 
 
 def is_foreign(epoch: Epoch, version: str) -> bool:
-    """Return whether an epoch has records, and another record version judged them."""
+    """Return whether an epoch has records, and another record version validated them."""
     return bool(epoch.accepted or epoch.refused) and not is_compatible_version(epoch.record_version, version)
 
 
 def list_outdated_epochs(
     epochs: Iterable[Epoch], version: str, judged: Collection[int], *, until: int | None = None
 ) -> list[Epoch]:
-    """List the foreign epochs up to ``until`` (any if None) that were not judged again yet."""
+    """List the foreign epochs up to ``until`` (any if None) that were not reprocessed yet."""
     return [
         each
         for each in list_foreign_epochs(epochs, version)
@@ -56,7 +56,7 @@ def list_outdated_epochs(
 def list_rounded_epochs(
     epochs: Iterable[Epoch], version: str, before: str, judged: Collection[int]
 ) -> list[Epoch]:
-    """List the epochs not judged again yet that were read by ``before``, when decimals went through a double."""
+    """List the epochs not reprocessed yet that were read by ``before``, when decimals went through a double."""
     return [
         each
         for each in list_outdated_epochs(epochs, version, judged)
@@ -84,7 +84,7 @@ def records_of(epoch: Epoch) -> int:
 
 
 def apply_verdicts(epochs: Iterable[Epoch], version: str, verdicts: Mapping[int, Verdict]) -> Iterator[Epoch]:
-    """Return the log as a record version has it: foreign epochs as they were judged again, where they were.
+    """Return the log as a record version has it: foreign epochs as they were reprocessed, where they were.
 
     What was late is not known of those.
     """
@@ -107,7 +107,7 @@ def apply_epoch_verdict(epoch: Epoch, version: str, verdict: Verdict) -> Epoch:
 
 
 def drop_foreign_watermarks(epochs: Iterable[Epoch], timed: Timed) -> Iterator[Epoch]:
-    """Return the log without the watermarks that another clock has told."""
+    """Return the log without the watermarks of another clock."""
     for each in epochs:
         foreign_mark = each.watermark is not None and not timed.is_of_clock(each)
         yield replace(each, watermark=None) if foreign_mark else each
@@ -116,7 +116,7 @@ def drop_foreign_watermarks(epochs: Iterable[Epoch], timed: Timed) -> Iterator[E
 def last_filled_interval(epochs: Iterable[Epoch], version: str, grid: Grid, *, below: int) -> str:
     """Return the last interval that has rows of epochs below one, the one before the first of all where none has.
 
-    Empty while some of them wait to be judged again by a record version: any interval may get rows of those.
+    Empty while some of them wait to be reprocessed by a record version: any interval may get rows of those.
     """
     # Where no row was ever accepted a version lacks none: the interval before the first stands for that.
     last = grid.of(grid.start - grid.length).id
@@ -151,7 +151,7 @@ def complete_births(
 ) -> list[Statement]:
     """State the births again that did not know which intervals have rows of before, once that is known (rule 7).
 
-    ``epochs`` are the log as the record version judges it, each of them or parted at the births. An interval without
+    ``epochs`` are the log as the record version validates it, each of them or parted at the births. An interval without
     rows of before has lost none: its floor may fall.
     """
     found = []

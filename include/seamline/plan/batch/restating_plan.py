@@ -29,7 +29,7 @@ def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> Join:
             hint=f"it has {', '.join(names)}." if names else "its definition declares none.",
         )
     raise BadRange(
-        f"Look-up {name} decorates: no row has its columns, and its newest version is shown anyway.",
+        f"Look-up {name} only decorates: no row has its columns, and its newest version is always shown.",
         hint="correct its table; the serving table follows at its next refresh.",
     )
 
@@ -57,7 +57,7 @@ def plan_restatement(
 ) -> Restatement:
     """Decide that rows of ``span`` are made with a version, that of the table as it is (``newest``) if none is said.
 
-    It holds up to the newest edge. Raises BadRange where an interval is cut in two, where nothing of the span was
+    It applies up to the newest edge. Raises BadRange where an interval is cut in two, where nothing of the span was
     read by then, or where the version was first used after it; NotFound for a version that is neither ``newest``
     nor was ever used.
     """
@@ -73,7 +73,7 @@ def plan_restatement(
     wanted, uses = version or newest, first_uses(epochs, name, pipeline.record_version)
     if wanted != newest and wanted not in uses:
         raise NotFound(
-            f"No epoch has used version {wanted} of {name}, and its table is version {newest}.",
+            f"No epoch has used version {wanted} of {name}, and its table has version {newest}.",
             hint=f"`seamline lookups {pipeline.name}` lists the versions.",
         )
     if uses.get(wanted, edge.number) > edge.number:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 LEAST = 32_000_000
 """Bytes that are worth a task of their own."""
 PLENTY = 500_000_000
-"""Bytes from which on a core takes several tasks one after another: one that fails is begun anew sooner."""
+"""Bytes from which on a core takes several tasks one after another: one that fails is begun again sooner."""
 TURNS = 4
 """Tasks for each core at most: the last one to end keeps the others waiting for less."""
 AT_ONCE = 1_000_000_000

@@ -1,4 +1,4 @@
-"""Which attempts at judging records again came to nothing."""
+"""Which attempts at reprocessing came to nothing."""
 
 from __future__ import annotations
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from seamline.plan.maintain.slice_upkeep import CommittedEpochs, Piece
 
 TARGET = 256 << 20
-"""Bytes, unpacked, of files that become one: what upkeep holds in memory. On disk JSON takes a quarter of it."""
+"""Bytes, unpacked, of files that become one: what upkeep keeps in memory. On disk JSON takes a quarter of it."""
 
 JUMP = 1_000
 """Numbers: a file of the ledger spans no greater leap between two epochs."""
 
 
 def filter_packable(pieces: Iterable[Piece], held: CommittedEpochs) -> list[Piece]:
-    """Keep the files of epochs that the master holds; of several are those that were packed before.
+    """Keep the files of epochs that the master contains; of several are those that were packed before.
 
     A foreign OPTIMIZE may have packed rows of dead epochs too: whoever reads them goes by the number in each row.
     """

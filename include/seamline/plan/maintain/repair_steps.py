@@ -18,7 +18,7 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.slice_upkeep import KnownNumbers
 
 LEAP = 1_000_000
-"""By how much numbers jump where a line begins: more than a power cut can lose of what others were told of."""
+"""By how much numbers jump where a line begins: more than a power loss can take of what others have seen."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ def plan_repair_steps(
     named: int = NOTHING,
     accepted: bool = False,
 ) -> list[Step]:
-    """List what a start does before it holds an epoch; ``published`` is the highest cut that is served.
+    """List what a start does before it commits an epoch; ``published`` is the highest cut that is served.
 
-    ``named`` is the newest number that somebody names who has no part in the line: it means what it meant. Where a
+    ``named`` is the newest number that someone names who has no part in the line: it means what it meant. Where a
     person has ``accepted`` what was lost, a line begins, whatever others say of more.
     """
     others = {"quarantine": quarantine, "ledger": ledger, **slices}
@@ -167,10 +167,10 @@ def find_master_losses(
 ) -> Iterator[str]:
     """Say what of others cannot be without the master's having more."""
     if published > master.epoch:
-        yield f"a generation is served at epoch {published}, and the master ends at {master.epoch}"
+        yield f"a generation is served at epoch {published}, but the master ends at {master.epoch}"
     for name, word in sorted(others.items()):
         if (word.line or 0) > (master.line or 0):
-            yield f"{name} is of line {word.line}, and the master of line {master.line or 'none'}"
+            yield f"{name} is of line {word.line}, but the master of line {master.line or 'none'}"
         if word.crosses:
             yield f"slices of {name} were merged beyond epoch {master.epoch}, where the master ends"
 
@@ -185,12 +185,12 @@ def plan_withdrawals(
     acceptance: Acceptance,
     now: datetime,
 ) -> list[Statement]:
-    """Return the statements of one commit after which nothing is answered from what the master does not hold above E.
+    """Return the statements of one commit after which no answer uses anything above E that the master does not contain.
 
     Generations up to epochs that are not ``held`` are withdrawn, and those that are ``absent``, by view, interval and
     name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
     next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
-    last number that was ever given out: slices that were merged beyond E cannot be divided, and those of another line
+    last number that was ever assigned: slices that were merged beyond E cannot be divided, and those of another line
     than the master may have lost what it relies on.
     """
     by, said = acceptance.actor, acceptance.reason
@@ -226,9 +226,9 @@ def list_unchained_epochs(rows: Sequence[Epoch]) -> set[int]:
 
 
 def has_unaccounted_gap(end: int, following: int) -> bool:
-    """Return whether a line has begun between two numbers that are held, and others were given out before it.
+    """Return whether a line has begun between two committed numbers, and others were assigned before it.
 
-    Numbers leap where a line begins: what of the gap is no leap was given out, and is dead or lost.
+    Numbers leap where a line begins: what of the gap is no leap was assigned, and is dead or lost.
     """
     gap = following - 1 - end
     return gap >= LEAP and gap % LEAP > 0

@@ -17,7 +17,7 @@ EPOCH_DIGITS = 12
 
 
 class KnownNumbers(Protocol):
-    """Numbers of which it can be told whether they are among them."""
+    """Numbers of which it is known whether they are among them."""
 
     def __contains__(self, number: int, /) -> bool: ...
 
@@ -34,7 +34,7 @@ class CommittedEpochs:
     """E."""
 
     def dead(self, number: int) -> bool:
-        """Return whether an epoch can never be held any more: it is not, and a higher one is (rule 2)."""
+        """Return whether an epoch can never be committed any more: it is not, but a higher one is (rule 2)."""
         return number not in self.numbers and number < self.last
 
 
@@ -116,7 +116,7 @@ def plan_compaction(pieces: Iterable[Piece], held: CommittedEpochs, blocks: Sequ
 def list_compacted_pieces(
     pieces: Iterable[Piece], held: CommittedEpochs, blocks: Sequence[Block]
 ) -> list[Piece]:
-    """List the pieces that compaction leaves alone: they share no block, theirs are closed, and all rows are held."""
+    """List the pieces that compaction leaves alone: they share no block, their own are closed, their rows committed."""
     ends = [block.last for block in blocks]
     groups = group_by_block(
         (each for each in pieces if each.first != each.last or each.first in held.numbers), ends
@@ -154,7 +154,7 @@ def has_shared_block(group: Iterable[Piece], ends: Sequence[int]) -> bool:
 
 
 def find_orphan_reason(name: str, held: CommittedEpochs, *, token: int | None, upkept: int | None) -> str:
-    """Say why nobody can ever commit the file of this name; empty while somebody still might (rule 16).
+    """Say why nobody can ever commit the file of this name; empty while someone still might (rule 16).
 
     ``token`` is the newest in the table, ``upkept`` what its last upkeep left there: the version that it was
     decided on, and one. A file's age says nothing: a writer may sleep for a week and then commit.

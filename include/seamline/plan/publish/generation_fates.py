@@ -110,14 +110,14 @@ def find_generation(known: Sequence[PastGeneration], name: str) -> PastGeneratio
     found = found or [each for each in known if each.generation.id.startswith(name)]
     ids = ", ".join(each.generation.id for each in known) or "none"
     if not found:
-        raise NotFound(f"There is no generation {name!r} of that interval.", hint=f"there are: {ids}.")
+        raise NotFound(f"There is no generation {name!r} of that interval.", hint=f"available: {ids}.")
     if len(found) > 1:
-        raise BadRange(f"{name!r} names {len(found)} generations.", hint=f"there are: {ids}.")
+        raise BadRange(f"{name!r} matches {len(found)} generations.", hint=f"available: {ids}.")
     return found[0]
 
 
 def select_main_generation(known: Sequence[PastGeneration]) -> PastGeneration | None:
-    """Return the generation that is served, else the newest that was judged, else the newest."""
+    """Return the generation that is served, else the newest that has certificates, else the newest."""
     served = [each for each in known if each.fate is Fate.SERVED]
     judged = [each for each in known if each.certificate]
     return next(iter([*served, *reversed(judged), *reversed(known)]), None)
@@ -139,17 +139,19 @@ def roll_back(
     """
     current = manifest.published.get(place)
     if current is None:
-        raise PublishRefused(f"Nothing is published of {place[0]} {place[1]}.", hint="see seamline history.")
+        raise PublishRefused(
+            f"No generation of {place[0]} {place[1]} is published.", hint="see `seamline history`."
+        )
     name = to or find_predecessor(manifest.history[place], current.generation, manifest.forgotten)
     if not name:
         raise PublishRefused(
-            f"No generation that is kept was published before {current.generation} of {place[0]} {place[1]}.",
+            f"No kept generation was published before {current.generation} of {place[0]} {place[1]}.",
             hint="name another with --to; seamline history lists them.",
         )
     wanted = find_generation(known, name)
     if wanted.generation.id == current.generation:
         raise PublishRefused(
-            f"Generation {current.generation} of {place[0]} {place[1]} is what is published.",
+            f"Generation {current.generation} of {place[0]} {place[1]} is already published.",
             hint="name another with --to; seamline history lists them.",
         )
     if not wanted.kept:

@@ -81,7 +81,7 @@ def select_publishable(
 ) -> Offer:
     """Part what may be published from the intervals held back: those of which any view may not be.
 
-    The views of one interval are published together, so that they tell of the same log; days are not. What is not
+    The views of one interval are published together, so that they reflect the same log; days are not. What is not
     certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, and what
     does not reach its floor.
     """
@@ -112,7 +112,9 @@ def accept_candidate(
     current = manifest.published.get(place)
     name = f"Generation {new.id} of {new.view} {new.interval.id}"
     if (*place, new.id) in manifest.forgotten:
-        raise PublishRefused(f"{name} is forgotten: its files go.", hint="build the interval again.")
+        raise PublishRefused(
+            f"{name} is forgotten: its files are being deleted.", hint="build the interval again."
+        )
     if (current.generation if current else "") != candidate.expected:
         raise Conflict(
             f"{name}: {current.generation if current else 'nothing'} is published, the run expected "
@@ -120,9 +122,13 @@ def accept_candidate(
             hint="another run published first; plan again.",
         )
     if new.view in manifest.retired:
-        raise PublishRefused(f"{name}: {new.view} is retired.", hint="the run is older than that; drop it.")
+        raise PublishRefused(
+            f"{name}: {new.view} is retired.", hint="the run is older than the retirement; discard it."
+        )
     if not candidate.good and not despite:
-        raise PublishRefused(f"{name} has no passed certificate.", hint="see its certificate, fix, rebuild.")
+        raise PublishRefused(
+            f"{name} has no passed certificate.", hint="fix what its certificate reports, then rebuild."
+        )
     if new.cut < manifest.floor(*place):
         raise PublishRefused(
             f"{name}: its cut {new.cut} is below the floor {manifest.floor(*place)}.", hint="build it again."
@@ -130,7 +136,7 @@ def accept_candidate(
     if current and new.cut < current.epoch and not rollback:
         raise PublishRefused(
             f"{name}: its cut {new.cut} is below the published cut {current.epoch}.",
-            hint="answers would go back: seamline rollback, if that is meant.",
+            hint="answers would go back: use seamline rollback if that is intended.",
         )
     return Statement(
         Act.PUBLISH,
@@ -171,7 +177,7 @@ def plan_births(
 
 HELD = (
     "a rollback holds it, and a dirty run leaves it out: build it with seamline run PIPELINE --from --to, "
-    "or give it free (seamline rollback ... --release)."
+    "or release it (seamline rollback ... --release)."
 )
 
 
@@ -197,7 +203,7 @@ def plan_flip(
     if to_version in manifest.retired:
         raise PublishRefused(
             f"{to_version} is retired: it has had no slices since.",
-            hint="put its definition back and start the stream: it is born again.",
+            hint="restore its definition and start the stream: it is born again.",
         )
     missing = sorted(each for each in intervals_with_rows if manifest.is_building(to_version, each))
     if missing:
@@ -238,6 +244,6 @@ def plan_retirement(
         raise PublishRefused(f"{version} is served.", hint="flip the view to another version first.")
     if version in own:
         raise PublishRefused(
-            f"{version} is what the definition declares.", hint="take it out of the definition first."
+            f"{version} is what the definition declares.", hint="remove it from the definition first."
         )
     return [Statement(Act.RETIRE, version, reason=reason, at=now)]

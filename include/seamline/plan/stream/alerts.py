@@ -1,6 +1,6 @@
-"""When somebody is told that a stream is not as it should be, and when that it is again: once each.
+"""When to send that a stream is not as it should be, and when that it is again: once each.
 
-Nothing here looks or tells: findings and what was decided before come in, decisions go out.
+Nothing here reads or sends anything: findings and what was decided before come in, decisions go out.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Patience:
     """How long an alert waits, both ways: nothing flaps."""
 
     before: timedelta = timedelta()
-    """How long something must hold before it is told."""
+    """How long something must be so before it is sent."""
     after: timedelta = timedelta()
-    """How long it must be over before that is told."""
+    """How long it must be over before that is sent."""
 
 
 PATIENCE: Mapping[AlertKind, Patience] = {
@@ -39,13 +39,13 @@ PATIENCE: Mapping[AlertKind, Patience] = {
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
 FULL, FREE = 0.05, 0.07
-"""Shares of the disk that are free: below the one it is told, above the other it is over."""
+"""Shares of the disk that are free: below the one it is sent, above the other it is over."""
 
 ASTRAY = 100
 """Records of one partition: a few wrong clocks are everybody's."""
 
 Findings = Mapping[AlertKind, Mapping[str, str] | None]
-"""By kind the subjects for which it holds, with a message; None where nobody can tell."""
+"""By kind the subjects that it concerns, with a message; None where that is unknown."""
 
 
 def find_stream_problems(found: Observation) -> Findings:
@@ -121,7 +121,7 @@ def find_full_disk(free: float | None) -> Mapping[str, str] | None:
 
 
 def find_wrong_clocks(found: Observation) -> Mapping[str, str] | None:
-    """Name the partitions into which somebody writes with a clock that is wrong, or makes up event times."""
+    """Name the partitions into which someone writes with a clock that is wrong, or makes up event times."""
     if found.astray is None:
         return None
     return {
@@ -139,9 +139,9 @@ def single_finding(message: str) -> Mapping[str, str]:
 def decide_alerts(
     found: Findings, before: Mapping[Key, Standing], *, now: datetime, last: bool = False
 ) -> tuple[dict[Key, Standing], list[AlertStatement]]:
-    """Decide what is told now, and give what is known of every alert from now on.
+    """Decide what is sent now, and return what is known of every alert from now on.
 
-    What nobody can tell stays as it was. An alert that is over and told is forgotten. At the last look of somebody
+    What is unknown stays as it was. An alert that is over and sent is forgotten. At the last look of someone
     after whom perhaps nobody looks, what is over is over at once.
     """
     keys = {*before, *((kind, subject) for kind, subjects in found.items() for subject in subjects or ())}
@@ -162,7 +162,7 @@ def decide_alerts(
 def update_alert(
     standing: Standing, message: str | None, now: datetime, last: bool
 ) -> tuple[Standing, list[AlertStatement]]:
-    """Judge one alert; a message says that it holds."""
+    """Evaluate one alert; a message says that it is raised."""
     kind, holds = standing.kind, message is not None
     if holds:
         standing = replace(standing, message=message or "")

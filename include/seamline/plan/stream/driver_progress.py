@@ -30,7 +30,7 @@ class LastSeen:
         return self if mark == self.mark else LastSeen(mark, now, self.signs + 1)
 
     def add_lag(self, lag: int | None, now: float) -> LastSeen:
-        """Take in Kafka's answer; None where it does not tell: another driver could do no more.
+        """Take in Kafka's answer; None where it has none: another driver could do no more.
 
         Records that have come to an idle topic just now have waited for no time at all.
         """
@@ -42,7 +42,7 @@ class LastSeen:
 def choose_patience(seen: LastSeen, *, stuck_after: float, starts_within: float) -> float:
     """Return the seconds that a driver has for what it is at.
 
-    One that has yet to hold its first epoch is given the time of a start: everything is cold.
+    One that has yet to commit its first epoch has the time of a start: everything is cold.
     """
     return stuck_after if seen.signs > 1 else max(starts_within, stuck_after)
 
@@ -54,7 +54,7 @@ def is_check_due(seen: LastSeen, now: float, patience: float) -> bool:
 
 
 def find_restart_reason(seen: LastSeen, now: float, patience: float) -> str:
-    """Say why a driver is to be started anew; empty where it gets on, or has nothing to do."""
+    """Say why a driver is to be started again; empty where it gets on, or has nothing to do."""
     silent = now - seen.since
     if not seen.mark:
         return f"the driver was not up within {silent:.0f} s" if silent >= patience else ""

@@ -20,7 +20,7 @@ class Refusals:
     pipeline: str
     """Its name."""
     every: timedelta = timedelta(minutes=10)
-    """How long none of a reason has come when the next is told at once; summaries are as far apart at least."""
+    """How long none of a reason has come when the next is reported at once; summaries are as far apart at least."""
     seen: dict[str, datetime] = field(default_factory=dict)
     """When each reason came last."""
     since: Counter[str] = field(default_factory=Counter)
@@ -29,7 +29,7 @@ class Refusals:
     """When the last summary was given; None before the first."""
 
     def add(self, epoch: int, counts: Mapping[str, int], now: datetime) -> list[str]:
-        """Take in what an epoch refused, by reason; give the lines that are due."""
+        """Take in what an epoch refused, by reason; return the lines that are due."""
         lines = []
         if not self.since and (self.told is None or now - self.told >= self.every):
             self.told = now

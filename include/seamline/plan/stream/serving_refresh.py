@@ -11,7 +11,7 @@ from seamline.model.protocol.manifest import Statement
 from seamline.model.time.intervals import Grid, Interval
 
 MOST = 10_000
-"""Intervals that are shown anew one by one; of more the whole table is."""
+"""Intervals that are shown again one by one; of more the whole table is."""
 MICROSECOND = timedelta(microseconds=1)
 
 

@@ -1,4 +1,4 @@
-"""Where a stream starts to read: what somebody wants, and what is passed over by it."""
+"""Where a stream starts to read: what someone wants, and what is passed over by it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class StartPlace:
     """Where to start."""
 
     kind: From = From.LEDGER
-    """How the place is told."""
+    """How the place is described."""
     instant: datetime | None = None
     """For TIMESTAMP, by Kafka's own time; None otherwise."""
     offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class StartPlace:
             return cls(From.TIMESTAMP, parse_moment(words))
         except BadRange:
             raise BadRange(
-                f"{text!r} is no place to start from.",
+                f"{text!r} is not a start position.",
                 hint="write ledger, earliest, latest, an instant (2026-03-01T06:00Z), or offsets (0:1200,1:1180).",
             ) from None
 
@@ -71,12 +71,14 @@ def resolve_offsets(place: StartPlace, topics: Mapping[str, str]) -> dict[Lane, 
     for (topic, partition), offset in place.offsets.items():
         if not topic and len(topics) > 1:
             raise BadRange(
-                f"Partition {partition} of which topic?",
-                hint=f"write TOPIC/{partition}:..., of {', '.join(topics)}.",
+                f"Partition {partition} is given without its topic.",
+                hint=f"write TOPIC/{partition}:..., where TOPIC is one of {', '.join(topics)}.",
             )
         name = topic or next(iter(topics))
         if name not in topics:
-            raise BadRange(f"The pipeline reads no topic {name!r}.", hint=f"it reads {', '.join(topics)}.")
+            raise BadRange(
+                f"The pipeline does not read topic {name!r}.", hint=f"it reads {', '.join(topics)}."
+            )
         found[Lane(topics[name], partition)] = offset
     return found
 
@@ -92,19 +94,19 @@ def find_skipped_gaps(held: Vector, beginnings: Vector, ends: Vector, wanted: Ve
         if lane not in ends:
             raise BadRange(
                 f"There is no partition {lane.partition} of topic id {lane.topic_id}.",
-                hint=f"there are: {', '.join(str(each.partition) for each in sorted(ends))}.",
+                hint=f"available: {', '.join(str(each.partition) for each in sorted(ends))}.",
             )
         at = held.get(lane, beginnings[lane])
         if place < at and lane in held:
             raise BadRange(
-                f"Partition {lane.partition} is read to offset {at}, and {place} is before that.",
-                hint="what the log holds is never read again; `seamline holes fill` reads what was passed over, "
-                "a rebuild counts anew, and `seamline stream fork` makes another pipeline of an earlier position.",
+                f"Partition {lane.partition} has been read to offset {at}, and {place} is before that.",
+                hint="records in the log are never read again; `seamline holes fill` reads what was passed over, "
+                "a rebuild counts again, and `seamline stream fork` makes another pipeline from an earlier position.",
             )
         if not min(at, beginnings[lane]) <= place <= ends[lane]:
             raise BadRange(
                 f"Kafka has offsets {beginnings[lane]} to {ends[lane]} of partition {lane.partition}, not {place}.",
-                hint="choose one of them.",
+                hint="choose an offset in that range.",
             )
         if place > at:
             found.append(Gap(lane, at, place))

@@ -50,7 +50,7 @@ def format_lane_counts(lane: LaneAudit) -> Iterator[str]:
     for count, what in (
         (lane.waiting, "not read yet"),
         (lane.blank, "offsets without a record"),
-        (lane.untold, "offsets of which Kafka no longer tells"),
+        (lane.untold, "offsets that Kafka no longer knows"),
         (lane.holes, "in holes"),
     ):
         if count:
@@ -64,8 +64,8 @@ def require_sound(audit: Audit) -> None:
     named = "\n".join(map(str, audit.findings[:NAMED]))
     more = f"\nand {len(audit.findings) - NAMED} more" if len(audit.findings) > NAMED else ""
     raise AuditFailed(
-        f"The audit of {audit.pipeline} found {len(audit.findings)} things wrong:\n{named}{more}",
-        hint=f"`seamline audit {audit.pipeline}` tells all of them.",
+        f"The audit of {audit.pipeline} found {len(audit.findings)} problems:\n{named}{more}",
+        hint=f"`seamline audit {audit.pipeline}` lists all of them.",
     )
 
 

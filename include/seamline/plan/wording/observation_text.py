@@ -59,7 +59,7 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
-    """Say how old a lag is that the broker did not tell now."""
+    """Say how old a lag is that the broker did not report now."""
     return f" ({format_time_ago((now - lag.at).total_seconds())})" if lag.at else ""
 
 

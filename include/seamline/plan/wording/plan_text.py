@@ -42,7 +42,7 @@ def format_plan(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN
 def format_plan_total(plan: BatchPlan) -> str:
     """Sum up what is read, and how long that may take."""
     count = len(plan.builds)
-    took = "no past run tells how long" if plan.seconds is None else f"about {plan.seconds:.0f} s of building"
+    took = "no past run shows how long" if plan.seconds is None else f"about {plan.seconds:.0f} s of building"
     return f"{count} interval{'s' * (count > 1)}, {plan.rows} rows, at most {format_bytes(plan.bytes)} to read, {took}"
 
 
@@ -106,7 +106,7 @@ def format_bytes(count: int) -> str:
 
 
 def serialize_plan(plan: BatchPlan) -> dict[str, Any]:
-    """Return a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where nothing tells."""
+    """Return a plan as JSON has it; sizes are bytes, ``seconds`` an estimate, null where it is unknown."""
     return {
         "cut": plan.cut,
         "watermark": format_utc_instant(plan.watermark) if plan.watermark else None,

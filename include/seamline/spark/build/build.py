@@ -39,7 +39,7 @@ def build_intervals(
     """Build the intervals in ``job.spans`` of every live view from the master's rows up to ``job.cut``.
 
     One attempt has one generation id. ``fast`` is taken where it is possible; both ways make the same.
-    Raises ProtocolError if the master does not hold the cut, OutOfStep if a start has to repair it first,
+    Raises ProtocolError if the master does not contain the cut, OutOfStep if a start has to repair it first,
     SparkFailed where Spark does not outlive it: then nothing refers to what it wrote.
     """
     began = time.monotonic()
@@ -54,8 +54,8 @@ def build_intervals(
     master = Master.open(layout)
     if master.epoch < job.cut:
         raise ProtocolError(
-            f"The master ends at {master.epoch} (version {master.table.version}), the cut is {job.cut}.",
-            hint="a cut is an edge that the master holds; plan again.",
+            f"The master ends at {master.epoch} (version {master.table.version}), but the cut is {job.cut}.",
+            hint="a cut must be an edge that the master contains; plan again.",
         )
     with translate_spark_errors(f"run {job.run}"):
         if fast and is_fast_path_possible(pipeline, job, decisions):

@@ -46,7 +46,7 @@ REPORTED_BYTES = 4_000_000
 
 @dataclass(frozen=True)
 class Touched:
-    """A file that may hold rows of what is built."""
+    """A file that may contain rows of what is built."""
 
     path: str
     """Absolute."""
@@ -101,7 +101,7 @@ def build_states_fast(
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
     """Write and commit the states of the intervals in ``spans`` of every view; return what was read, and written.
 
-    ``master`` are the files of a version that holds the cut. One Spark job, and another where states are many.
+    ``master`` are the files of a version that contains the cut. One Spark job, and another where states are many.
     """
     tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
@@ -142,7 +142,7 @@ def compute_partial_states(spark: SparkSession, task: Partials) -> GatheredRepor
 def list_touched_files(
     pipeline: CompiledPipeline, found: Files | None, spans: Sequence[Interval], cut: int
 ) -> list[Touched]:
-    """List the files that may hold rows of the spans up to the cut."""
+    """List the files that may contain rows of the spans up to the cut."""
     if found is None or not found.actions.num_rows:
         return []
     found = found.keep(pc.less_equal(found.low("_epoch").cast(pa.int64()), cut))

@@ -58,9 +58,9 @@ def build_states_general(
 
 
 def log_rows(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob) -> DataFrame:
-    """Read the rows in ``job.spans`` up to the cut from one pinned version of the master that holds it.
+    """Read the rows in ``job.spans`` up to the cut from one pinned version of the master that contains it.
 
-    What another record version validated is read as it was validated again.
+    What another record version validated is read as it was reprocessed.
     """
     master = Master.open(layout)
     rows = log_of(spark, pipeline, layout, version=master.table.version)

@@ -51,9 +51,9 @@ RECORDS = 2_000_000
 
 
 def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, *, until: int) -> int:
-    """Validate every epoch of another record version up to ``until`` again; return how many records that were.
+    """Reprocess every epoch of another record version up to ``until``; return how many records that were.
 
-    What was done before, or is done by somebody else meanwhile, is not done again.
+    What was done before, or is done by another process meanwhile, is not done again.
     """
     done, held = 0, Reprocessed(pipeline, layout)
     while todo := list_outdated_epochs(
@@ -76,7 +76,7 @@ def reprocess_block(
 ) -> int:
     """Validate the records of some epochs and commit what comes out; return their number.
 
-    Raises ProtocolError if a record that was read is not there, Conflict if somebody else was faster.
+    Raises ProtocolError if a record that was read is not there, Conflict if another run was faster.
     """
     held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
@@ -103,8 +103,8 @@ def reprocess_block(
         here = found.records(epoch.number)
         if here != count_readable_records(layout, epoch):
             raise ProtocolError(
-                f"Epoch {epoch.number} read {records_of(epoch)} records, master and quarantine have {here}.",
-                hint="nothing was written; run `seamline upkeep`, and look for files that somebody deleted.",
+                f"Epoch {epoch.number} read {records_of(epoch)} records, but master and quarantine have {here}.",
+                hint="nothing was written; run `seamline upkeep`, and check for files that were deleted.",
             )
     verdicts = [
         Verdict(
@@ -176,15 +176,15 @@ def run_piece_task(frame: DataFrame, task: Task, piece: Piece, suspects: Suspect
             if found is None:
                 raise
             log.error(
-                "The record at %s ends the process that judges it, and is refused: %s",
+                "The record at %s ends the process that validates it, and is refused: %s",
                 found,
                 find_worker_message(error),
             )
             suspects.condemned.append(found)
             if len(suspects.condemned) > MOST:
                 raise ProtocolError(
-                    f"More than {MOST} records end the process that judges them, {found} the last.",
-                    hint="nothing was written; see Stream(worker_memory=...), and the transform.",
+                    f"More than {MOST} records end the process that validates them, the last one at {found}.",
+                    hint="nothing was written; check Stream(worker_memory=...) and the transform.",
                 ) from error
 
 

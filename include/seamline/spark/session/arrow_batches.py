@@ -1,6 +1,6 @@
 """How large the Arrow batches are in which a Python task is handed the records of an epoch.
 
-Spark can end a batch by its bytes, but measures all of it anew after each record, which costs more than reading them
+Spark can end a batch by its bytes, but measures all of it again after each record, which costs more than reading them
 from Kafka. Where the records of the epoch before were small, so is a batch of a number of them, and Spark only counts.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 MOST_BYTES = 64 << 20
-"""What a batch should hold at most: the JVM and Python have one in memory for each task."""
+"""What a batch should contain at most: the JVM and Python have one in memory for each task."""
 FEW_BYTES = 8 << 20
-"""What one that is only counted should hold: its records may turn out to be a hundred times as large."""
+"""What one that is only counted should contain: its records may turn out to be a hundred times as large."""
 UNMEASURED = 2**31 - 1
 """What Spark takes for no limit, and does not measure."""
 

@@ -84,7 +84,7 @@ def open_spark_session(
     """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
-    a server that has them. SEAMLINE_SPARK_UI=true gives it Spark's pages; ``more`` settings go before ours;
+    a server that has them. SEAMLINE_SPARK_UI=true turns on Spark's pages; ``more`` settings go before ours;
     ``java`` are options of its JVM instead of ``jvm_options``; with ``brief`` it ends before it has done much.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -171,7 +171,7 @@ def of_server(url: str) -> SparkSession:
     if "Delta" not in (spark.conf.get("spark.sql.extensions", "") or ""):
         spark.stop()
         raise SetupError(
-            f"The Spark behind {place.netloc} does not know Delta.",
+            f"The Spark server at {place.netloc} does not support Delta.",
             hint=f"start it with spark.sql.extensions={SETTINGS['spark.sql.extensions']} and Delta's jars.",
         )
     for name in OF_A_CLIENT:
@@ -180,7 +180,7 @@ def of_server(url: str) -> SparkSession:
 
 
 def await_server(host: str, port: int) -> None:
-    """Wait until somebody listens: a driver that has just been started again takes a moment."""
+    """Wait until someone listens: a driver that has just been started again takes a moment."""
     until = time.monotonic() + ANSWERS_WITHIN
     while time.monotonic() < until:
         with suppress(OSError), socket.create_connection((host, port), timeout=1):
@@ -188,7 +188,7 @@ def await_server(host: str, port: int) -> None:
         time.sleep(0.2)
     raise SetupError(
         f"No Spark Connect server answered at {host}:{port} within {ANSWERS_WITHIN:g} s.",
-        hint="`seamline driver status` tells how ours is, `seamline driver start` starts it.",
+        hint="`seamline driver status` shows the resident driver, `seamline driver start` starts it.",
     )
 
 

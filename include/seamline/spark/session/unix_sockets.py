@@ -44,7 +44,7 @@ def own_folder(place: Path) -> Path:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         locked = lock_folder(folder)
-        # Somebody may have come between, and taken it for left behind.
+        # Someone may have come between, and taken it for left behind.
         if locked is not None and folder.exists():
             held.append(locked)
             return folder

@@ -42,7 +42,7 @@ class Step:
 def catch_up(
     spark: SparkSession, writer: Writer, views: Collection[str] | None = None, *, most: int = STEP
 ) -> bool:
-    """Bring views that are behind a step nearer to E, of about ``most`` rows each; tell whether any moved.
+    """Bring views that are behind a step nearer to E, of about ``most`` rows each; return whether any moved.
 
     All of them, or those named. The next master commit states the new frontiers. A view that fails again stays
     behind and harms nobody.
@@ -83,14 +83,14 @@ def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int
     if not others:
         return ""
     return (
-        f"epochs {others[0].number}..{others[-1].number} were judged by record version "
+        f"epochs {others[0].number}..{others[-1].number} were validated by record version "
         f"{others[-1].record_version}, the definition's is {ours}; "
         f"`seamline quarantine replay {writer.pipeline.name}` reprocesses them"
     )
 
 
 def next_step(writer: Writer, slices: Slices, most: int) -> Step:
-    """Decide on the next slices above the view's frontier that the master holds.
+    """Decide on the next slices above the view's frontier that the master contains.
 
     What was committed before a crash, and not stated by the master, is recognised by the newest number in the slices:
     a view takes epochs strictly in order, so that they are complete up to the last committed epoch at or below it.
@@ -111,7 +111,7 @@ def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -
     log.info(
         "View %s caught up from %s to %s: %s rows", slices.view.id, step.above, step.last, found.num_rows
     )
-    # A number that a dead attempt took stays the highest: the next start must not give it out again.
+    # A number that a dead attempt took stays the highest: the next start must not assign it again.
     slices.table.append(block, txns={EPOCH: max(step.last, slices.table.txn(EPOCH) or step.last)})
 
 

@@ -33,7 +33,7 @@ class Checkpoints:
         return fresh
 
     def read(self) -> Checkpoint | None:
-        """Read what the newest checkpoint holds; None if there is none that can be read."""
+        """Read what the newest checkpoint contains; None if there is none that can be read."""
         path = self.newest
         planned = last(path / "offsets") if path else None
         if path is None or planned is None:

@@ -89,7 +89,7 @@ class Driver:
         self.beside.shutdown()
 
     def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Commit an epoch of kind hole for every gap that somebody has decided on, and return the ledger with them."""
+        """Commit an epoch of kind hole for every gap that someone has decided on, and return the ledger with them."""
         accepted = self.control.read().accepted
         self.topics.require_whole(ledger, accepted)
         beginnings = self.topics.fetch_beginnings() if accepted else {}
@@ -113,7 +113,7 @@ class Driver:
         try:
             return self.start_query()
         except (PySparkException, Py4JJavaError) as error:
-            log.warning("Spark does not go on with its checkpoint: %s", format_driver_failure(error))
+            log.warning("Spark cannot continue from its checkpoint: %s", format_driver_failure(error))
             return self.start_query(anew=True)
 
     def start_query(self, *, anew: bool = False) -> StreamingQuery:
@@ -151,7 +151,7 @@ class Driver:
                 raise
 
     def run(self) -> None:
-        """Keep the query going until it is told to stop; a failed epoch is tried again under a new number."""
+        """Keep the query running until it is asked to stop; a failed epoch is retried under a new number."""
         query: StreamingQuery | None = self.open_query()
         self.epochs.write_heartbeat()
         asked = time.monotonic()
@@ -238,7 +238,9 @@ class Driver:
         """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
         self.poll_control()
         log.error(
-            "Attempt %s at one place failed: %s", self.epochs.retries + 1, format_driver_failure(failure)
+            "Attempt %s at the same position failed: %s",
+            self.epochs.retries + 1,
+            format_driver_failure(failure),
         )
         if not isinstance(failure, KafkaUnavailable):
             self.epochs.retries += 1
@@ -260,7 +262,7 @@ class Driver:
             return query
         try:
             self.epochs.restart()
-            log.info("A new query, of %s records an epoch at most", self.epochs.size.limit)
+            log.info("Starting a new query with at most %s records per epoch", self.epochs.size.limit)
             return self.open_query()
         except KafkaUnavailable as error:
             self.failure = error
@@ -278,7 +280,7 @@ class Driver:
         found = self.control.read()
         if found.lease is not None and found.lease.token > self.token:
             exit_with_error(
-                FenceLost(f"The lease has token {found.lease.token}, ours is {self.token}.", hint="exit.")
+                FenceLost(f"The lease has token {found.lease.token}, but ours is {self.token}.", hint="exit.")
             )
         self.drained, self.fills = found.drained, found.fills
         self.paused = found.desired is Desired.PAUSED

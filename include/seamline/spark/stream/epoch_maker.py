@@ -59,7 +59,7 @@ class Epochs(KernelRuns):
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = self.resume_progress(ledger)
         if self.size.restore(self.attempted.read(), self.progress.vector):
-            log.warning("The driver before died of an epoch; reading %s records at a time", self.size.limit)
+            log.warning("The previous driver died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
         self.retries = 0
         self.unstated: set[str] = set()
@@ -81,7 +81,7 @@ class Epochs(KernelRuns):
         self.attempted.begin(Note(tuple(ranges), JUDGED, self.size.to_json()))
         try:
             self.size_batches(frame)
-            # Spark gives every lane a record: another one may have come beside the one that is condemned.
+            # Spark reads a record of every lane: another one may have come beside the one that is condemned.
             condemned = self.size.condemned if sum(map(len, ranges)) == 1 else ""
             frame = coalesce_small_epoch(frame, ranges)
             held = self.progress.vector
@@ -211,7 +211,7 @@ class Epochs(KernelRuns):
     def declare_idle_edge(self, drained: Drained | None) -> None:
         """Between epochs: declare an edge when the stream is idle, or when the watermark goes on without rows.
 
-        It does when lanes fall idle, and when somebody has declared that the topic ends where we are.
+        It does when lanes fall idle, and when someone has declared that the topic ends where we are.
         """
         now = datetime.now(UTC)
         log_warnings(self.refusals.take_due(now))
@@ -230,7 +230,7 @@ class Epochs(KernelRuns):
             self.commit_empty()
 
     def last_interval_end(self) -> datetime | None:
-        """Return the end of the last interval that has rows; of a clock that has told nothing yet the log knows it."""
+        """Return the end of the last interval that has rows; for a clock without event times yet the log knows it."""
         known = self.progress.last_interval_end(self.pipeline.grid)
         if known or not (last := self.writer.find_last_filled(self.pipeline)):
             return known
@@ -245,7 +245,7 @@ class Epochs(KernelRuns):
         self.write_heartbeat()
 
     def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
-        """Bring views that are behind a step nearer to E, all or those named, and tell whether any moved."""
+        """Bring views that are behind a step nearer to E, all or those named; return whether any moved."""
         before = self.writer.behind
         moved = catch_up(spark, self.writer, views)
         self.unstated |= before.keys() - self.writer.behind.keys()

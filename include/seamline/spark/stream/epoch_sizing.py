@@ -20,8 +20,8 @@ class EpochSize:
     """The size of a stream's epochs: at most what is declared, adapted to the time they take (rate control).
 
     Kernel failures at one start halve it, and condemn a record that fails alone (rule 17). A query reads in one
-    size: ``turned`` tells that it must be started anew for another. ``suspects`` are lanes to be read one by one.
-    ``proved`` tells that the condemned record needs no trial, ``unkept`` counts how often it could not even be kept.
+    size: ``turned`` says that it must be started again for another. ``suspects`` are lanes to be read one by one.
+    ``proved`` says that the condemned record needs no trial, ``unkept`` counts how often it could not even be kept.
     """
 
     def __init__(self, stream: Stream) -> None:

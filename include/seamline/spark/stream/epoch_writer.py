@@ -78,7 +78,7 @@ class Writer:
             table.fence(token)
         for table in (self.quarantine, self.master.table):
             table.state_durability(pipeline.definition.stream.durability)
-        # A view may go on without slices that land later; a range must not be read again while it may be held yet.
+        # A view may go on without slices that land later; a range must not be read again while it may still land.
         for table in self.tables:
             table.insists = True
         if acceptance is None:
@@ -106,7 +106,7 @@ class Writer:
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
         if gone := delete_verdicts_above(layout, self.master.epoch):
             log.warning(
-                "%s attempts at reprocessing are of epochs that the log has lost: they count no more", gone
+                "%s attempts at reprocessing are of epochs that the log has lost and no longer count", gone
             )
         self.refine_panes()
         self.stuck: dict[str, str] = {}
@@ -165,7 +165,8 @@ class Writer:
                 ]
             )
             log.warning(
-                "Zones have other rules: %s days are to be built anew", len({each.interval for each in told})
+                "The rules of time zones have changed: %s intervals must be built again",
+                len({each.interval for each in told}),
             )
         for view in self.pipeline.views:
             self.slices[view.id].view = view
@@ -227,13 +228,13 @@ class Writer:
         """
         if not self.sure:
             raise ProtocolError(
-                f"Epoch {epoch.number} would follow one of which it is not known whether the master holds it.",
+                f"Epoch {epoch.number} would follow an epoch that may or may not be in the master.",
                 hint="this is a defect: the tables are repaired after a failed commit, before the next.",
             )
         self.sure = False
         fine, broken = self.commit_slices(epoch.number, result, views)
         for view, error in broken.items():
-            log.error("View %s is behind from epoch %s: %s", view, epoch.number, error)
+            log.error("View %s is behind from epoch %s on: %s", view, epoch.number, error)
             self.errors[view] = error[:500]
         self.end_phase("slices")
         if result.quarantine:

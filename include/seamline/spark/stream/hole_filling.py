@@ -26,7 +26,7 @@ class Filler:
     """Fills holes piece by piece, each an epoch of kind amend (rule 1 makes it exactly once).
 
     A piece that fails is halved, and a record that fails alone is condemned, as in a live epoch. So is one of which
-    the driver dies: ``attempted`` tells the next one of it. It is tried once more before, unless a trial was what
+    the driver dies: ``attempted`` reports it to the next one. It is tried once more before, unless a trial was what
     killed (``proved``); ``unkept`` counts how often it could not even be kept.
     """
 
@@ -68,7 +68,9 @@ class Filler:
             self.failures, self.why = note.size["failures"] + died, WHY
             self.proved = note.size.get("proved", False) or note.stage in (DRY, KEPT)
             self.unkept = note.size.get("unkept", 0) + (note.stage == KEPT)
-        log.warning("The driver before died while filling %s; reading %s records at a time", part, self.size)
+        log.warning(
+            "The previous driver died while filling %s; reading %s records at a time", part, self.size
+        )
 
     @property
     def pending(self) -> bool:

@@ -65,7 +65,7 @@ class KernelRuns:
         if condemned and not proved:
             noted.enter_stage(DRY)
             if self.passes_dry_run(frame, held, versions):
-                log.warning("A record is not to blame for what failed: %s", condemned)
+                log.warning("The failure was not caused by a record: %s", condemned)
                 condemned = ""
         noted.enter_stage(KEPT if condemned else JUDGED)
         number, views = self.writer.take_number(), self.writer.current

@@ -36,8 +36,8 @@ Half a second for each partition is what the last records before a silence would
 """
 
 LOST = (
-    "the broker has lost records that were read, and gives their offsets to others: copy what is left into a new topic "
-    "of that name, then accept the hole."
+    "the broker has lost records that were read, and assigns their offsets to others: copy what is left into a new "
+    "topic of that name, then accept the hole."
 )
 
 POLLED = 5_000
@@ -53,7 +53,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 def fetch_options(records: int) -> dict[str, str]:
     """Return the options by which a task fetches no more than so many records.
 
-    What one poll gives is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
+    What one poll returns is in the heap all at once, and a batch of a megabyte may be gigabytes once decompressed: an
     epoch that was halved for it must not be given the records beside its own.
     """
     return {**FETCHES, "kafka.max.poll.records": str(max(min(records, POLLED), 1))}
@@ -104,9 +104,9 @@ class Topics:
         for name, id in self.ids.items():
             if (found := self.admin.topic_id(name)) != id:
                 raise TopicRecreated(
-                    f"Topic {name!r} was {id} and is {found} now.",
-                    hint="it was deleted and made again while being read; the epoch was not committed. "
-                    f"`seamline holes list {self.pipeline}` shows what is gone.",
+                    f"Topic {name!r} had id {id} and now has id {found}.",
+                    hint="it was deleted and recreated while being read; the epoch was not committed. "
+                    f"`seamline holes list {self.pipeline}` shows what is missing.",
                 )
 
     def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
@@ -118,7 +118,7 @@ class Topics:
         """Find the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
         Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
-        KafkaUnavailable if it does not tell of every lane that is ``known`` to be there.
+        KafkaUnavailable if it does not report every lane that is ``known`` to exist.
         """
         first, ends = self.fetch_beginnings(), self.fetch_ends()
         self.require_lanes(known, first)
@@ -129,16 +129,14 @@ class Topics:
             raise build_gap_error(self.pipeline, self.ids, lost)
         for lane, end in held.items():
             if end > ends[lane]:
-                raise TopicRecreated(
-                    f"The log was read to {end} of {lane}, Kafka ends at {ends[lane]}.", hint=LOST
-                )
+                raise TopicRecreated(f"{lane} was read to {end}, but Kafka ends at {ends[lane]}.", hint=LOST)
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
         """Raise TopicRecreated if Kafka returns another record than the newest that was ``kept`` of a lane.
 
-        A broker that has lost records gives their offsets to others (an unclean election of a leader); once it ends
-        where it did, nothing else tells. An offset without a record says nothing.
+        A broker that has lost records assigns their offsets to others (an unclean election of a leader); once it ends
+        where it did, nothing else shows it. An offset without a record says nothing.
         """
         first, names = self.fetch_beginnings(), {id: name for name, id in self.ids.items()}
         places = {
@@ -151,7 +149,7 @@ class Topics:
         if lost := list_replaced_lanes(kept, there):
             listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
             raise TopicRecreated(
-                f"Kafka gives another record than the one that was read at {listed}.", hint=LOST
+                f"Kafka returns another record than the one that was read at {listed}.", hint=LOST
             )
 
     def fetch_first_records(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
@@ -159,7 +157,7 @@ class Topics:
         return read_first_records(self.connection, places)
 
     def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
-        """Raise KafkaUnavailable for a lane of a topic that is there which the broker does not tell of.
+        """Raise KafkaUnavailable for a lane of an existing topic that the broker does not report.
 
         Partitions never go away, but a broker may not have heard of them yet. Who went on without one would let the
         watermark pass what waits in it.
@@ -167,8 +165,8 @@ class Topics:
         ids = set(self.ids.values())
         if lacking := sorted(lane for lane in known if lane.topic_id in ids and lane not in told):
             raise KafkaUnavailable(
-                f"Kafka does not tell of {', '.join(map(str, lacking))} that was there before.",
-                hint="a broker that has just joined hears of it soon.",
+                f"Kafka does not report {', '.join(map(str, lacking))}, which existed before.",
+                hint="retry shortly: a broker that has just joined may not know of it yet.",
             )
 
     def open_stream(

@@ -40,14 +40,14 @@ MICROSECOND = timedelta(microseconds=1)
 NEVER = 2**62
 ORDER = ("_partition", "_offset", "_topic")
 CELLS = 400
-"""Intervals of which the register is kept; above it is made anew from the master as it is asked."""
+"""Intervals of which the register is kept; above it is made again from the master as it is asked."""
 CLEANED_EVERY = 64
 
 
 class Register:
     """Kept in DuckDB, in the driver; an interval is read from the master when its first record comes.
 
-    ``decide_marks`` decides on an epoch, ``commit_survey`` keeps what it decided once the master holds the epoch,
+    ``decide_marks`` decides on an epoch, ``commit_survey`` keeps what it decided once the master contains the epoch,
     ``forget`` drops all after a failure. Its tables: ``ids`` (interval, event time, event id), and per view that
     counts the events of each interval and key, in as many rows as they came in. ``surveyed`` has the records that
     are to be decided on.
@@ -214,5 +214,5 @@ def new_of(view: CompiledView) -> str:
 
 
 def interval_start_sql(column: str, size: timedelta) -> str:
-    """Write the start, in microseconds since 1970, of the interval that holds an instant."""
+    """Write the start, in microseconds since 1970, of the interval that contains an instant."""
     return f"epoch_us({states.floor_sql(column, size)})"

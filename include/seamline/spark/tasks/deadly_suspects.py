@@ -55,7 +55,7 @@ class Suspects:
 
     def record_death(self, piece: Piece, *, witness: bool) -> None:
         """Count the death of a run that validated a piece: cut it in shares, or condemn the record that it is."""
-        log.warning("The run before died while it judged %s records again", sum(map(len, piece)))
+        log.warning("The previous run died while it reprocessed %s records", sum(map(len, piece)))
         self.groups = [group for group in self.groups if piece not in group]
         if sum(map(len, piece)) > 1:
             self.groups.append(split_piece(piece))
@@ -65,7 +65,7 @@ class Suspects:
             self.groups.append([piece])
         else:
             self.condemned.extend(piece)
-            log.error("The record at %s ends the run that judges it, each time, and is refused", piece[0])
+            log.error("The record at %s ends every run that reprocesses it, and is refused", piece[0])
 
     def partition(self, ranges: Sequence[OffsetRange]) -> list[Piece]:
         """Part what is to be validated: what nothing is known of, then each piece to be validated apart."""

@@ -14,7 +14,7 @@ from seamline.runtime.disk import disk_full
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
-"""What PySpark raises, of the JVM's and of its own; it tells a JVM that has gone by the socket to it."""
+"""What PySpark raises, of the JVM's and of its own; a JVM that has ended is recognized by the socket to it."""
 
 
 @contextmanager
@@ -32,16 +32,16 @@ def explain_spark_error(what: str, error: Exception) -> SparkFailed:
     """Make the error that says what has failed; an error of the JVM's gets its text from the JVM, which may be gone."""
     if not isinstance(error, (Py4JJavaError, PySparkException)):
         return SparkFailed(
-            f"Spark's JVM has gone in the middle of {what}.",
-            hint="nothing was published; run it again. Does the machine's log tell of one killed for its memory?",
+            f"Spark's JVM ended in the middle of {what}.",
+            hint="nothing was published; run it again. Check the machine's log for a process killed for its memory.",
         )
     words = type(error).__name__
     with suppress(*SPARKS):
         words = find_worker_message(error)
     return SparkFailed(
-        f"A task of Spark's failed in {what}: {words}",
-        hint="nothing was published. A worker that ended by itself may have wanted more than "
-        "Stream(worker_memory=...), or met a record or a measure that ends it.",
+        f"A Spark task failed in {what}: {words}",
+        hint="nothing was published. A worker that ended by itself may have needed more than "
+        "Stream(worker_memory=...), or may have read a record or run a measure that ends it.",
     )
 
 

@@ -76,6 +76,6 @@ def quote_column(name: str) -> str:
 
 
 def floor_to_span(column: str, size: timedelta) -> Column:
-    """Return the start, in UTC, of the aligned span of ``size`` that holds an instant."""
+    """Return the start, in UTC, of the aligned span of ``size`` that contains an instant."""
     micros, step = f.unix_micros(f.col(column)), f.lit(size // MICROSECOND)
     return f.timestamp_micros(micros - f.pmod(micros, step))

@@ -21,7 +21,7 @@ def run_in_tasks(spark: SparkSession, work: Callable[[int], Iterable[Row]], coun
 
     A Spark of this process does it without SQL, which is slower to plan than many a task takes; a Spark Connect server
     takes nothing but SQL. Raises Spark's error where a task fails, and SparkFailed if a task's rows are missing:
-    what ``collect`` gives while the JVM is killed is less, without a word.
+    what ``collect`` returns while the JVM is killed is incomplete, without an error.
     """
     if not count:
         return []
@@ -65,7 +65,7 @@ def require_all_reported(rows: Sequence[Row], count: int) -> list[Row]:
     told = [row for row in rows if row[0] != DONE]
     if len(rows) - len(told) != count:
         raise SparkFailed(
-            f"{len(rows) - len(told)} of {count} tasks have reported all that they did.",
-            hint="Spark was cut off in the middle: run it again.",
+            f"Only {len(rows) - len(told)} of {count} tasks have reported all that they did.",
+            hint="Spark was interrupted: run it again.",
         )
     return told

@@ -63,7 +63,7 @@ def limit_memory(most: str) -> None:
     """Let this process fail, rather than the machine, where it wants more; runs in a task.
 
     What may be written to counts (Linux, RLIMIT_DATA), and not every address that DuckDB and Arrow set aside, as it
-    would with ``spark.executor.pyspark.memory``. DuckDB's own limit holds for its buffers, and not for its vectors.
+    would with ``spark.executor.pyspark.memory``. DuckDB's own limit applies to its buffers, and not to its vectors.
     """
     resource.setrlimit(
         resource.RLIMIT_DATA, (parse_memory(most), resource.getrlimit(resource.RLIMIT_DATA)[1])
@@ -108,7 +108,7 @@ def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
 def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
     """Run the tasks behind a frame of REPORT, and return every row of it.
 
-    By Arrow, whose stream says where it ends. What ``collect`` gives while the JVM is killed is less, without a word:
+    By Arrow, whose stream says where it ends. While the JVM is killed ``collect`` returns less, without an error:
     PySpark takes a socket that was cut off for the end of the rows, and an epoch would be committed without records.
     """
     found = frame.toArrow()
@@ -127,7 +127,7 @@ def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
             whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
     if not told:
         raise ProtocolError(
-            "No task has reported what it read.", hint="Spark was cut off in the middle: it is tried again."
+            "No task has reported what it read.", hint="Spark was interrupted: the epoch is retried."
         )
     return whole
 

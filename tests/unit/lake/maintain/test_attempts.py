@@ -119,7 +119,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
         return table
 
     monkeypatch.setattr(reprocessed.Reprocessed, "rows", rows)
-    with pytest.raises(Conflict, match="Epoch 1 was reprocessed by somebody else"):
+    with pytest.raises(Conflict, match="Another run has reprocessed epoch 1"):
         sleeper.verdicts()
     assert set(sleeper.held.verdicts()) == {1}
     assert alive(shop) == {"done"}

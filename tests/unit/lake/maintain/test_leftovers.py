@@ -131,7 +131,7 @@ def test_a_build_that_slept_without_its_claim_commits_nothing(shop: Shop) -> Non
         asleep.commit()
     # Even with its files in its hands: another second of the same sleep.
     described = data_files.DataFile(f"{asleep.id}/_cell=0/part.parquet", 1, 1, "{}", {"interval": MONDAY.id})
-    with pytest.raises(Conflict, match="was given up"):
+    with pytest.raises(Conflict, match="was abandoned"):
         asleep.generations.commit([described])
     assert not asleep.committed
 
@@ -162,7 +162,7 @@ def test_a_build_that_is_given_up_at_its_last_step_is_refused(
         kept.rename(late.generations.folder(late.id))
 
     between(late, monkeypatch, give_up)
-    with pytest.raises(Conflict, match="was given up"):
+    with pytest.raises(Conflict, match="was abandoned"):
         late.commit()
     assert late.path.exists()
     assert not late.committed

@@ -220,7 +220,7 @@ def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPat
     meanwhile(monkeypatch, lambda: inner.append(maintain_tables(shop.compiled, shop.layout)))
     outer = maintain_tables(shop.compiled, shop.layout)
     assert (inner[0].packed["master"], outer.packed.get("master")) == (7, None)
-    assert outer.refused == ("Another upkeep of master was first, and cleared away what this one wrote.",)
+    assert outer.refused == ("Another upkeep of master came first and removed what this one wrote.",)
     assert rows(shop) == before
     assert len(list(shop.master.table.root.glob("upkeep-*"))) == 1
 
@@ -328,7 +328,7 @@ def test_a_ledger_row_lost_in_the_middle_of_a_packed_file_stops_upkeep(shop: Sho
     packing.replace_files(table, [old], [again])
     assert Table.open(table.root).txn(CHECKED) == 6
     done = maintain_tables(shop.compiled, shop.layout)
-    assert "the ledger knows of 12 records, the master holds 14" in done.refused[0]
+    assert "the ledger lists 12 records, but the master contains 14" in done.refused[0]
     assert (done.packed, done.deleted) == ({}, {})
 
 

@@ -175,7 +175,7 @@ def test_a_run_that_slept_cannot_publish_what_was_forgotten(shop: Shop) -> None:
 
 
 def test_the_past_is_answered_without_what_was_forgotten_or_refused(shop: Shop) -> None:
-    """As of an epoch slices tell the same; what was served then cannot be told any more."""
+    """As of an epoch slices tell the same; what was served then can no longer be read."""
     before = read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=1)).table.select(
         ["customer", "orders", "total"]
     )
@@ -185,7 +185,7 @@ def test_the_past_is_answered_without_what_was_forgotten_or_refused(shop: Shop) 
         ["customer", "orders", "total"]
     )
     assert after.equals(before)
-    with pytest.raises(BadRange, match="cannot be told"):
+    with pytest.raises(BadRange, match="can no longer be read"):
         read_merged_answer(
             shop.compiled, shop.view, shop.layout, ReadRequest(served_at=past_of(shop)[1].published[0].at)
         )

@@ -154,7 +154,7 @@ def test_compaction_changes_no_answer(shop: Shop) -> None:
     assert spans(shop) == [(0, 2), (3, 5), (6, 6)]
     assert answered(shop) == before
     assert answered(shop, as_of=2) == early
-    with pytest.raises(BadRange, match="joined"):
+    with pytest.raises(BadRange, match="merged from edge to edge"):
         answered(shop, as_of=4)
     again = maintain_tables(shop.compiled, shop.layout)
     assert (again.merged, again.dead, again.deleted) == (0, 0, {})

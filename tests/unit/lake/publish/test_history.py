@@ -128,14 +128,14 @@ def test_what_was_withdrawn_is_not_what_a_rollback_goes_to(shop: Shop) -> None:
     shop.state(Act.WITHDRAW, epoch=1, interval=DAYS[0], generation="two")
     build(shop, "three", cut=1)
     assert roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK).generation == "one"
-    with pytest.raises(PublishRefused, match="No generation that is kept was published before one"):
+    with pytest.raises(PublishRefused, match="No kept generation was published before one"):
         roll_back_interval(shop.compiled, shop.layout, "sales", DAY, decision=BACK)
 
 
 @pytest.mark.parametrize(
     ("to", "why", "error"),
     [
-        ("two", "is what is published", PublishRefused),
+        ("two", "is already published", PublishRefused),
         ("red", "has no passed certificate", PublishRefused),
         ("three", "no generation 'three'", NotFound),
     ],

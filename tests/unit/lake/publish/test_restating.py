@@ -144,7 +144,7 @@ def test_control_of_before_has_none() -> None:
     ("argv", "code", "fact"),
     [
         (["nothing", "--from", "2024-01-03", "--to", "2024-01-04"], 4, "has no look-up 'nothing'"),
-        (["mayors", "--from", "2024-01-03", "--to", "2024-01-04"], 5, "newest version is shown anyway"),
+        (["mayors", "--from", "2024-01-03", "--to", "2024-01-04"], 5, "newest version is always shown"),
         (["cities", "--from", "2024-01-03T12:00", "--to", "2024-01-05"], 5, "is inside an interval"),
         (["cities", "--from", "2024-01-05", "--to", "2024-01-03"], 5, "is not before"),
         (["cities", "--from", "2024-01-06", "--to", "2024-01-08"], 5, "was read up to epoch 1"),

@@ -268,9 +268,9 @@ def test_a_served_version_with_a_key_that_is_refused_by_now_stops_nobody(
             Statement(Act.FLIP, old, epoch=1),
         ]
     )
-    assert "'Rows' is a name Seamline uses" in stood_still(NEW, shop.manifest.read())[old]
+    assert "'Rows' is a name that Seamline uses" in stood_still(NEW, shop.manifest.read())[old]
     Writer(shop.layout, NEW, 1)
-    with pytest.raises(ProtocolError, match="'Rows' is a name Seamline uses") as told:
+    with pytest.raises(ProtocolError, match="'Rows' is a name that Seamline uses") as told:
         read_merged_answer(NEW, NEW.views[0], shop.layout)
     assert "seamline flip" in told.value.hint
     assert [each.id for each in live_views(NEW, shop.manifest.read()).views] == [B]
@@ -299,7 +299,7 @@ def test_the_serving_table_changes_its_columns_with_the_flip(shop: Shop) -> None
     shop.state(Act.PUBLISH, epoch=1, interval=DAYS[1], generation="x")
     with pytest.raises(PublishRefused, match="2013-01-01"):
         flip_view(NEW, shop.layout, "sales")
-    with pytest.raises(BadRange, match="names 0 versions"):
+    with pytest.raises(BadRange, match="matches 0 versions"):
         flip_view(NEW, shop.layout, "sales", to="f00")
     shop.manifest.read()
     empty = Statement(Act.PUBLISH, B, epoch=1, interval=DAYS[0], generation="e", certified=True)
@@ -326,7 +326,7 @@ def test_views_are_flipped_together_or_not_at_all(tmp_path: Path) -> None:
     table = ManifestTable.ensure(writer.layout)
     before = table.read()
     assert len(before.births) == 4
-    with pytest.raises(BadRange, match="names 0 versions of visits"):
+    with pytest.raises(BadRange, match="matches 0 versions of visits"):
         flip_views(pipeline, writer.layout, {"sales": "", "visits": "f00"})
     assert table.read().serving == before.serving
     held = table.table.version
@@ -407,7 +407,7 @@ def test_a_view_does_not_catch_up_over_rows_that_another_definition_judged(tmp_p
     )
     empty = Epoch(6, 1, NOW, "other")
     assert format_foreign_epochs(writer, [ours, empty], 3) == ""  # type: ignore[arg-type]
-    assert "epochs 5..5 were judged by record version other" in format_foreign_epochs(
+    assert "epochs 5..5 were validated by record version other" in format_foreign_epochs(
         writer, [ours, theirs], 3
     )  # type: ignore[arg-type]
     assert format_foreign_epochs(writer, [ours, theirs], 5) == ""  # type: ignore[arg-type]

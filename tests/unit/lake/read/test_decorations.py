@@ -153,7 +153,7 @@ def test_a_table_that_never_was_shows_nothing(folder: Path, caplog: pytest.LogCa
     (folder / "people.csv").unlink()
     shop = opened(folder)
     assert [row[1:3] for row in shown(shop)] == [(None, None)] * 4
-    assert "Nothing of it is shown" in caplog.text
+    assert "None of its columns are shown" in caplog.text
     (folder / "people.csv").write_text(TABLE)
     assert shown(shop)[0][1] == "Ada"
 
@@ -211,10 +211,10 @@ WRONG: dict[str, tuple[Any, str, str]] = {
             View("v", keys=["shop"], window=Tumbling("1 day"), measures={"nn": count()})
         ]),
         "lookups[shops].columns",
-        "a column 'nn' already",
+        "A column 'nn' already exists",
     ),
     "reserved": (
-        wrong(replace(SHOPS, prefix="pha", columns=["se"])), "lookups[shops].columns", "a column 'phase' already"
+        wrong(replace(SHOPS, prefix="pha", columns=["se"])), "lookups[shops].columns", "A column 'phase' already exists"
     ),
     "another": (
         wrong(SHOPS, replace(SHOPS, name="more", prefix="shops_")), "lookups[more].columns", "'shops_name' already"

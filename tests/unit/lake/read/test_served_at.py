@@ -77,9 +77,9 @@ def test_as_of_and_served_at_are_two_questions(shop: Shop) -> None:
     assert [(row["total"], row["batch_part"]) for row in now.table.to_pylist()] == [(4, 1)]
     assert "As served at 2013-01-01T00:00:00.200000Z: " in early.summary()
     assert "As of epoch 0, by what is published now: " in now.summary()
-    with pytest.raises(BadRange, match="two questions"):
+    with pytest.raises(BadRange, match="cannot be combined"):
         read_merged_answer(shop.compiled, shop.view, shop.layout, ReadRequest(as_of=0, served_at=second(0)))
-    with pytest.raises(BadRange, match="Nothing is known as of 2012"):
+    with pytest.raises(BadRange, match="No epoch is known as of 2012"):
         told(shop, START - DAY)
 
 
@@ -89,7 +89,9 @@ def test_a_generation_that_was_taken_away_is_a_clear_refusal(shop: Shop) -> None
         "generation = 'one'", commit_properties=build_commit_properties({})
     )
     assert told(shop).table.num_rows == 1
-    with pytest.raises(BadRange, match=r"at 2013-01-01T00:00:00.700000Z cannot be told: 1 rows of its gen"):
+    with pytest.raises(
+        BadRange, match=r"at 2013-01-01T00:00:00.700000Z can no longer be read: 1 rows of its gen"
+    ):
         told(shop, second(0.7))
 
 
@@ -97,7 +99,7 @@ def test_slices_that_were_taken_away_are_a_clear_refusal(shop: Shop) -> None:
     """An interval of which nothing is left must not look like no sales."""
     shop.state(Act.FLOOR, epoch=1, interval=DAYS[0], at=second(3))
     assert told(shop).table.num_rows == 1
-    with pytest.raises(BadRange, match="slices of 2013-01-01T00:00:00Z up to epoch 1 were taken away"):
+    with pytest.raises(BadRange, match="slices of 2013-01-01T00:00:00Z up to epoch 1 have been removed"):
         told(shop, second(1.2))
     later = read_merged_answer(
         shop.compiled, shop.view, shop.layout, ReadRequest(served_at=second(1.2), start=START + DAY)

@@ -97,14 +97,14 @@ def test_a_log_ends_before_its_first_broken_entry_though_later_ones_are_whole(ta
 def test_a_gap_ends_a_log(table: Table) -> None:
     """The next commit would meet what comes after it."""
     entry(table, 3).unlink()
-    assert log_damage.find_log_damage(table.root) == Damage(3, "it is not there, and later ones are", 4, 1)
+    assert log_damage.find_log_damage(table.root) == Damage(3, "it is missing, but later ones exist", 4, 1)
 
 
 def test_a_file_that_is_lost_below_a_checkpoint_ends_the_log_there(table: Table) -> None:
     """The checkpoint was written out before what it names: it is set aside with the entries."""
     (table.root / "2.parquet").unlink()
     found = log_damage.find_log_damage(table.root)
-    assert found == Damage(2, "2.parquet is not there", 4, 2)
+    assert found == Damage(2, "2.parquet is missing", 4, 2)
     names = set_aside.set_aside(table.root, found.version, found.why, now=NOW)
     assert {"_last_checkpoint", "00000000000000000002.checkpoint.parquet"} < set(names)
     assert rows(table) == [1]

@@ -277,7 +277,7 @@ def test_a_commit_stands_though_its_checkpoint_fails(
     monkeypatch.setattr(Table, "handle", property(lambda self: Full()))
     with caplog.at_level(logging.WARNING, "seamline.lake"):
         assert table.append([], txns={"a": 49}) == 50
-    assert "table got no checkpoint at version 50: No space left on device" in caplog.text
+    assert "No checkpoint of table was written at version 50: No space left on device" in caplog.text
 
 
 def test_a_disk_that_takes_nothing_leaves_the_version_free(

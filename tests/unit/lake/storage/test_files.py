@@ -205,7 +205,7 @@ def test_states_of_another_release_are_told(tmp_path: Path) -> None:
     """A view keeps its name while a release learns to keep its state better: rows of both cannot be added up."""
     schema = pa.schema([("total__sum", pa.float64()), ("total__lost", pa.float64())])
     table = Table.ensure(tmp_path, schema.remove(1))
-    with pytest.raises(ProtocolError, match="'total__lost' of .* is not there"):
+    with pytest.raises(ProtocolError, match="'total__lost' of .* is missing"):
         table.holding(schema)
     with pytest.raises(ProtocolError, match="'total__sum' of .* keeps a state of .*long"):
         table.holding(pa.schema([("total__sum", pa.int64())]))

@@ -154,7 +154,7 @@ def test_a_table_that_asks_for_what_nobody_of_ours_can_do_is_refused(table: Tabl
     writer, asked = Table.open(table.root), getattr(TableFeatures, feature)
     theirs(table).alter.add_feature(asked, allow_protocol_versions_increase=True)
     for look in (table.refresh, table.refresh, lambda: Table.open(table.root)):
-        with pytest.raises(ChangedByOthers, match=f"asks whoever reads or writes it for .*(?i:{feature})"):
+        with pytest.raises(ChangedByOthers, match=f"now requires .*(?i:{feature})"):
             look()
     with pytest.raises(Conflict):
         append(writer, 4)

@@ -102,7 +102,7 @@ def test_a_writer_is_told_what_is_not_whole(table: Table, how: str) -> None:
     """It commits nothing before a start has seen to it: a number must not be used for two things."""
     spoil(table, 6, how)
     writer = Table.open(table.root)
-    with pytest.raises(NotWhole, match=r"0006\.json is not whole: ") as told:
+    with pytest.raises(NotWhole, match=r"0006\.json is not intact: ") as told:
         add(writer, 7)
     assert (told.value.table, told.value.version) == (str(table.root), 6)
     assert told.value.file == str(log_store.entry_path(table.root, 6))
@@ -115,7 +115,7 @@ def test_a_table_of_which_nothing_is_whole_is_named(tmp_path: Path) -> None:
     """There is nothing before its first commit."""
     made = Table.ensure(tmp_path / "table", SCHEMA)
     log_store.entry_path(made.root, 0).write_bytes(b"")
-    with pytest.raises(NotWhole, match="0000.json is not whole: it is empty"):
+    with pytest.raises(NotWhole, match="0000.json is not intact: it is empty"):
         Table.open(made.root)
 
 
@@ -141,7 +141,7 @@ def test_a_checkpoint_that_is_not_whole_is_named(table: Table, how: str) -> None
         file.unlink()
     else:
         file.write_bytes({"empty": b"", "cut off": data[:-30], "zeros": bytes(len(data))}[how])
-    with pytest.raises(NotWhole, match=r"0006\.checkpoint\.parquet is not whole: it is"):
+    with pytest.raises(NotWhole, match=r"0006\.checkpoint\.parquet is not intact: it is"):
         Table.open(table.root)
     assert log_wholeness.find_whole_checkpoint(table.root) == -1
     assert table.refresh().version == 7

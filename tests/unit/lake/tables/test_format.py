@@ -89,7 +89,10 @@ def test_older_tables_are_refused_until_they_are_migrated(
     done = release(3)
     assert main(["status", "shop"]) == OtherFormat.exit_code == 38
     said = capsys.readouterr().err
-    assert "of format 1, and this release's is 3" in said and "Hint: seamline migrate shop" in said
+    assert (
+        "have format 1, but this release uses format 3" in said
+        and "Hint: run `seamline migrate shop`" in said
+    )
     # Else the way out would be shut.
     assert main(["stream", "stop", "shop"]) == 0
     capsys.readouterr()
@@ -111,7 +114,7 @@ def test_newer_tables_are_refused_and_never_migrated_back(
     migrate(shop.layout, actor="ada")
     monkeypatch.undo()
     for act in (require_format, lambda layout: migrate(layout, actor="ada")):
-        with pytest.raises(OtherFormat, match="of format 2, and this release's is 1") as told:
+        with pytest.raises(OtherFormat, match="have format 2, but this release uses format 1") as told:
             act(shop.layout)
         assert "newer" in told.value.hint
     assert format_of(shop.layout) == 2

@@ -21,7 +21,7 @@ from seamline.model.types.decimals import EXACT
 from seamline.model.types.schema import parse_type
 
 CUT = 10**18
-"""Long values are cut there: sums of either part hold 10**18 of them."""
+"""Long values are cut there: sums of either part have room for 10**18 of them."""
 LIMIT = 10**DIGITS
 ROOM = 10 ** (DIGITS - 1)
 """Three sums below it add up to fewer than ``DIGITS`` digits and one."""

@@ -26,7 +26,7 @@ Made = Callable[[Any], Any]
 
 
 class Owned:
-    """States in one column, a struct; a group's values are held in memory once."""
+    """States in one column, a struct; a group's values are in memory once."""
 
     def prepare(self, measure: CompiledMeasure) -> Steps:
         own = own_measure_of(measure)
