@@ -13,6 +13,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.runtime.disk import disk_full
+from seamline.runtime.error_report import write_error_report
 from seamline.runtime.process_exit import exit_process
 from seamline.spark.session.session import (
     close_connect_session,
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> int:
         if ours is None:
             raise
         print(f"Error: {ours}", file=sys.stderr)
+        write_error_report(Layout(warehouse_folder(), job.pipeline).failure(job.run), ours)
         return ours.exit_code
     return 0
 

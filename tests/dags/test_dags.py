@@ -42,10 +42,7 @@ from seamline.model.errors import (
     KafkaUnavailable,
     MeasureFailed,
     NotFound,
-    NotWhole,
-    ProtocolError,
     PublishRefused,
-    SetupError,
 )
 from seamline.model.protocol.audit import Audit, Finding, Wrong
 from seamline.model.protocol.job_arguments import BuildJob
@@ -56,10 +53,11 @@ from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.checked_definitions import JUDGED_FOR
 from seamline.orchestration.dag_docs import format_cron
 from seamline.orchestration.dags import build_dags
-from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason, of_driver
+from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason
 from seamline.orchestration.freshness_deadline import alert_each_once, function_of
 from seamline.orchestration.pools import POOLS
 from seamline.runtime import java
+from seamline.runtime.error_report import write_error_report
 from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
@@ -299,34 +297,6 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
     ]
 
 
-def test_a_driver_that_ends_with_a_code_of_ours_is_that_error():
-    """Exit codes are all that comes through spark-submit; the reason is in the last words."""
-    text = "Cannot execute: spark-submit. Error code is: {}.\nLast spark-submit output:\nWARN x\n{}"
-    said = "Error: The master ends at 3 (version 4), but the cut is 7.\n\nHint: a cut is an edge.\n"
-    found = of_driver(AirflowException(text.format(30, said)))
-    assert type(found) is ProtocolError
-    assert (found.message, found.hint) == (
-        "The master ends at 3 (version 4), but the cut is 7.",
-        "a cut is an edge.",
-    )
-    assert type(of_driver(AirflowException(text.format(33, "Error: overtaken")))) is Conflict
-    # Its kind is made of a place and a version.
-    broken = of_driver(
-        AirflowException(text.format(43, "Error: 7.json is not intact\n\nHint: start the stream"))
-    )
-    assert isinstance(broken, NotWhole)
-    assert (broken.message, broken.hint) == ("7.json is not intact", "start the stream")
-    for foreign in (AirflowException(text.format(1, "Traceback")), AirflowException("no such file")):
-        assert of_driver(foreign) is foreign
-
-
-def test_a_client_of_a_resident_driver_fails_with_the_same_errors():
-    """Its last words come through another pipe."""
-    text = "build.py failed. Error code is: 6.\nIts output:\nError: Nobody answered.\n\nHint: start it.\n"
-    found = of_driver(AirflowException(text))
-    assert (type(found), str(found)) == (SetupError, "Nobody answered.\n\nHint: start it.")
-
-
 def test_the_drivers_dag_is_there_once_somebody_wanted_one(tmp_path, monkeypatch):
     """Who never had one sees nothing of it."""
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
@@ -423,10 +393,10 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
 
     def submit(self, context):
         submitted.append(self.application)
+        if len(submitted) in (2, 3):
+            write_error_report(layout.failure(job.run), Conflict("late", hint="plan again"))
         if len(submitted) > 1:
-            raise AirflowException(
-                "Cannot execute: x. Error code is: 33.\nLast spark-submit output:\nError: late"
-            )
+            raise AirflowException("Cannot execute: x. Error code is: 33.")
 
     monkeypatch.setattr(
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator.execute", submit
@@ -449,6 +419,8 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
     with pytest.raises(Conflict, match="late"):
         build.execute({})
     assert build.jars == "delta.jar"
+    with pytest.raises(AirflowException, match="Error code is: 33"):
+        build.execute({})
 
 
 def test_a_large_plan_waits_for_approval_where_the_definition_says_so(folder, tmp_path, monkeypatch):

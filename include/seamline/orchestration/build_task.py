@@ -20,7 +20,8 @@ from airflow.sdk.exceptions import AirflowException
 
 from seamline.model.errors import NotFound
 from seamline.model.protocol.job_arguments import BRIEF, BuildJob
-from seamline.orchestration.failures import log_failure_reason, of_driver
+from seamline.orchestration.failures import log_failure_reason
+from seamline.runtime.error_report import read_error_report
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import jobs_folder
 from seamline.supervisor.prespawned import RequestedBuild, submit_build
@@ -64,6 +65,8 @@ class BuildOperator(SparkSubmitOperator):
         job = BuildJob.parse(list(map(str, self.application_args)))
         layout, owner = Layout(warehouse_folder(), job.pipeline), f"airflow:{self.dag_id}"
         with claim_intervals(layout, job.run, owner, job.spans, hand_over=True):
+            failure = layout.failure(job.run)
+            failure.unlink(missing_ok=True)
             try:
                 connection = Connection.get(self._conn_id)
                 if connection.conn_type == CONNECT:
@@ -72,7 +75,7 @@ class BuildOperator(SparkSubmitOperator):
                     near = (connection.host or "").startswith("local")
                     self.submit(context, brief=is_small_build(layout, job), near=near)
             except AirflowException as failed:
-                raise of_driver(failed) from failed
+                raise read_error_report(failure) or failed from failed
 
     def submit(self, context: Context, *, brief: bool, near: bool) -> None:
         """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
 from airflow.sdk import Context, RetryDecision, RetryPolicy
-from airflow.sdk.exceptions import AirflowException
 
 from seamline.model.errors import (
     AirflowUnavailable,
@@ -81,25 +79,3 @@ def log_failure_reason(task: Callable[P, R]) -> Callable[P, R]:
             raise full from error
 
     return call
-
-
-def list_error_kinds(above: type[SeamlineError] = SeamlineError) -> Iterator[type[SeamlineError]]:
-    """List the kinds of error below one, the general before the special."""
-    for kind in above.__subclasses__():
-        yield kind
-        yield from list_error_kinds(kind)
-
-
-def of_driver(failed: AirflowException) -> Exception:
-    """Return the error that a Spark driver ended with, by its exit code; any other failure as it is."""
-    text = str(failed)
-    code = re.search(r"Error code is: (\d+)", text)
-    kind = next((each for each in list_error_kinds() if code and each.exit_code == int(code[1])), None)
-    if kind is None or kind.exit_code == SeamlineError.exit_code:
-        return failed
-    said = text.rpartition("\nError: ")[2] if "\nError: " in text else text.rpartition("output:\n")[2]
-    message, _, hint = said.partition("\n\nHint: ")
-    error = kind.__new__(kind)
-    # Some kinds are made of other words than these.
-    SeamlineError.__init__(error, message.strip(), hint=hint.partition("\n")[0].strip())
-    return error

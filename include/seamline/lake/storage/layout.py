@@ -51,6 +51,10 @@ class Layout:
         clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
+    def failure(self, run: str) -> Path:
+        """Return the file in which the driver of a run's build says what it ended with."""
+        return self.report(run) / "failure.json"
+
     def records(self, hash: str) -> Path:
         """Return the folder of what was validated again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash

@@ -1,0 +1,27 @@
+"""An error that ends one process, told to another as data: its kind, its message and its hint, in a file."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from seamline.model.errors import SeamlineError, restore_error
+
+
+def write_error_report(path: Path, error: SeamlineError) -> None:
+    """Write an error for whoever waits for this process; a disk that is full leaves the exit code alone."""
+    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(error.to_facts()))
+        draft.replace(path)
+
+
+def read_error_report(path: Path) -> SeamlineError | None:
+    """Read the error that a process has left; None if it left none, or nothing that can be read."""
+    try:
+        return restore_error(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
