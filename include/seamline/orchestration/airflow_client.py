@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+import httpx
+
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
 
 TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server has answered."""
+
+    status: int
+    """The status of HTTP."""
+    content: bytes
+    """The body."""
+
+    @property
+    def detail(self) -> str:
+        """Airflow's own message, where it has one."""
+        text = self.content.decode(errors="replace")
+        try:
+            detail = json.loads(text)["detail"]
+        except (ValueError, KeyError, TypeError):
+            return text[:500] or f"status {self.status}"
+        return detail if isinstance(detail, str) else json.dumps(detail)[:500]
 
 
 @dataclass
@@ -56,66 +76,66 @@ class AirflowClient:
         """
         if login and not self.token:
             self.log_in()
-        headers = {"Authorization": f"Bearer {self.token}"} if login else {}
-        try:
-            return self.send(method, f"/api/v2{path}", body, headers)
-        except urllib.error.HTTPError as error:
-            if error.code == 401 and login:
-                self.log_in()
-                headers = {"Authorization": f"Bearer {self.token}"}
-                return self.send(method, f"/api/v2{path}", body, headers)
-            detail = detail_of(error)
-            if error.code == 404:
-                raise NotFound(f"Airflow: {detail}", hint="a new DAG appears within a minute.") from None
-            kind = AirflowFailed if error.code >= 500 else refused
+        reply = self.ask(method, path, body, login=login)
+        if reply.status == 401 and login:
+            self.log_in()
+            reply = self.ask(method, path, body, login=True)
+        if reply.status == 404:
+            raise NotFound(f"Airflow: {reply.detail}", hint="a new DAG appears within a minute.")
+        if reply.status >= 400:
+            kind = AirflowFailed if reply.status >= 500 else refused
             raise kind(
-                f"Airflow refused {method} {path.partition('?')[0]} ({error.code}): {detail}",
+                f"Airflow refused {method} {path.partition('?')[0]} ({reply.status}): {reply.detail}",
                 hint=f"see its pages at {self.url}.",
-            ) from None
+            )
+        return self.read(reply)
+
+    def ask(self, method: str, path: str, body: Mapping[str, object] | None, *, login: bool) -> Reply:
+        """Send one request to ``/api/v2``, with the token where a ``login`` is needed."""
+        headers = {"Authorization": f"Bearer {self.token}"} if login else {}
+        return self.send(method, f"/api/v2{path}", body, headers)
 
     def log_in(self) -> None:
         """Fetch a token."""
-        try:
-            body = {"username": self.user, "password": self.password}
-            self.token = str(self.send("POST", "/auth/token", body, {})["access_token"])
-        except urllib.error.HTTPError as error:
+        reply = self.send("POST", "/auth/token", {"username": self.user, "password": self.password}, {})
+        if reply.status >= 400:
             raise AirflowUnavailable(
-                f"Airflow at {self.url} refuses the login of {self.user!r} ({error.code}).",
+                f"Airflow at {self.url} refuses the login of {self.user!r} ({reply.status}).",
                 hint="check SEAMLINE_AIRFLOW_USER and SEAMLINE_AIRFLOW_PASSWORD.",
-            ) from None
+            )
+        self.token = str(self.read(reply).get("access_token", ""))
+
+    def read(self, reply: Reply) -> dict[str, Any]:
+        """Return the JSON of an answer; AirflowUnavailable where it is none, as of a proxy's page."""
+        try:
+            found: dict[str, Any] = json.loads(reply.content or b"{}")
+        except ValueError as error:
+            raise self.unavailable(error) from None
+        return found
 
     def send(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: Mapping[str, str]
-    ) -> dict[str, Any]:
+    ) -> Reply:
         """Send one request; AirflowUnavailable when nobody answers."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.url.rstrip("/") + path,
-            data=data,
-            headers={"Content-Type": "application/json", **headers},
-            method=method,
-        )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-                found: dict[str, Any] = json.loads(answer.read() or b"{}")
-                return found
-        except urllib.error.HTTPError:
-            raise
-        except (OSError, ValueError) as error:
-            raise AirflowUnavailable(
-                f"Airflow at {self.url} does not answer: {error}.",
-                hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
-            ) from None
+            answer = httpx.request(
+                method,
+                self.url.rstrip("/") + path,
+                json=body,
+                headers=dict(headers),
+                timeout=TIMEOUT,
+                follow_redirects=True,
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise self.unavailable(error) from None
+        return Reply(answer.status_code, answer.content)
 
-
-def detail_of(error: urllib.error.HTTPError) -> str:
-    """Return Airflow's own message."""
-    text = error.read().decode(errors="replace")
-    try:
-        detail = json.loads(text)["detail"]
-    except (ValueError, KeyError, TypeError):
-        return text[:500] or str(error.reason)
-    return detail if isinstance(detail, str) else json.dumps(detail)[:500]
+    def unavailable(self, error: Exception) -> AirflowUnavailable:
+        """Return the error of a server that does not answer."""
+        return AirflowUnavailable(
+            f"Airflow at {self.url} does not answer: {error}.",
+            hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
+        )
 
 
 def quote_path_segment(name: str) -> str:

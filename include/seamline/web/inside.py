@@ -5,12 +5,8 @@ So Airflow checks the caller's permissions, refuses what it would refuse, and lo
 
 from __future__ import annotations
 
-import io
-import json
-import urllib.error
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from threading import BoundedSemaphore
 from typing import Any, Self
 
@@ -21,6 +17,7 @@ from fastapi import HTTPException, Request
 
 from seamline.model.errors import AirflowUnavailable, TooSlow
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.airflow_client import Reply
 
 AIRFLOW = "seamline.airflow"
 """Where the plugin leaves Airflow's application in a request's scope."""
@@ -51,30 +48,27 @@ class InsideAirflow(AirflowApi):
 
     def send(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: Mapping[str, str]
-    ) -> dict[str, Any]:
+    ) -> Reply:
         """Ask the application; what it forbids is forbidden here. TooSlow where others ask it already."""
         # Its routes need threads of the pool that ours hold meanwhile: all of ours waiting would be for ever.
         if not few.acquire(blocking=False):
             raise TooSlow("Airflow is busy with other requests.", hint="retry later.")
         try:
-            status, content = from_thread.run(self.asked, method, path, body, dict(headers))
+            reply = from_thread.run(self.asked, method, path, body, dict(headers))
         except TimeoutError:
             raise TooSlow(f"Airflow did not answer within {PATIENCE:g} s.", hint="retry later.") from None
         finally:
             few.release()
-        if status in (401, 403):
-            raise HTTPException(status, "Airflow does not allow you to do this.")
-        if status >= 400:
-            raise urllib.error.HTTPError(path, status, "", Message(), io.BytesIO(content))
-        found: dict[str, Any] = json.loads(content or b"{}")
-        return found
+        if reply.status in (401, 403):
+            raise HTTPException(reply.status, "Airflow does not allow you to do this.")
+        return reply
 
     async def asked(
         self, method: str, path: str, body: Mapping[str, object] | None, headers: dict[str, str]
-    ) -> tuple[int, bytes]:
-        """Send a request and return its status and body."""
+    ) -> Reply:
+        """Send a request to the application."""
         transport = httpx.ASGITransport(self.app)
         async with httpx.AsyncClient(transport=transport, base_url=self.url) as client:
             with fail_after(PATIENCE):
                 answer = await client.request(method, path, json=body, headers=headers)
-            return answer.status_code, answer.content
+            return Reply(answer.status_code, answer.content)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from email.message import Message
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 from tests.unit.shop import DEFINITION
@@ -24,6 +21,7 @@ from seamline.model.errors import (
 )
 from seamline.model.time.intervals import Grid, Interval, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.airflow_client import Reply
 
 GRID = Grid(timedelta(days=1), parse_moment("2013-01-01"))
 NOW = datetime(2013, 3, 10, 12, tzinfo=UTC)
@@ -215,8 +213,8 @@ def test_a_failure_of_airflows_is_no_refusal(
 ) -> None:
     """What it refuses it refuses for good; what it failed at may be asked for again."""
 
-    def send(_: AirflowApi, method: str, path: str, *more: object) -> None:
-        raise HTTPError(path, status, "", Message(), io.BytesIO(b'{"detail": "Database is locked."}'))
+    def send(_: AirflowApi, method: str, path: str, *more: object) -> Reply:
+        return Reply(status, b'{"detail": "Database is locked."}')
 
     monkeypatch.setattr(AirflowApi, "send", send)
     with pytest.raises(error, match="Database is locked") as caught:
