@@ -13,11 +13,12 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.recent import Recent
 
 LedgerRows = Callable[[int | None], list[Epoch]]
 """What reads a ledger's rows up to an epoch, all if None."""
 
-_folded: dict[str, tuple[tuple[Group, ...], list[Epoch]]] = {}
+_folded: Recent[str, tuple[tuple[Group, ...], list[Epoch]]] = Recent(256)
 """By the ledger's identity, its first files and what they are condensed to: of a longer ledger the rest is read."""
 
 
@@ -194,7 +195,7 @@ def of_ledger(table: Table, cuts: Iterable[int] = ()) -> list[Epoch]:
     if bounds or not groups:
         rows = list(condense_ledger_files(groups, bounds))
         return [*condense_epochs(rows[:-1], bounds), *rows[-1:]]
-    before, known = _folded.get(table.id, ((), []))
+    before, known = _folded.get(table.id) or ((), [])
     if groups[: len(before)] != before or len(before) == len(groups):
         before, known = (), []
     known = condense_epochs([*known, *condense_ledger_files(groups[len(before) : -1], (), newest=False)])

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile, describe_data_file
 from seamline.model.protocol.condensed import condense_epochs, count_of, first_of, from_text, to_text
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.recent import Recent
 
 SCHEMA = pa.schema(
     [
@@ -143,22 +142,14 @@ class LedgerFile:
 
 
 T = TypeVar("T")
-_kept: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
-_guard = threading.Lock()
+_kept: Recent[tuple[Hashable, ...], Any] = Recent(KEPT)
 
 
 def read_cached_summary(path: str, what: bytes, read: Callable[[], T]) -> T:
     """Read a file, or return what was read of it before: a file never changes, but may be replaced by another."""
     found = os.stat(path)  # noqa: PTH116 - there are many
     key = (path, found.st_ino, found.st_mtime_ns, what)
-    with _guard:
-        if key in _kept:
-            _kept.move_to_end(key)
-            known: T = _kept[key]
-            return known
-    new = read()
-    with _guard:
-        _kept[key] = new
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
-    return new
+    known: tuple[T] | None = _kept.get(key)
+    if known is None:
+        _kept[key] = known = (read(),)
+    return known[0]

@@ -25,6 +25,7 @@ from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.condensed import first_of, runs_of
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.recent import Recent
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -130,7 +131,8 @@ class CommittedPast:
         )
 
 
-_known: dict[str, CommittedPast] = {}
+_known: Recent[str, CommittedPast] = Recent(256)
+"""By the id of the master's table."""
 
 
 def past_of(layout: Layout, log: Log) -> CommittedPast:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
+from seamline.model.recent import Recent
 
 ANSWERS, LARGEST = 64, 1_000_000
 """How many are remembered, and of how many bytes at most."""
@@ -17,22 +16,16 @@ class Remembered:
     """The last answers, each with the snapshot that it was read from."""
 
     def __init__(self) -> None:
-        self.answers: OrderedDict[Hashable, tuple[Snapshot, Answer]] = OrderedDict()
-        self.lock = threading.Lock()
+        self.answers: Recent[Hashable, tuple[Snapshot, Answer]] = Recent(ANSWERS)
 
     def answer(self, question: Hashable, snapshot: Snapshot, read: Callable[[], Answer]) -> Answer:
         """Return what was answered from an equal snapshot, or read."""
-        with self.lock:
-            held = self.answers.get(question)
+        held = self.answers.get(question)
         if held and is_same_snapshot(held[0], snapshot):
             return held[1]
         found = read()
         if found.table.nbytes + found.states.nbytes <= LARGEST:
-            with self.lock:
-                self.answers[question] = (snapshot, found)
-                self.answers.move_to_end(question)
-                while len(self.answers) > ANSWERS:
-                    self.answers.popitem(last=False)
+            self.answers[question] = (snapshot, found)
         return found
 
 

@@ -21,6 +21,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.lapsed import lapsed_answer_error
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import Side
+from seamline.model.recent import Recent
 from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds
 from seamline.model.time.zone_clock import MICROSECOND
@@ -57,9 +58,9 @@ class GenerationFiles:
         return Files(self.files.root, self.files.version, self.files.actions.take(taken))
 
 
-_marks: dict[tuple[str, Side], tuple[Manifest, pa.Table]] = {}
+_marks: Recent[tuple[str, Side], tuple[Manifest, pa.Table]] = Recent(256)
 """By view and side: the newest manifest that was asked for, and what it marks."""
-_placed: dict[Path, GenerationFiles] = {}
+_placed: Recent[Path, GenerationFiles] = Recent(256)
 
 
 def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
@@ -72,7 +73,8 @@ def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:
     place = (snapshot.view.id, side)
     known = _marks.get(place)
     if known is None or known[0] is not snapshot.manifest:
-        known = _marks[place] = snapshot.manifest, list_manifest_marks(snapshot, side)
+        known = snapshot.manifest, list_manifest_marks(snapshot, side)
+        _marks[place] = known
     return known[1]
 
 
@@ -80,7 +82,8 @@ def sort_generation_files(files: Files) -> GenerationFiles:
     """Sort the files of generations, once for each version of their table."""
     known = _placed.get(files.root)
     if known is None or known.files is not files:
-        known = _placed[files.root] = GenerationFiles.of(files)
+        known = GenerationFiles.of(files)
+        _placed[files.root] = known
     return known
 
 

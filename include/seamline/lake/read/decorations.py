@@ -26,6 +26,7 @@ from seamline.lake.tables.lookup_tables import (
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken
+from seamline.model.recent import Recent
 
 log = logging.getLogger("seamline.lookups")
 NEWEST = "newest"
@@ -43,7 +44,7 @@ class Shown:
     """The look-up's rows; none if the version is empty."""
 
 
-_known: dict[tuple[Path, Layout, Join], tuple[object, Shown]] = {}
+_known: Recent[tuple[Path, Layout, Join], tuple[object, Shown]] = Recent(64)
 
 
 def load_current_lookup(join: Join, layout: Layout) -> Shown:
@@ -61,7 +62,8 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
             found = known[1] if known else read_served_lookup(join, layout)
             said = f"Version {found.version} is shown." if found.version else "None of its columns are shown."
             log.warning("%s %s", problem.message, said)
-        known = _known[place] = now, found
+        known = now, found
+        _known[place] = known
     return known[1]
 
 

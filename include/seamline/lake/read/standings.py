@@ -14,6 +14,7 @@ from seamline.lake.read.answer_ways import STATUSES, Flags, IntervalAnswer, Ways
 from seamline.lake.read.snapshot import Snapshot
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING, Side, Status
+from seamline.model.recent import Recent
 from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds
 from seamline.model.time.zone_clock import MICROSECOND
@@ -32,7 +33,7 @@ class StatedIntervals:
     """In the same order: whether it is in an answer even without rows: published, or waiting for a build."""
 
 
-_known: dict[str, StatedIntervals] = {}
+_known: Recent[str, StatedIntervals] = Recent(1_024)
 
 
 def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
@@ -46,7 +47,8 @@ def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
         by_start = {to_unix_micros(parse_moment(id)): (view, id) in places for id in ids}
         starts = sorted(by_start)
         flags = np.array([by_start[each] for each in starts], np.bool_)
-        known = _known[view] = StatedIntervals(manifest, np.array(starts, np.int64), flags)
+        known = StatedIntervals(manifest, np.array(starts, np.int64), flags)
+        _known[view] = known
     return known
 
 

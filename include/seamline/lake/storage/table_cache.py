@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -17,8 +17,19 @@ from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_follower import file_identity
 from seamline.model.errors import NotFound
+from seamline.model.recent import Recent
 
 T = TypeVar("T")
+SEEN = 256
+"""Answers of different questions that are remembered of one version of a table: instants of the past are many."""
+
+
+@dataclass(frozen=True)
+class Seen(Generic[T]):
+    """What was seen in a table, be it None."""
+
+    found: T
+    """What ``see`` returned."""
 
 
 @dataclass
@@ -29,7 +40,7 @@ class CachedTable:
     """The handle."""
     identity: tuple[int, int] | None
     """Of the log's first entry: a table made again at the same place has another. None if the entry is gone."""
-    seen: dict[Hashable, Any] = field(default_factory=dict)
+    seen: Recent[Hashable, Seen[Any]] = field(default_factory=lambda: Recent(SEEN))
     """By the reader's key; emptied when the version changes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Taken by whoever uses the handle."""
@@ -48,7 +59,7 @@ class CachedTable:
             self.seen.clear()
 
 
-_held: dict[Path, CachedTable] = {}
+_held: Recent[Path, CachedTable] = Recent(1_024)
 _guard = threading.Lock()
 
 
@@ -65,10 +76,10 @@ def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T
         if held.given:
             return read_cached_table(root, key, see)
         held.refresh()
-        if key not in held.seen:
-            held.seen[key] = see(held.table)
-        found: T = held.seen[key]
-        return found
+        seen: Seen[T] | None = held.seen.get(key)
+        if seen is None:
+            held.seen[key] = seen = Seen(see(held.table))
+        return seen.found
 
 
 def take_cached_table(root: Path) -> Table | None:
@@ -78,7 +89,7 @@ def take_cached_table(root: Path) -> Table | None:
     """
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:
-        held = _held.pop(root, None)
+        held = _held.pop(root)
     if held is None or held.identity != first:
         return None
     with held.lock:
@@ -98,9 +109,10 @@ def _holding(root: Path) -> CachedTable | None:
         if held is not None and held.identity == first:
             return held
         try:
-            held = _held[root] = CachedTable(Table.open(root), first)
+            held = CachedTable(Table.open(root), first)
+            _held[root] = held
         except NotFound:
-            _held.pop(root, None)
+            _held.pop(root)
             return None
         return held
 

@@ -27,6 +27,7 @@ from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint, with_one_more
+from seamline.model.recent import Recent
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.runtime.processes import boot_clock_seconds
 from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
@@ -271,7 +272,7 @@ def format_holder(lease: Lease) -> LeaseHeld:
     )
 
 
-_watched: dict[Path, Sighting] = {}
+_watched: Recent[Path, Sighting] = Recent(1_024)
 
 
 def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
@@ -280,7 +281,9 @@ def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Leas
     A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
     """
     lease = control.lease
-    watched = _watched.setdefault(layout.table("control"), Sighting(TTL.total_seconds()))
+    place = layout.table("control")
+    watched = _watched.get(place) or Sighting(TTL.total_seconds())
+    _watched[place] = watched
     standing = watched.look(lambda: lease)
     late = lease is not None and lease.renewed is not None and lease.renewed + TTL <= now
     return None if standing is Standing.FREE or (standing is Standing.UNSURE and late) else lease

@@ -20,6 +20,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.rewrites import Upkeep, discard_refused_files, replace_files
 from seamline.lake.storage.table_cache import Files
 from seamline.model.errors import Conflict, Overtaken, ProtocolError
+from seamline.model.recent import Recent
 from seamline.plan.maintain.slice_upkeep import Piece
 
 DECIDED = "seamline.decided"
@@ -96,14 +97,15 @@ class Decisions:
         )
 
 
-_newest: dict[tuple[Path, str], tuple[int, str]] = {}
+_newest: Recent[tuple[Path, str], tuple[int, str]] = Recent(1_024)
 
 
 def whole_of(table: Table, seq: int) -> str:
     """Return the state after a decision; the newest of each table is read once, rows do not change."""
     known = _newest.get((table.root, table.id))
     if known is None or known[0] != seq:
-        known = _newest[table.root, table.id] = (seq, found_in(table, seq))
+        known = (seq, found_in(table, seq))
+        _newest[table.root, table.id] = known
     return known[1]
 
 

@@ -15,6 +15,7 @@ from types import CodeType
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_with_problems
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError, NotFound, SeamlineError
+from seamline.model.recent import Recent
 
 CIRCLE = (
     "these files import each other: move what both need into a third (_shared.py), which imports neither."
@@ -136,7 +137,7 @@ class LoadedDefinition:
         return not self.found.problems or time.monotonic() - self.at < BELIEVED_FOR
 
 
-_known: dict[Path, LoadedDefinition] = {}
+_known: Recent[Path, LoadedDefinition] = Recent(16)
 
 
 def load_cached_catalog(folder: Path) -> Catalog:

@@ -42,10 +42,12 @@ def past(shop: Shop) -> CommittedPast:
 
 def from_nothing(shop: Shop) -> CommittedPast:
     """Return the same as a new process sees it."""
-    known = dict(pinned_log._known)
+    known = {each: pinned_log._known.get(each) for each in pinned_log._known}
     pinned_log._known.clear()
     found = past(shop)
-    pinned_log._known.update(known)
+    for each, value in known.items():
+        assert value is not None
+        pinned_log._known[each] = value
     return found
 
 
