@@ -14,6 +14,7 @@ WORKDIR /opt/seamline
 COPY --chown=seamline Makefile pyproject.toml LICENSE requirements*.txt ./
 COPY --chown=seamline include/seamline/__init__.py include/seamline/py.typed include/seamline/
 COPY --chown=seamline include/seamline/model/__init__.py include/seamline/model/errors.py include/seamline/model/
+COPY --chown=seamline include/seamline_airflow.py include/seamline_provider.py include/
 COPY --chown=seamline include/seamline/local include/seamline/local
 RUN make setup && .venv/bin/uv pip install --no-cache --requirement requirements-image.txt
 

@@ -91,7 +91,6 @@ def prepared(home: Path) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "include"),
         "SEAMLINE_HOME": str(home),
-        "SEAMLINE_JOBS": str(ROOT / "spark_jobs"),
         "SEAMLINE_PIPELINES": str(definitions),
         "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
     }

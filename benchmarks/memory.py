@@ -16,8 +16,9 @@ import psutil
 
 PARTS = {
     "kafka.Kafka": "broker (JVM)",
-    "stream.py": "stream driver (Python)",
-    "build.py": "build driver (Python)",
+    "jobs.stream": "stream driver (Python)",
+    "jobs/build": "build driver (Python)",
+    "jobs.build": "build driver (Python)",
     "spark.daemon": "Python workers of Spark",
     "SparkSubmit": "Spark (JVM)",
     "seamline.supervisor": "supervisor",

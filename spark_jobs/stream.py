@@ -1,52 +1,5 @@
-"""Run a pipeline's stream: ``stream.py --pipeline NAME --token N``. Started by the supervisor."""
+"""Run a pipeline's stream, by its file. The job is seamline.jobs.stream."""
 
-from __future__ import annotations
+from runpy import run_module
 
-import logging
-import signal
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "include"))
-
-from seamline.lake.storage.layout import Layout, definitions_folder, home_folder, warehouse_folder
-from seamline.model.compile.catalog import load_catalog
-from seamline.model.errors import SeamlineError
-from seamline.model.protocol.job_arguments import StreamJob
-from seamline.runtime.process_exit import exit_process
-from seamline.spark.session.session import halved_driver_settings, start_spark_in_thread
-
-
-def main(argv: list[str]) -> int:
-    """Run the job that the arguments describe; give the exit code."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    logging.getLogger("seamline.stream").setLevel(logging.INFO)
-    job = StreamJob.parse(argv)
-    try:
-        pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
-        stream = pipeline.definition.stream
-        # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
-        spark = start_spark_in_thread(
-            f"seamline stream {job.pipeline}",
-            cores=stream.master,
-            memory=stream.memory,
-            more=halved_driver_settings(home_folder() / "streams" / job.pipeline / "attempt.json"),
-        )
-        from seamline.lake.tables.table_format import require_format
-        from seamline.spark.stream.driver_loop import Driver
-
-        layout = require_format(Layout(warehouse_folder(), job.pipeline))
-        driver = Driver(pipeline, layout, job.token, home_folder())
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda *_: driver.stopping.set())
-        driver.start(spark.result())
-        driver.run()
-        driver.spark.stop()
-    except SeamlineError as error:
-        print(error, file=sys.stderr, flush=True)
-        return error.exit_code
-    return 0
-
-
-if __name__ == "__main__":
-    exit_process(main(sys.argv[1:]))
+run_module("seamline.jobs.stream", run_name="__main__")

@@ -41,7 +41,6 @@ class Resident:
             "PYTHONPATH": str(ROOT / "include"),
             "SEAMLINE_CONNECT_PORT": str(self.port),
             "SEAMLINE_HOME": str(home),
-            "SEAMLINE_JOBS": str(ROOT / "spark_jobs"),
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
         }
         done = seamline("driver", "start", **self.settings)
@@ -79,7 +78,6 @@ class World:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "include"),
             "SEAMLINE_HOME": str(home),
-            "SEAMLINE_JOBS": str(ROOT / "spark_jobs"),
             "SEAMLINE_PIPELINES": str(self.definition.parent),
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
         }

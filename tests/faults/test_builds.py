@@ -17,7 +17,7 @@ from seamline.lake.publish.planning import job_of, plan_run
 from seamline.model.errors import SparkFailed
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.runtime.java import class_path, java_home
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import find_job_file
 
 END = "2013-01-03T00:00:00Z"
 SPAN = ("--from", DAYS[0], "--to", END)
@@ -81,7 +81,7 @@ def submitted(world: World, **settings: str) -> subprocess.CompletedProcess[str]
     conf = ["--master", "local[2]", "--conf", f"spark.driver.extraClassPath={class_path()}"]
     env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable}
     return subprocess.run(
-        [submit, *conf, str(jobs_folder() / "build.py"), *job.to_argv()],
+        [submit, *conf, str(find_job_file("build")), *job.to_argv()],
         env={**os.environ, **world.settings, **env, **settings},
         capture_output=True,
         text=True,

@@ -26,7 +26,7 @@ from seamline.local.stack import StreamStack
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import Interval
 from seamline.runtime.java import class_path, java_home, spark_jars
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import find_job_file
 
 pytestmark = pytest.mark.faults
 TOPIC = "cluster.orders"
@@ -69,7 +69,7 @@ def submitted(cluster: str, stack: StreamStack, job: BuildJob) -> None:
     submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", cluster]
     done = subprocess.run(
         [*submit, *(f"--conf={name}={value}" for name, value in conf.items()),
-         str(jobs_folder() / "build.py"), *job.to_argv()],
+         str(find_job_file("build")), *job.to_argv()],
         env={**stack.settings, "JAVA_HOME": str(java_home())},
         capture_output=True,
         text=True,

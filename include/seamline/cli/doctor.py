@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from seamline.orchestration.airflow_api import AirflowApi
 
 
+EXTRAS = {
+    "spark": "streams and builds on this machine",
+    "airflow": "DAGs and operators",
+    "web": "the pages inside of Airflow, and the HTTP API",
+}
+"""What each extra of the package adds."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was looked at."""
@@ -49,7 +57,10 @@ def doctor(airflow: bool) -> None:
     """Check what this installation needs; exit code 6 if something is missing."""
     from seamline.cli.context import load_configured_catalog
 
-    findings = [*check_packages(list_requirements(), find_installed_version), *check_java(), *check_folders()]
+    findings = [*check_packages(list_requirements(), find_installed_version)]
+    for extra, adds in EXTRAS.items():
+        findings += check_extra(extra, adds, find_installed_version)
+    findings += [*(check_java() if find_installed_version("pyspark") else ()), *check_folders()]
     try:
         found = load_configured_catalog()
     except SeamlineError as error:
@@ -74,13 +85,27 @@ def find_installed_version(package: str) -> str:
         return ""
 
 
-def list_requirements() -> list[Requirement]:
-    """List what the installed distribution asks for itself, without its extras; nothing where there is none."""
+def check_extra(extra: str, adds: str, installed: Callable[[str], str]) -> Iterator[Finding]:
+    """Check the packages of an extra, where any of them is there; say what it ``adds`` where none is."""
+    wanted = [each for each in list_requirements(extra) if each.name != "seamline"]
+    if any(installed(each.name) for each in wanted):
+        yield from check_packages(wanted, installed)
+    elif wanted:
+        yield Finding(f"seamline[{extra}]", True, f"not installed; it adds {adds}")
+
+
+def list_requirements(extra: str = "") -> list[Requirement]:
+    """List what the installed distribution asks for itself, or what an extra adds; nothing where there is none."""
     try:
         declared = [Requirement(line) for line in metadata.requires("seamline") or ()]
     except metadata.PackageNotFoundError:
         return []
-    return [each for each in declared if not each.marker or each.marker.evaluate({"extra": ""})]
+    if not extra:
+        return [each for each in declared if not each.marker or each.marker.evaluate({"extra": ""})]
+    added = [each for each in declared if each.marker and each.marker.evaluate({"extra": extra})]
+    for each in added:
+        each.marker = None
+    return added
 
 
 def check_packages(wanted: Iterable[Requirement], installed: Callable[[str], str]) -> Iterator[Finding]:
@@ -106,7 +131,7 @@ def run_check(name: str, look: Callable[[], str]) -> Finding:
 def check_java() -> Iterator[Finding]:
     """Look for Java, Spark's jars and the Spark jobs."""
     from seamline.runtime.java import java_home, spark_jars
-    from seamline.supervisor.job_files import jobs_folder
+    from seamline.supervisor.job_files import find_job_file
 
     def jars() -> str:
         named = os.environ.get("SEAMLINE_JARS")
@@ -114,7 +139,7 @@ def check_java() -> Iterator[Finding]:
 
     yield run_check("Java", lambda: str(java_home()))
     yield run_check("Spark's jars", jars)
-    yield run_check("Spark jobs", lambda: str(jobs_folder()))
+    yield run_check("Spark jobs", lambda: str(find_job_file("build").parent))
 
 
 def check_folders() -> Iterator[Finding]:
@@ -220,7 +245,7 @@ def check_airflow(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding
     from seamline.supervisor import resident
 
     version = str(api.call("GET", "/version", login=False)["version"])
-    for wanted in (each for each in list_requirements() if each.name == "apache-airflow"):
+    for wanted in (each for each in list_requirements("airflow") if each.name == "apache-airflow"):
         good = wanted.specifier.contains(version, prereleases=True)
         yield Finding("Airflow's version", good, version, f"run {wanted}.")
     for error in api.import_errors():

@@ -106,7 +106,6 @@ class AirflowStandalone:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}",
             "PYTHONPATH": str(self.root / "include"),
-            "SEAMLINE_JOBS": str(self.root / "spark_jobs"),
             "SEAMLINE_RECONCILE_SECONDS": "30",
             **{f"AIRFLOW__{name}": value for name, value in options.items()},
             **self.env,

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.job_arguments import StreamJob
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import job_command
 
 EVERY = 0.1
 """Seconds between two looks at what is waited for."""
@@ -90,7 +89,7 @@ class StreamStack:
         if held:
             control.release(held)
         token = control.take(f"stack {os.getpid()}", now=datetime.now(UTC)).token
-        command = [sys.executable, str(jobs_folder() / "stream.py"), *StreamJob(self.name, token).to_argv()]
+        command = [*job_command("stream"), *StreamJob(self.name, token).to_argv()]
         with self.log.open("ab") as output:
             self.driver = subprocess.Popen(
                 command,

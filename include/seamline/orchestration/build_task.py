@@ -23,11 +23,9 @@ from seamline.model.protocol.job_arguments import BRIEF, BuildJob
 from seamline.orchestration.failures import log_failure_reason
 from seamline.runtime.error_report import read_error_report
 from seamline.supervisor.driver_process import end_session
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import find_job_file, job_command
 from seamline.supervisor.prespawned import RequestedBuild, submit_build
 from seamline.supervisor.resident import client_env, find_local_port
-
-__all__ = ["BuildOperator", "jobs_folder"]
 
 PACKAGES = str(Path(__file__).resolve().parents[2])
 LAST_LINES = 50
@@ -35,7 +33,7 @@ CONNECT = SparkConnectHook.conn_type
 
 
 class BuildOperator(SparkSubmitOperator):
-    """Run ``spark_jobs/build.py`` with the arguments of a BuildJob through a Spark connection.
+    """Run the job ``build`` with the arguments of a BuildJob through a Spark connection.
 
     One of type ``spark`` is a spark-submit; one of type ``spark_connect`` names a driver that is up already.
     The run's intervals are claimed until its ``publish``. ``plan`` is shown on the task's rendered page.
@@ -81,7 +79,7 @@ class BuildOperator(SparkSubmitOperator):
         """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""
         from seamline.runtime.java import class_path, java_home, jvm_options, spark_jars
 
-        self.application = str(jobs_folder() / "build.py")
+        self.application = str(find_job_file("build"))
         # Jars that are named are copied for each executor; one in the driver has the driver's class path.
         self.jars = None if near else ",".join(map(str, spark_jars()))
         conf: dict[str, Any] = {**(BRIEF if brief else {}), **(self.conf or {})}
@@ -112,12 +110,12 @@ class BuildOperator(SparkSubmitOperator):
             last.append(line)
         code = self._asked.code if self._asked else self._client and self._client.returncode
         if code:
-            raise AirflowException(f"build.py failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
+            raise AirflowException(f"The build failed. Error code is: {code}.\nIts output:\n{''.join(last)}")
 
     def lines(self, job: BuildJob, env: Mapping[str, str]) -> Iterator[str]:
         """Start a client of our own and return its output."""
         with subprocess.Popen(
-            [sys.executable, str(jobs_folder() / "build.py"), *job.to_argv()],
+            [*job_command("build"), *job.to_argv()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,18 +1,28 @@
-"""Where the Spark jobs are."""
+"""Where the jobs are: the processes that run Spark."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import seamline
 from seamline.model.errors import SetupError
 
 
-def jobs_folder() -> Path:
-    """Return the folder of the Spark jobs: SEAMLINE_JOBS, else ``spark_jobs`` of the checkout we run from."""
-    named = os.environ.get("SEAMLINE_JOBS")
-    place = Path(named) if named else Path(seamline.__file__).resolve().parents[2] / "spark_jobs"
-    if not place.is_dir():
-        raise SetupError(f"There is no folder {place} of Spark jobs.", hint="set SEAMLINE_JOBS.")
-    return place
+def job_command(name: str) -> list[str]:
+    """Return the command that runs a job; the folder that it starts in adds nothing to what it may import."""
+    if os.environ.get("SEAMLINE_JOBS"):
+        return [sys.executable, str(find_job_file(name))]
+    return [sys.executable, "-P", "-m", f"seamline.jobs.{name}"]
+
+
+def find_job_file(name: str) -> Path:
+    """Return the file of a job, for spark-submit: ours, or of the folder SEAMLINE_JOBS; SetupError if it is gone."""
+    folder = os.environ.get("SEAMLINE_JOBS") or Path(seamline.__file__).parent / "jobs"
+    file = Path(folder) / f"{name}.py"
+    if not file.is_file():
+        raise SetupError(
+            f"There is no job {file}.", hint="unset SEAMLINE_JOBS, or name a folder that has it."
+        )
+    return file

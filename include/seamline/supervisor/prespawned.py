@@ -23,7 +23,7 @@ import psutil
 
 import seamline
 from seamline.runtime.private_folder import private_folder
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import find_job_file
 
 LOOKS_EVERY = 5.0
 ANSWERS_WITHIN = 5.0
@@ -185,6 +185,6 @@ def read_inode(file: Path) -> int | None:
 
 def fingerprint_code() -> str:
     """Distinguish code from other code: of one that was edited since it was imported nothing may be built."""
-    files = [*Path(seamline.__file__).parent.rglob("*.py"), jobs_folder() / "build.py"]
+    files = [*Path(seamline.__file__).parent.rglob("*.py"), find_job_file("build")]
     newest = max(file.stat().st_mtime_ns for file in files)
     return f"{sys.version} {len(files)} {newest} {Path(seamline.__file__).resolve()}"

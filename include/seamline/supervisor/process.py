@@ -9,7 +9,6 @@ import functools
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +27,7 @@ from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
 from seamline.supervisor.driver_report import REFUSED, leave_mark
 from seamline.supervisor.driver_watch import Watch
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import job_command
 from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.restart_pace import Pace, wait_before
 from seamline.supervisor.stream_logs import print_with_time
@@ -87,7 +86,7 @@ def supervise(
 
 def stream_command(pipeline: str, token: int) -> Sequence[str]:
     """Return the command of a pipeline's stream."""
-    return [sys.executable, str(jobs_folder() / "stream.py"), *StreamJob(pipeline, token).to_argv()]
+    return [*job_command("stream"), *StreamJob(pipeline, token).to_argv()]
 
 
 class Supervisor:

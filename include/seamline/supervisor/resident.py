@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
-from seamline.supervisor.job_files import jobs_folder
+from seamline.supervisor.job_files import job_command
 from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 NAME = "_driver"
@@ -42,7 +41,7 @@ def is_resident_requested() -> bool:
 
 def make_driver_command(token: int) -> Sequence[str]:
     """Make the driver's command; its fencing token only shows in ``ps``, as builds commit by themselves."""
-    return [sys.executable, str(jobs_folder() / "driver.py"), "--token", str(token)]
+    return [*job_command("driver"), "--token", str(token)]
 
 
 def token_file() -> Path:
@@ -76,7 +75,7 @@ def client_env(url: str) -> Mapping[str, str]:
 
 def make_spare_command() -> tuple[Sequence[str], Mapping[str, str]]:
     """Make the command and the environment of the process that the driver keeps ready for a build."""
-    command = [sys.executable, str(jobs_folder() / "build.py"), READY]
+    command = [*job_command("build"), READY]
     return command, {**os.environ, **client_env(f"sc://localhost:{read_resident_port()}/")}
 
 

@@ -15,6 +15,7 @@ from seamline.cli import main
 from seamline.cli.context import load_configured_catalog
 from seamline.cli.doctor import (
     check_airflow,
+    check_extra,
     check_packages,
     check_supervisors,
     check_writable,
@@ -136,3 +137,14 @@ def test_a_stream_that_is_wanted_and_down_is_named(
     ]
     tables[0].take("somebody", now=now)
     assert [each.good for each in check_supervisors(load_configured_catalog())] == [True, False]
+
+
+def test_an_extra_is_checked_where_any_of_it_is_there() -> None:
+    """Who only reads needs no Spark; an Airflow without plotly has no pages, and nothing says why."""
+    [left] = check_extra("web", "the pages", lambda _: "")
+    assert str(left) == "ok    seamline[web]: not installed; it adds the pages"
+    found = [
+        str(each) for each in check_extra("web", "the pages", lambda name: {"fastapi": "0.116"}.get(name, ""))
+    ]
+    assert "ok    fastapi: 0.116" in found
+    assert "LACKS plotly: not installed. Hint: pip install 'plotly>=6'" in found

@@ -140,6 +140,7 @@ SAME = {
     "serve": {"read"},
     "web": {"audits", "completeness", "explain", "stream", "views"},
     "cli": {"list_", "run", "start", "status", "stop"},
+    "jobs": {"main"},
     "local": {"airlines", "airports", "data_file", "main", "records"},
     "model": {"check_names", "compile_expression", "distinct", "own"},
 }

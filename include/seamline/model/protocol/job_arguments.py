@@ -28,7 +28,7 @@ class StreamJob:
     @classmethod
     def parse(cls, argv: Sequence[str]) -> StreamJob:
         """Read what ``to_argv`` wrote."""
-        parser = argparse.ArgumentParser(prog="stream.py", description=cls.__doc__)
+        parser = argparse.ArgumentParser(prog="python -m seamline.jobs.stream", description=cls.__doc__)
         parser.add_argument("--pipeline", required=True)
         parser.add_argument("--token", required=True, type=int)
         return cls(**vars(parser.parse_args(argv)))
@@ -70,7 +70,7 @@ class BuildJob:
     @classmethod
     def parse(cls, argv: Sequence[str]) -> BuildJob:
         """Read what ``to_argv`` wrote."""
-        parser = argparse.ArgumentParser(prog="build.py", description=cls.__doc__)
+        parser = argparse.ArgumentParser(prog="python -m seamline.jobs.build", description=cls.__doc__)
         parser.add_argument("--pipeline", required=True)
         parser.add_argument("--run", required=True)
         parser.add_argument("--cut", required=True, type=int)

@@ -1,0 +1,1 @@
+"""The processes that Spark and Airflow start: each is a module to be run."""

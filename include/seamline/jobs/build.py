@@ -1,0 +1,94 @@
+"""Build and certify the intervals of one batch run: by spark-submit, or as a client of SPARK_REMOTE."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import Future
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import SeamlineError
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.runtime.disk import disk_full
+from seamline.runtime.error_report import write_error_report
+from seamline.runtime.process_exit import exit_process
+from seamline.spark.session.session import (
+    close_connect_session,
+    format_session_summary,
+    open_spark_session,
+    start_spark_in_thread,
+)
+from seamline.supervisor.prespawned import fingerprint_code, serve_one_build
+from seamline.supervisor.resident import READY, read_resident_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORK = (
+    "lake.tables.table_format",
+    "quality.certify",
+    "quality.run_comparing",
+    "quality.expectations",
+    "spark.build.build",
+)
+"""The modules that ``run`` imports, while Spark starts: both take a second and more."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the job that the arguments describe; the exit code says what went wrong."""
+    job = BuildJob.parse(argv)
+    try:
+        pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
+        run(job, pipeline, start_spark_in_thread(f"seamline build {job.pipeline} {job.run}"))
+    except Exception as error:
+        ours = error if isinstance(error, SeamlineError) else disk_full(error)
+        if ours is None:
+            raise
+        print(f"Error: {ours}", file=sys.stderr)
+        write_error_report(Layout(warehouse_folder(), job.pipeline).failure(job.run), ours)
+        return ours.exit_code
+    return 0
+
+
+def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession]) -> None:
+    """Build, certify and compare, and tell what came of it."""
+    from seamline.lake.tables.table_format import require_format
+    from seamline.quality.certify import certify_run
+    from seamline.quality.expectations import import_in_background
+    from seamline.quality.run_comparing import compare_and_report
+    from seamline.spark.build.build import build_intervals
+
+    layout = require_format(Layout(warehouse_folder(), pipeline.name))
+    import_in_background(pipeline)
+    spark = starting.result()
+    print(format_session_summary(spark), flush=True)
+    try:
+        rows = build_intervals(spark, pipeline, layout, job)
+    finally:
+        close_connect_session(spark)
+    certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
+    print(*compare_and_report(pipeline, layout, job.run), sep="\n")
+    read = sum({row.interval: row.rows_read for row in rows}.values())
+    print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
+    print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")
+
+
+def ready() -> int:
+    """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
+    from seamline.quality.expectations import great_expectations
+
+    code = fingerprint_code()
+    for name in WORK:
+        import_module(f"seamline.{name}")
+    great_expectations()
+    spark = open_spark_session("seamline build")
+    return serve_one_build(
+        read_resident_port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone")
+    )
+
+
+if __name__ == "__main__":
+    exit_process(ready() if sys.argv[1:] == [READY] else main(sys.argv[1:]))

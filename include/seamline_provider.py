@@ -1,0 +1,12 @@
+"""That Seamline is a provider of Airflow's, which reads this while its configuration is being loaded: no imports."""
+
+from __future__ import annotations
+
+
+def get_provider_info() -> dict[str, str]:
+    """Return what ``airflow providers list`` shows."""
+    return {
+        "package-name": "seamline",
+        "name": "Seamline",
+        "description": "Streams and backfills cut by Kafka offsets: DAGs, operators and pages of Seamline.",
+    }
