@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
+.PHONY: help setup demo test faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,8 +27,12 @@ test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
-	@$(ENV) { python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants -m faults $(ARGS) || [ $$? -eq 5 ]; } && \
-	  exec python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py tests/e2e/test_stream.py $(QUICK:%=--ignore=%) $(ARGS)
+	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants -m faults $(ARGS); first=$$?; \
+	  python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py tests/e2e/test_stream.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
+	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
+
+package-test: setup ## Install the wheel, with each extra, into empty environments, and use it
+	@$(ENV) exec python -m pytest -v tests/package $(ARGS)
 
 soak: setup ## Keep a stream up for an hour with a fault every three minutes (ARGS="--minutes 5")
 	@$(ENV) exec python -m benchmarks.soak $(ARGS)
