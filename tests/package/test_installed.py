@@ -1,0 +1,160 @@
+"""The wheel in empty environments, with nothing of this checkout: what it installs, and what that is good for.
+
+`make package-test` runs it. It needs the package index; versions are those of requirements.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOUND = "import sys; from importlib.util import find_spec; print(find_spec(sys.argv[1]) is not None)"
+MODULES = {
+    "": "seamline.client seamline.cli seamline.serve.read seamline.testing seamline.kafka.admin",
+    "spark": "seamline.jobs.build seamline.jobs.stream seamline.quality.expectations",
+    "airflow": "seamline.orchestration.dags seamline_airflow",
+    "web": "seamline.web.app",
+}
+"""What an extra adds, by way of example; tests/unit/project/test_package.py tries every module."""
+IMPORT = """
+import time
+began = time.perf_counter()
+import seamline
+print(time.perf_counter() - began)
+"""
+DEFINITION = """
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
+
+shop = Pipeline(
+    name="shop",
+    source=KafkaSource(topic="sales", schema="customer STRING, at TIMESTAMP NOT NULL", event_time="at"),
+    views=[View("sales", keys=["customer"], window=Tumbling("1 day"), measures={"n": count()})],
+    batch=Batch(interval="1 day", start="2026-03-01"),
+    defaults="2026-11",
+)
+"""
+TEST = """
+from shop import shop
+from seamline.testing import Scenario
+
+
+def test_a_late_sale_counts():
+    life = Scenario(shop, now="2026-03-01T12:00")
+    life.send({"customer": "ada", "at": "2026-03-01T09:00Z"})
+    life.epoch()
+    life.send({"customer": "ada", "at": "2026-03-01T08:00Z"})
+    life.epoch()
+    [row] = life.answer("sales")
+    assert row["n"] == 2
+"""
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel."""
+    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    shutil.copytree(
+        ROOT / "include", source / "include", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy2(ROOT / name, source)
+    build = f"import setuptools.build_meta as b; b.build_wheel({str(made)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, check=True)
+    [found] = made.glob("*.whl")
+    return found
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
+    """Install it with an extra, once for all tests, into an environment that has nothing else."""
+    return cache(lambda extra: installed(wheel, extra, tmp_path_factory.mktemp(extra or "base")))
+
+
+def installed(wheel: Path, extra: str, folder: Path) -> Run:
+    """Make an environment, and return what runs its commands."""
+    home, began = folder / "venv", time.monotonic()
+    run_clean(["uv", "venv", "--quiet", "--python", sys.executable, str(home)], folder)
+    pins = ["--constraint", str(ROOT / "requirements.txt")]
+    asked = f"{wheel}[{extra}]" if extra else str(wheel)
+    run_clean(
+        ["uv", "pip", "install", "--quiet", "--python", str(home / "bin" / "python"), *pins, asked], folder
+    )
+    took = time.monotonic() - began
+    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and not path.is_symlink())
+    print(f"\n{extra or 'base'}: installed in {took:.0f} s, {size / 1e6:.0f} MB")
+
+    def run(*command: str, **env: str) -> str:
+        return run_clean([str(home / "bin" / command[0]), *command[1:]], folder, **env)
+
+    return run
+
+
+def run_clean(command: list[str], folder: Path, **env: str) -> str:
+    """Run a command in an environment that knows nothing of this checkout, and return what it prints."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("SEAMLINE", "PYTHON", "AIRFLOW"))
+    }
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**kept, "AIRFLOW_HOME": str(folder / "airflow"), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("extra", list(MODULES), ids=lambda extra: extra or "base")
+def test_an_extra_brings_what_it_is_for(install: Callable[[str], Run], extra: str) -> None:
+    """Its modules can be imported, and no other extra's packages came along."""
+    run = install(extra)
+    for module in [*MODULES[""].split(), *MODULES[extra].split()]:
+        run("python", "-c", f"import {module}")
+    print(f"import seamline: {float(run('python', '-c', IMPORT)):.2f} s")
+    assert run("seamline", "--version").startswith("seamline")
+    there = {name: run("python", "-c", FOUND, name) == "True\n" for name in ("pyspark", "airflow", "plotly")}
+    # Spark's provider for Airflow brings PySpark.
+    assert there == {
+        "pyspark": extra != "",
+        "airflow": extra in ("airflow", "web"),
+        "plotly": extra == "web",
+    }
+
+
+def test_a_first_pipeline_is_checked_and_tested(install: Callable[[str], Run], tmp_path: Path) -> None:
+    """The kit needs no broker, no Spark and no Airflow."""
+    run, folder = install(""), tmp_path / "pipelines"
+    folder.mkdir()
+    (folder / "shop.py").write_text(DEFINITION)
+    assert "1 pipelines, no problem." in run("seamline", "check", SEAMLINE_PIPELINES=str(folder))
+    (folder / "test_shop.py").write_text(TEST)
+    assert (
+        run("python", "-c", "import test_shop as t; t.test_a_late_sale_counts()", PYTHONPATH=str(folder))
+        == ""
+    )
+
+
+@pytest.mark.parametrize("extra", ["airflow", "web"])
+def test_airflow_finds_the_pages_and_the_provider(install: Callable[[str], Run], extra: str) -> None:
+    """No file is copied after the installation."""
+    run = install(extra)
+    assert "seamline" in run("airflow", "providers", "list")
+    plugins = {each["name"]: each for each in json.loads(run("airflow", "plugins", "--output", "json"))}
+    assert "Seamline" in str(plugins["seamline"]["external_views"])
