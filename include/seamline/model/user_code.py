@@ -69,7 +69,7 @@ def class_of(name: str) -> type:
     return found
 
 
-def code_hash(function: FunctionType) -> str:
+def hash_code(function: FunctionType) -> str:
     """Hash what a function does: its bytecode, constants, names and defaults, and those of functions in it.
 
     Functions that it calls are known by their names only, and each release of Python has other bytecode.

@@ -75,7 +75,7 @@ def supervise(
         leave_mark(home_folder(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
         raise
     end_leftover(pipeline)
-    run, pace = command or functools.partial(stream_command, pipeline), pace or Pace()
+    run, pace = command or functools.partial(make_stream_command, pipeline), pace or Pace()
     watcher = None if command else Watcher(layout, every=pace.look, say=print_with_time)
     try:
         return Supervisor(pipeline, control, lease, run, pace, halt, watching, clock).run()
@@ -84,7 +84,7 @@ def supervise(
             watcher.close()
 
 
-def stream_command(pipeline: str, token: int) -> Sequence[str]:
+def make_stream_command(pipeline: str, token: int) -> Sequence[str]:
     """Return the command of a pipeline's stream."""
     return [*job_command("stream"), *StreamJob(pipeline, token).to_argv()]
 

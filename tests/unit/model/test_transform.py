@@ -17,7 +17,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_w
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import EXACT, ROUNDED
-from seamline.model.user_code import code_hash
+from seamline.model.user_code import hash_code
 from seamline.testing import Scenario
 
 SCHEMA = "text STRING NOT NULL, at TIMESTAMP"
@@ -126,8 +126,8 @@ BODY = "return [each for each in rows if each in {'a', 'b'}]"
 def test_another_meaning_is_another_record_version() -> None:
     """Constants and the functions inside count; blank lines and comments do not."""
     other = [BODY.replace("'b'", "'c'"), BODY.replace(" in {", " not in {"), BODY.replace("rows", "most")]
-    assert code_hash(function(BODY)) == code_hash(function(f"# a comment\n\n    {BODY}"))
-    assert len({code_hash(function(body)) for body in [BODY, *other]}) == 4
+    assert hash_code(function(BODY)) == hash_code(function(f"# a comment\n\n    {BODY}"))
+    assert len({hash_code(function(body)) for body in [BODY, *other]}) == 4
 
 
 def test_the_record_version_knows_the_step() -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from seamline.lake.engine.windowing import END, START, Numbers, column_to_numpy
+from seamline.lake.engine.windowing import END, START, Numbers, read_numpy_column
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.time.intervals import EPOCH, parse_moment
 from seamline.model.time.window_arithmetic import FIRST, LAST, Bounds, Gaps, Ruling, Whole
@@ -42,7 +42,7 @@ class Span:
 
     def of(self, view: CompiledView, found: pa.Table) -> pa.Table:
         """Keep the windows that are asked for."""
-        starts = column_to_numpy(found, START)
+        starts = read_numpy_column(found, START)
         kept = (starts >= self.start) & (starts < self.end)
         if self.intervals is not None:
             length = view.interval // MICROSECOND
@@ -77,7 +77,7 @@ def extend_bounds_forward(
     """Return wider bounds where a session that is asked for may go on beyond what was read; None if none does."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
-    starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
+    starts, ends = read_numpy_column(found, START), read_numpy_column(found, END)
     wider = []
     for low, high in panes:
         goes_on = (starts >= low) & (starts < high) & (ends > high)
@@ -91,7 +91,7 @@ def extend_bounds_back(
     """Return wider bounds where a session may have begun before what was read; None if none can."""
     if not isinstance(view.windows, Gaps) or not found.num_rows:
         return None
-    starts, ends = column_to_numpy(found, START), column_to_numpy(found, END)
+    starts, ends = read_numpy_column(found, START), read_numpy_column(found, END)
     wider = []
     for low, high in panes:
         goes_on = (starts - view.windows.gap < low) & (ends > low)
@@ -118,7 +118,7 @@ def list_starting_intervals(
             case Gaps() as gaps:
                 first, last = at - gaps.gap, at + length + gaps.gap - 1
                 if sessions is not None:
-                    starts, ends = column_to_numpy(sessions, START), column_to_numpy(sessions, END)
+                    starts, ends = read_numpy_column(sessions, START), read_numpy_column(sessions, END)
                     near = (starts <= last) & (ends > first)
                     first = min(first, *starts[near].tolist(), last)
         found.update(range(first // length * length, last + 1, length))

@@ -44,7 +44,7 @@ def of_set(view: CompiledView, taken: pa.Table, keys: Sequence[str]) -> pa.Table
             whole = merge_cells(
                 view, [replace_column(cells, CELL, np.full(cells.num_rows, start, np.int64))], keys
             )
-            found = set_window_bounds(whole, column_to_numpy(whole, CELL), None)
+            found = set_window_bounds(whole, read_numpy_column(whole, CELL), None)
         case Gaps(gap=gap):
             found = of_gaps(view, taken, keys, gap)
     schema = window_states_schema(view)
@@ -73,14 +73,14 @@ def merge_ruling_windows(
 ) -> pa.Table:
     """Merge panes into cells (the shift from one window to the next), and cells into windows."""
     length = min(ruling.slide, ruling.step)
-    numbers = (compute_clock_readings(ruling.clock, column_to_numpy(cells, CELL)) - ruling.origin) // length
+    numbers = (compute_clock_readings(ruling.clock, read_numpy_column(cells, CELL)) - ruling.origin) // length
     single = merge_cells(view, [replace_column(cells, CELL, numbers)], keys)
     if ruling.step < ruling.size:
         return place_cumulating_windows(
             ruling, merge_cumulating_windows(view, single, keys, ruling.size // ruling.step)
         )
     whole = merge_sliding_windows(view, single, keys, ruling.size // ruling.slide)
-    first = ruling.origin + column_to_numpy(whole, CELL) * ruling.slide
+    first = ruling.origin + read_numpy_column(whole, CELL) * ruling.slide
     return set_window_bounds(
         whole,
         find_reached_instants(ruling.clock, first),
@@ -135,7 +135,7 @@ def merge_cumulating_windows(
     power, width = single, 1
     while width < count:
         later = shift_cells(power, width)
-        same = column_to_numpy(later, CELL) // count == column_to_numpy(power, CELL) // count
+        same = read_numpy_column(later, CELL) // count == read_numpy_column(power, CELL) // count
         power = merge_cells(view, [power, later.filter(pa.array(same))], keys)
         width *= 2
     return power
@@ -143,7 +143,7 @@ def merge_cumulating_windows(
 
 def place_cumulating_windows(ruling: Ruling, whole: pa.Table) -> pa.Table:
     """Place the windows that end with each cell of their run; of two with the same end the first stays."""
-    cells, count = column_to_numpy(whole, CELL), ruling.size // ruling.step
+    cells, count = read_numpy_column(whole, CELL), ruling.size // ruling.step
     before = find_reached_instants(ruling.clock, ruling.origin + cells * ruling.step)
     ends = find_reached_instants(ruling.clock, ruling.origin + (cells + 1) * ruling.step)
     starts = find_reached_instants(ruling.clock, ruling.origin + cells // count * ruling.slide)
@@ -160,7 +160,7 @@ def set_window_bounds(found: pa.Table, starts: Numbers, ends: Numbers | None) ->
 
 def shift_cells(table: pa.Table, by: int) -> pa.Table:
     """Shift the numbers of the cells."""
-    return replace_column(table, CELL, column_to_numpy(table, CELL) + by) if by else table
+    return replace_column(table, CELL, read_numpy_column(table, CELL) + by) if by else table
 
 
 def merge_cells(view: CompiledView, tables: Iterable[pa.Table], keys: Sequence[str]) -> pa.Table:
@@ -190,7 +190,7 @@ def number_groups(table: pa.Table, group: Sequence[str]) -> Numbers:
     return found
 
 
-def column_to_numpy(table: pa.Table, name: str) -> Numbers:
+def read_numpy_column(table: pa.Table, name: str) -> Numbers:
     """Return a column of numbers without NULL."""
     found: Numbers = table[name].to_numpy()
     return found

@@ -116,7 +116,7 @@ class Master:
         for row in self.rows():
             if row.number > after:
                 found[row.number] = row
-            if has_no_epoch_between(row, after):
+            if is_next_epoch_down(row, after):
                 break
         else:
             self._require_all(found, after)
@@ -136,7 +136,7 @@ class Master:
         )
 
 
-def has_no_epoch_between(row: Epoch, after: int) -> bool:
+def is_next_epoch_down(row: Epoch, after: int) -> bool:
     """Return whether no epoch can lie between ``after`` and a row that was met on the way back."""
     return row.number <= after + 1 or (row.before is not None and row.before <= after)
 

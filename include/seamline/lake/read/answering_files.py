@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
-from seamline.lake.engine.windowing import column_to_numpy
+from seamline.lake.engine.windowing import read_numpy_column
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.table_cache import Files
@@ -119,7 +119,7 @@ def list_manifest_marks(snapshot: Snapshot, side: Side) -> pa.Table:
 def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
     """List the files of the generations that answer; Unsettled if one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
-    inside = pa.array(is_within_bounds(column_to_numpy(marks, "_at"), panes, length))
+    inside = pa.array(is_within_bounds(read_numpy_column(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
     if not named.num_rows:
         return []

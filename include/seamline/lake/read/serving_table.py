@@ -106,7 +106,7 @@ def refresh_serving_table(
             lacks.intervals is None
             or another
             or not has_lookup_versions(table, shown)
-            or not keeps_time(table, version)
+            or not has_current_clocks(table, version)
         )
         wanted = {*intervals, *(lacks.intervals or ())}
         if not anew and not wanted:
@@ -153,7 +153,7 @@ def has_lookup_versions(table: Table, versions: Mapping[str, str]) -> bool:
     return not versions or bool(json.loads(table.metadata().get(LOOKUPS, "{}")) == versions)
 
 
-def keeps_time(table: Table, view: CompiledView) -> bool:
+def has_current_clocks(table: Table, view: CompiledView) -> bool:
     """Return whether a serving table's windows are ruled by the clocks that their zone has by now."""
     return zone_clock_metadata(view).items() <= table.metadata().items()
 

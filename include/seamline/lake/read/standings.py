@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
-from seamline.lake.engine.windowing import Numbers, column_to_numpy
+from seamline.lake.engine.windowing import Numbers, read_numpy_column
 from seamline.lake.read.answer_ways import STATUSES, Flags, IntervalAnswer, Ways, format_interval_id
 from seamline.lake.read.snapshot import Snapshot
 from seamline.model.protocol.manifest import Manifest
@@ -55,7 +55,7 @@ def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
     """Find how every interval that has anything within the bounds is answered, in order."""
     at, length, told = (
-        column_to_numpy(taken, "_at"),
+        read_numpy_column(taken, "_at"),
         snapshot.grid.length // MICROSECOND,
         list_stated_intervals(snapshot),
     )
@@ -63,7 +63,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
     starts = np.union1d(at, named[is_within_bounds(named, panes, length)])
     speed = taken["_speed"].to_numpy()
     since = np.zeros(len(starts), np.int64)
-    np.add.at(since, np.searchsorted(starts, at[speed]), column_to_numpy(taken, "rows")[speed])
+    np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])
     return find_interval_ways(snapshot, starts, since, side)
 
 

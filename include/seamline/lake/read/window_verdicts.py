@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.engine.windowing import END, START, Numbers, column_to_numpy
+from seamline.lake.engine.windowing import END, START, Numbers, read_numpy_column
 from seamline.lake.read.answer_ways import STATUSES, Flags, Ways
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.standings import find_interval_ways, find_plain_ways, list_stated_intervals
@@ -45,7 +45,7 @@ class Verdicts:
 
 def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Compute the verdicts on windows by their bounds."""
-    starts, endless = column_to_numpy(found, START), found[END].is_null().to_numpy()
+    starts, endless = read_numpy_column(found, START), found[END].is_null().to_numpy()
     ends = found[END].fill_null(MOST).to_numpy()
     if endless.any():
         epochs, certified = over_all(ways, len(starts))
@@ -76,7 +76,7 @@ def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -
 
 def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
     """Find the windows that got events after an edge at which the watermark had passed their end."""
-    newest, place = np.unique(column_to_numpy(found, "_newest"), return_inverse=True)
+    newest, place = np.unique(read_numpy_column(found, "_newest"), return_inverse=True)
     marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
     late: Flags = before[place] >= ends

@@ -36,10 +36,10 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
     except DeltaError:
         if (checkpoint := broken_checkpoint(root)) is not None:
             raise checkpoint from None
-        if (broken := broken_entry(root)) is None:
+        if (broken := find_broken_entry(root)) is None:
             raise
         return open_before_broken(root, broken)
-    if (broken := broken_entry(root, until=int(handle.version()))) is not None:
+    if (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
     return handle, log_store.read_commit(root, int(handle.version()))
 
@@ -52,7 +52,7 @@ def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit
     return handle, log_store.read_commit(root, int(handle.version()))
 
 
-def broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
+def find_broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
     """Find the first entry above the newest checkpoint that is not whole, up to a version or the last there is."""
     version = find_whole_checkpoint(root) + 1
     while until is None or version <= until:

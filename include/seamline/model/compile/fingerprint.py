@@ -16,7 +16,7 @@ from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Pipeline, View
 from seamline.model.measures import Formula, Measure, Own
 from seamline.model.types.schema import Field, Schema, has_decimals
-from seamline.model.user_code import code_hash, function_of, name_of
+from seamline.model.user_code import function_of, hash_code, name_of
 
 KERNEL = 1
 """Raised when the kernel itself validates a record differently."""
@@ -80,7 +80,7 @@ def bounds_of(source: KafkaSource) -> dict[str, int]:
 
 def transform_facts(pipeline: Pipeline) -> list[str]:
     """List what the user's own step is; where its function stands does not matter."""
-    code = code_hash(function_of(name_of(pipeline.transform)))
+    code = hash_code(function_of(name_of(pipeline.transform)))
     exact = [EXACT] if makes_exactly(pipeline) else []
     return [code, pipeline.transform_schema, pipeline.transform_version, *exact]
 

@@ -15,9 +15,9 @@ from seamline.model.expressions.terms import (
     build_expression_error,
     columns_of,
     left_first,
-    only_if,
     refuse_null_constant,
     require_infallible_term,
+    restrict_guards,
 )
 from seamline.model.types.schema import BIGINT, DOUBLE, INT, SqlType, TypeKind, build_decimal_type
 
@@ -125,7 +125,9 @@ def compile_decimal_arithmetic(operator: str, left: Term, right: Term, spark: st
 def compile_division(operator: str, left: Term, right: Term, spark: str) -> Term:
     """Compile / % div; Spark looks at the right side first and skips the left if that is NULL."""
     zero = f"({right.duckdb} = 0 AND {left.duckdb} IS NOT NULL)"
-    left_guards = only_if(f"{right.duckdb} IS NOT NULL", left.guards) if right.nullable else left.guards
+    left_guards = (
+        restrict_guards(f"{right.duckdb} IS NOT NULL", left.guards) if right.nullable else left.guards
+    )
     guards = (*right.guards, *left_guards)
     if right.literal is None or not right.literal:
         guards = (*guards, Guard(zero, f"{spark} divides by zero"))

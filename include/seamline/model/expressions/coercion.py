@@ -95,9 +95,9 @@ def require_decimal_width(precision: int, scale: int) -> SqlType:
     return build_decimal_type(precision, scale)
 
 
-def common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlType | None:
+def find_common_type(terms: Sequence[Term], *, literal_digits: bool = False) -> SqlType | None:
     """
-    Give the type Spark brings the terms to; None if all are NULL.
+    Find the type that Spark brings the terms to; None if all are NULL.
 
     ``literal_digits``: comparisons count the digits of an INT literal, CASE and its kin those of INT.
     """
@@ -156,7 +156,7 @@ def coercion_sql(term: Term, wanted: SqlType) -> str:
 def coerce_operands(left: Term, right: Term) -> tuple[Term, Term]:
     """Bring two sides of a comparison to one type; text beside a DATE or TIMESTAMP must be a literal."""
     left, right = parse_temporal_literal(left, right), parse_temporal_literal(right, left)
-    wanted = common_type([left, right], literal_digits=True) or INT
+    wanted = find_common_type([left, right], literal_digits=True) or INT
     return coerce_term(left, wanted), coerce_term(right, wanted)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from seamline.model.expressions.coercion import coerce_operands, coerce_term, common_type
+from seamline.model.expressions.coercion import coerce_operands, coerce_term, find_common_type
 from seamline.model.expressions.terms import (
     NULL,
     Term,
@@ -77,7 +77,7 @@ def compile_between(value: Term, low: Term, high: Term) -> Term:
 def compile_in_list(value: Term, items: Sequence[Term]) -> Term:
     """Compile IN over a list; a NULL in it makes a miss unknown."""
     terms = [refuse_null_constant(value), *(require_infallible_term(item, "IN") for item in items)]
-    wanted = common_type(terms)
+    wanted = find_common_type(terms)
     assert wanted is not None
     if wanted == DOUBLE and len(items) > 10:
         raise build_expression_error(
@@ -144,7 +144,7 @@ def is_truth(term: Term, value: bool) -> Term:
 
 def coerce_choices(terms: Sequence[Term], place: str) -> tuple[SqlType, list[str]]:
     """Bring the values a form chooses from to one type."""
-    wanted = common_type(terms)
+    wanted = find_common_type(terms)
     if wanted is None:
         raise build_expression_error(
             f"Every value of {place} is NULL.", "cast one to a type: CAST(NULL AS STRING)."

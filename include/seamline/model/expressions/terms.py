@@ -109,14 +109,16 @@ def any_nullable(*terms: Term) -> bool:
     return any(term.nullable for term in terms)
 
 
-def only_if(condition: str, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
+def restrict_guards(condition: str, guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
     """Restrict guards to rows for which Spark evaluates what they guard."""
     return tuple(Guard(f"({condition} AND {guard.condition_duckdb})", guard.message) for guard in guards)
 
 
 def left_first(left: Term, right: Term) -> tuple[Guard, ...]:
     """Gather guards as Spark does for most operators: the right side only if the left is not NULL."""
-    right_guards = only_if(f"{left.duckdb} IS NOT NULL", right.guards) if left.nullable else right.guards
+    right_guards = (
+        restrict_guards(f"{left.duckdb} IS NOT NULL", right.guards) if left.nullable else right.guards
+    )
     return left.guards + right_guards
 
 
