@@ -96,8 +96,8 @@ class ExactJsonReader(JsonReader):
             return super().scalar_sql(type, found, text)
         return f"CASE WHEN {may_be_number_sql(found)} THEN {decimal_sql(type, text)} END"
 
-    def value_place(self, type: SqlType, json: str) -> Place:
-        found = super().value_place(type, json)
+    def place_value(self, type: SqlType, json: str) -> Place:
+        found = super().place_value(type, json)
         # JSON is its own text; what is left of a string without its quotes may be a number.
         return replace(found, text=f"trim({json}::VARCHAR, '\"')") if type.kind is TypeKind.DECIMAL else found
 

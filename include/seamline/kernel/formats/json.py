@@ -168,12 +168,12 @@ class JsonReader(Reader):
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN struct_pack({', '.join(parts)}) END"
             case TypeKind.ARRAY:
                 assert type.element is not None
-                made = self.typed_sql(type.element, self.value_place(type.element, item), depth + 1)
+                made = self.typed_sql(type.element, self.place_value(type.element, item), depth + 1)
                 items = f"list_transform({self.items_sql(type, place.json)}, lambda {item}: {made})"
                 return f"CASE WHEN {place.found} = 'ARRAY' THEN {items} END"
             case TypeKind.MAP:
                 assert type.element is not None
-                made = self.typed_sql(type.element, self.value_place(type.element, f"{item}[2]"), depth + 1)
+                made = self.typed_sql(type.element, self.place_value(type.element, f"{item}[2]"), depth + 1)
                 members = self.members_sql(type, place.json, item)
                 pairs = f"list_transform({members}, lambda {item}: row({item}[1], {made}))"
                 return f"CASE WHEN {place.found} = 'OBJECT' THEN map_from_entries({pairs}) END"
@@ -191,7 +191,7 @@ class JsonReader(Reader):
             case TypeKind.ARRAY | TypeKind.MAP:
                 assert type.element is not None
                 array = type.kind is TypeKind.ARRAY
-                value = self.value_place(type.element, item if array else f"{item}[2]")
+                value = self.place_value(type.element, item if array else f"{item}[2]")
                 each = f"coalesce({self.wrong_sql(type.element, value, depth + 1)}, false)"
                 items = (
                     self.items_sql(type, place.json) if array else self.members_sql(type, place.json, item)
@@ -201,14 +201,14 @@ class JsonReader(Reader):
                 return f"({there} AND ({place.found} <> '{root}' OR {some}))"
         return f"({there} AND ({self.typed_sql(type, place, depth)}) IS NULL)"
 
-    def value_place(self, type: SqlType, json: str) -> Place:
+    def place_value(self, type: SqlType, json: str) -> Place:
         """Return where a value stands that has been taken out of an ARRAY or a MAP."""
         return Place(f"json_type({json})", f"json_extract_string({json}, '$')", json)
 
     def member_sql(self, place: Place, field: Field) -> Place:
         """Return where a member of an object stands, by its declared name."""
         if not place.path:
-            return self.value_place(field.type, self.opened_member_sql(place.json, field))
+            return self.place_value(field.type, self.opened_member_sql(place.json, field))
         return self.part_sql(field.type, (*place.path, field.name))
 
     def part_sql(self, type: SqlType, names: tuple[str, ...]) -> Place:
