@@ -5,6 +5,7 @@ Every task loads the plugins: this module stands outside of the package, and com
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -12,6 +13,8 @@ from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
 PREFIX = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+HAS_PAGES = find_spec("limits") is not None
+"""Whether the extra ``web`` is installed: links to pages that cannot be served help nobody."""
 
 
 async def pages(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -25,25 +28,27 @@ async def pages(scope: dict[str, Any], receive: Any, send: Any) -> None:
     await app({**scope, AIRFLOW: scope.get("app")}, receive, send)
 
 
+APPS = [{"app": pages, "url_prefix": "/seamline", "name": "Seamline"}]
+VIEWS = [
+    {"name": "Seamline", "href": f"{PREFIX}/seamline/", "destination": "nav", "url_route": "seamline"},
+    {
+        "name": "Seamline",
+        "href": f"{PREFIX}/seamline/dags/{{DAG_ID}}",
+        "destination": "dag",
+        "url_route": "seamline_dag",
+    },
+    {
+        "name": "Certificates",
+        "href": f"{PREFIX}/seamline/reports/{{DAG_ID}}/{{RUN_ID}}/index.html",
+        "destination": "dag_run",
+        "url_route": "seamline_report",
+    },
+]
+
+
 class SeamlinePlugin(AirflowPlugin):
     """Puts the pages into Airflow's navigation, a pipeline's onto its DAGs, and a run's report onto the run."""
 
     name = "seamline"
-    fastapi_apps: ClassVar = [  # type: ignore[misc] # Airflow reads them of the class.
-        {"app": pages, "url_prefix": "/seamline", "name": "Seamline"}
-    ]
-    external_views: ClassVar = [  # type: ignore[misc]
-        {"name": "Seamline", "href": f"{PREFIX}/seamline/", "destination": "nav", "url_route": "seamline"},
-        {
-            "name": "Seamline",
-            "href": f"{PREFIX}/seamline/dags/{{DAG_ID}}",
-            "destination": "dag",
-            "url_route": "seamline_dag",
-        },
-        {
-            "name": "Certificates",
-            "href": f"{PREFIX}/seamline/reports/{{DAG_ID}}/{{RUN_ID}}/index.html",
-            "destination": "dag_run",
-            "url_route": "seamline_report",
-        },
-    ]
+    fastapi_apps: ClassVar = APPS if HAS_PAGES else []  # type: ignore[misc] # Airflow reads them of the class.
+    external_views: ClassVar = VIEWS if HAS_PAGES else []  # type: ignore[misc]

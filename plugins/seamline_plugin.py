@@ -1,5 +1,8 @@
-"""Seamline's pages for an Airflow whose folder of plugins this is; an installed package needs no file."""
+"""Seamline's pages, for an Airflow whose folder of plugins this is; nothing where the installed package brings them."""
 
-from seamline_airflow import SeamlinePlugin
+from importlib.metadata import entry_points
 
-__all__ = ["SeamlinePlugin"]
+if "seamline" not in entry_points(group="airflow.plugins").names:
+    import seamline_airflow
+
+    SeamlinePlugin = seamline_airflow.SeamlinePlugin

@@ -187,11 +187,11 @@ def build_key_parameters(where: Mapping[str, Key | Iterable[Key]]) -> list[tuple
 def list_option_parameters(options: ReadOptions) -> list[tuple[str, str]]:
     """Write the options of a read as the API takes them; TypeError for one that does not exist."""
     require_known_options(options)
-    phases = options.get("phases", ())
+    phases = options.get("phases") or ()
     single = [
         (name, format_parameter(value))
         for name, value in options.items()
-        if name != "phases" and value not in (None, "")
+        if name != "phases" and value is not None and (name, value) != ("version", "")
     ]
     return [*single, *(("phase", each) for each in ([phases] if isinstance(phases, str) else phases))]
 

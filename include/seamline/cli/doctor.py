@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 EXTRAS = {
-    "spark": "streams and builds on this machine",
-    "airflow": "DAGs and operators",
-    "web": "the pages inside of Airflow, and the HTTP API",
+    "spark": ("pyspark", "streams and builds on this machine"),
+    "airflow": ("apache-airflow", "DAGs and operators"),
+    "web": ("limits", "the pages inside of Airflow, and the HTTP API"),
 }
-"""What each extra of the package adds."""
+"""The package that nothing but the extra brings, or may be there for, and what the extra adds."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ def doctor(airflow: bool) -> None:
     from seamline.cli.context import load_configured_catalog
 
     findings = [*check_packages(list_requirements(), find_installed_version)]
-    for extra, adds in EXTRAS.items():
-        findings += check_extra(extra, adds, find_installed_version)
+    for extra in EXTRAS:
+        findings += check_extra(extra, find_installed_version)
     findings += [*(check_java() if find_installed_version("pyspark") else ()), *check_folders()]
     try:
         found = load_configured_catalog()
@@ -85,10 +85,13 @@ def find_installed_version(package: str) -> str:
         return ""
 
 
-def check_extra(extra: str, adds: str, installed: Callable[[str], str]) -> Iterator[Finding]:
-    """Check the packages of an extra, where any of them is there; say what it ``adds`` where none is."""
-    wanted = [each for each in list_requirements(extra) if each.name != "seamline"]
-    if any(installed(each.name) for each in wanted):
+def check_extra(extra: str, installed: Callable[[str], str]) -> Iterator[Finding]:
+    """Check the packages of an extra, where it is installed; say what it would add where it is not."""
+    (own, adds), wanted = (
+        EXTRAS[extra],
+        [each for each in list_requirements(extra) if each.name != "seamline"],
+    )
+    if installed(own):
         yield from check_packages(wanted, installed)
     elif wanted:
         yield Finding(f"seamline[{extra}]", True, f"not installed; it adds {adds}")
@@ -140,6 +143,8 @@ def check_java() -> Iterator[Finding]:
     yield run_check("Java", lambda: str(java_home()))
     yield run_check("Spark's jars", jars)
     yield run_check("Spark jobs", lambda: str(find_job_file("build").parent))
+    if named := os.environ.get("SEAMLINE_JOBS"):
+        yield Finding("SEAMLINE_JOBS", False, named, "unset it: the package has the jobs of its own release.")
 
 
 def check_folders() -> Iterator[Finding]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Self
 
 import httpx
@@ -125,8 +127,10 @@ class AirflowClient:
                 headers=dict(headers),
                 timeout=TIMEOUT,
                 follow_redirects=True,
+                verify=load_trusted_certificates(),
             )
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # Settings of proxies and certificates fail as whatever reads them does.
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
             raise self.unavailable(error) from None
         return Reply(answer.status_code, answer.content)
 
@@ -136,6 +140,12 @@ class AirflowClient:
             f"Airflow at {self.url} does not answer: {error}.",
             hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
         )
+
+
+@cache
+def load_trusted_certificates() -> ssl.SSLContext:
+    """Load what this machine trusts, a company's own authority included, which httpx alone would not know."""
+    return ssl.create_default_context()
 
 
 def quote_path_segment(name: str) -> str:

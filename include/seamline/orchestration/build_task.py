@@ -21,7 +21,7 @@ from airflow.sdk.exceptions import AirflowException
 from seamline.model.errors import NotFound
 from seamline.model.protocol.job_arguments import BRIEF, BuildJob
 from seamline.orchestration.failures import log_failure_reason
-from seamline.runtime.error_report import read_error_report
+from seamline.runtime.error_report import take_error_report
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import find_job_file, job_command
 from seamline.supervisor.prespawned import RequestedBuild, submit_build
@@ -73,7 +73,7 @@ class BuildOperator(SparkSubmitOperator):
                     near = (connection.host or "").startswith("local")
                     self.submit(context, brief=is_small_build(layout, job), near=near)
             except AirflowException as failed:
-                raise read_error_report(failure) or failed from failed
+                raise take_error_report(failure) or failed from failed
 
     def submit(self, context: Context, *, brief: bool, near: bool) -> None:
         """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""

@@ -15,13 +15,21 @@ def write_error_report(path: Path, error: SeamlineError) -> None:
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(error.to_facts()))
-        draft.replace(path)
+        try:
+            draft.write_text(json.dumps(error.to_facts()))
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
-def read_error_report(path: Path) -> SeamlineError | None:
-    """Read the error that a process has left; None if it left none, or nothing that can be read."""
+def take_error_report(path: Path) -> SeamlineError | None:
+    """Read the error that a process has left, and delete it; None if it left none, or nothing that can be read."""
     try:
         return restore_error(json.loads(path.read_text()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    finally:
+        # A run that has built nothing has no other report.
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()

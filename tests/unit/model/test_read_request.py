@@ -56,6 +56,9 @@ def test_an_option_that_does_not_exist_is_refused() -> None:
 
 def test_a_client_sends_what_was_asked() -> None:
     """The server reads it as the command line's options."""
+    assert client.list_option_parameters({"start": ""}) == [("start", "")], (
+        "the server refuses it, as read does"
+    )
     sent = client.list_option_parameters(
         {"start": NOON, "as_of": 0, "side": "batch", "version": "", "phases": "late"}
     )

@@ -114,3 +114,17 @@ def test_a_server_that_is_not_there_is_named() -> None:
         with pytest.raises(AirflowUnavailable, match="does not answer") as caught:
             AirflowClient(url, "ada", "secret").call("GET", "/dags")
         assert url in caught.value.message and "SEAMLINE_AIRFLOW_URL" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("ALL_PROXY", "socks5://127.0.0.1:1"), ("ALL_PROXY", "nothing://x")]
+)
+def test_a_proxy_that_cannot_be_used_is_no_traceback(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """Its address is one of the environment's, which nobody remembers."""
+    monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(AirflowUnavailable, match="does not answer"):
+        AirflowClient(airflow.url, "ada", "secret").call("GET", "/dags")

@@ -8,7 +8,7 @@ import pytest
 
 from seamline.client import Refused
 from seamline.model.errors import Conflict, DefinitionError, NotWhole, SeamlineError, SparkFailed
-from seamline.runtime.error_report import read_error_report, write_error_report
+from seamline.runtime.error_report import take_error_report, write_error_report
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,11 @@ def test_an_error_is_the_same_in_another_process(tmp_path: Path, error: Seamline
     """Airflow's task decides by its kind whether to retry, and shows what it says."""
     path = tmp_path / "runs" / "failure.json"
     write_error_report(path, error)
-    found = read_error_report(path)
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    found = take_error_report(path)
     assert found is not None and type(found) is type(error)
     assert (str(found), found.hint, found.exit_code) == (str(error), error.hint, error.exit_code)
-    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert not path.parent.exists(), "a run that has built nothing leaves nothing"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"error": "Conflict"}'])
@@ -38,14 +39,15 @@ def test_what_is_no_report_tells_nothing(tmp_path: Path, text: str) -> None:
     """A process that was killed while it wrote, or a file of somebody else's."""
     path = tmp_path / "failure.json"
     path.write_text(text)
-    assert read_error_report(path) is None
+    (tmp_path / "index.html").write_text("of the run")
+    assert take_error_report(path) is None
 
 
 def test_a_kind_of_another_release_is_an_error_all_the_same(tmp_path: Path) -> None:
     """The driver may be newer than the scheduler."""
     path = tmp_path / "failure.json"
     path.write_text('{"error": "Unheard", "message": "of", "hint": "upgrade"}')
-    found = read_error_report(path)
+    found = take_error_report(path)
     assert type(found) is SeamlineError and str(found) == "of\n\nHint: upgrade"
 
 
@@ -53,4 +55,4 @@ def test_a_disk_without_room_leaves_the_exit_code(tmp_path: Path) -> None:
     """The error that is to be told may be just that."""
     (tmp_path / "runs").write_text("a file")
     write_error_report(tmp_path / "runs" / "failure.json", Conflict("late"))
-    assert read_error_report(tmp_path / "runs" / "failure.json") is None
+    assert take_error_report(tmp_path / "runs" / "failure.json") is None

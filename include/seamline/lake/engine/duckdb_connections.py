@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,19 +13,20 @@ from seamline.runtime.machine_memory import read_memory_limit
 from seamline.runtime.per_thread import PerThread
 from seamline.runtime.spill_folder import delete_stale_spills, own_spill_folder
 
-SHARE = 4
+SHARE = 2
 """Of the memory of the process one DuckDB takes this part at most; then it writes to disk."""
 
 
-def open_duckdb(threads: int = 1) -> duckdb.DuckDBPyConnection:
+def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB in memory: in UTC, bounded in memory, spilling to this process's folder, with no progress bar.
 
-    It remembers what Parquet files say of themselves: none of ours ever changes.
+    Without a number of ``threads`` it takes those that the machine, or the container, lets it have. It remembers
+    what Parquet files say of themselves: none of ours ever changes.
     """
     delete_stale_spills()
     con = duckdb.connect(
         config={
-            "threads": threads,
+            **({} if threads is None else {"threads": threads}),
             "memory_limit": f"{read_memory_limit() // SHARE >> 20}MiB",
             "temp_directory": str(own_spill_folder()),
         }
@@ -35,7 +35,7 @@ def open_duckdb(threads: int = 1) -> duckdb.DuckDBPyConnection:
     return con
 
 
-connection = PerThread(lambda: open_duckdb(os.cpu_count() or 1))
+connection = PerThread(lambda: open_duckdb(None))
 """Returns this thread's connection."""
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
-from seamline.lake.storage.commit_conflicts import retry_overtaken
+from seamline.lake.storage.commit_conflicts import ATTEMPTS, retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
@@ -77,10 +77,13 @@ class ManifestTable:
         )
         return self.table.append([file], txns={APP: seq})
 
-    def decide(self, decision: Callable[[Manifest], list[Statement]]) -> list[Statement]:
+    def decide(
+        self, decision: Callable[[Manifest], list[Statement]], attempts: int | None = ATTEMPTS
+    ) -> list[Statement]:
         """Decide on the newest state and commit, again each time that another process was first.
 
-        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Overtaken.
+        Returns the statements, none of which is no commit. Raises what ``decision`` does, and Overtaken after so many
+        ``attempts``.
         """
 
         def once() -> list[Statement]:
@@ -89,7 +92,7 @@ class ManifestTable:
                 self.commit(statements)
             return statements
 
-        return retry_overtaken(once)
+        return retry_overtaken(once, attempts)
 
 
 def parse_statement(row: Mapping[str, Any]) -> Statement:

@@ -71,7 +71,7 @@ class ReadRequest:
     def parse(cls, where: str | None = None, **options: Unpack[ReadOptions]) -> ReadRequest:
         """Read one from the texts and values that people give; TypeError for an option that does not exist."""
         require_known_options(options)
-        phases = options.get("phases", ())
+        phases = options.get("phases") or ()
         return cls(
             where,
             parse_time_bound(options.get("start")),

@@ -142,7 +142,7 @@ class Writer:
                 current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
             )
 
-        manifest.decide(decision)
+        manifest.decide(decision, attempts=None)
         return manifest.read()
 
     def refine_panes(self) -> None:
