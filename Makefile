@@ -23,7 +23,7 @@ demo: setup ## Replay a year of real flights through both layers (ARGS=--exit en
 test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants tests/lives && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
