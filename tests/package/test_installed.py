@@ -151,6 +151,18 @@ def test_a_first_pipeline_is_checked_and_tested(install: Callable[[str], Run], t
     )
 
 
+def test_the_java_parts_are_fetched(install: Callable[[str], Run], tmp_path: Path) -> None:
+    """What pip cannot bring comes by its checksum; then nothing is missing for a stream."""
+    run, places = (
+        install("spark"),
+        {"SEAMLINE_JARS": str(tmp_path / "jars"), "SEAMLINE_HOME": str(tmp_path / "home")},
+    )
+    places["SEAMLINE_WAREHOUSE"], places["SEAMLINE_PIPELINES"] = str(tmp_path / "w"), str(tmp_path)
+    assert "spark: 6 jars fetched" in run("seamline", "setup", "--no-archive", **places)
+    assert "spark: 0 jars fetched" in run("seamline", "setup", "--no-archive", **places)
+    assert "LACKS" not in run("seamline", "doctor", "--no-airflow", **places)
+
+
 @pytest.mark.parametrize("extra", ["airflow", "web"])
 def test_airflow_finds_the_pages_and_the_provider(install: Callable[[str], Run], extra: str) -> None:
     """No file is copied after the installation."""

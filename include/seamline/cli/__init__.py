@@ -22,6 +22,7 @@ from seamline.cli import (
     produce,
     quarantine,
     repair,
+    setup,
     stream,
     streams,
     upgrade,
@@ -58,6 +59,7 @@ for module in (
     kafka,
     driver,
     doctor,
+    setup,
 ):
     for command in module.COMMANDS:
         seamline.add_command(command)
