@@ -268,7 +268,9 @@ def answered(names: dict[str, str], window: Any, *, exploding: bool) -> list[tup
             whole = whole.append_column(name, pa.array([value] * whole.num_rows, pa.int64()))
         found = merge_into_windows(view, whole)
         keys = [key.name for key in view.keys]
-        shown = states.present_states(view, found, keep=[GROUPING, *keys, "_start", "_end"])
+        # A measure may be called as the column that only a view of several sets has.
+        own = [GROUPING] if view.grouped else []
+        shown = states.present_states(view, found, keep=[*own, *keys, "_start", "_end"])
         beside = decorated(compiled, shown.select(keys))
         return sorted((*one, *extra) for one, extra in zip(plain(shown), plain(beside), strict=True))
     finally:

@@ -35,7 +35,8 @@ SECOND = {
 
 
 @pytest.mark.parametrize(
-    ("given", "at", "exploding"), [(FIRST, 0, False), (FIRST, 0, True), (SECOND, 0, False)]
+    ("given", "at", "exploding"),
+    [(FIRST, 0, False), (FIRST, 0, True), (SECOND, 0, False), ({"measure": "grouping"}, 0, True)],
 )
 def test_any_name_changes_no_number(given: dict[str, str], at: int, exploding: bool) -> None:
     """A key named s broke the views of everybody who has one: SQL took it for a name of ours."""
