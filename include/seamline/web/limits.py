@@ -18,7 +18,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seamline.lake.engine.duckdb_connections import connection
+from seamline.lake.engine.duckdb_connections import connection, merging
 from seamline.model.errors import BadRange, TooSlow
 from seamline.runtime.deadline import limit_thread_time, too_slow
 
@@ -83,13 +83,14 @@ def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS) -> T:
 @contextmanager
 def interrupt_after(seconds: float = SECONDS) -> Iterator[None]:
     """Break off this thread's work after so long: its queries, and its loops where they look at the time; TooSlow."""
-    con, done = connection(), threading.Event()
+    cons, done = (connection(), merging()), threading.Event()
 
     def interrupt() -> None:
         # Again and again: between two queries there is nothing to break off.
         over = done.wait(seconds)
         while not over:
-            con.interrupt()
+            for con in cons:
+                con.interrupt()
             over = done.wait(0.05)
 
     watch = threading.Thread(target=interrupt, daemon=True)

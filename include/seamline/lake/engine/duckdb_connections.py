@@ -1,8 +1,8 @@
-"""DuckDB in memory: one set of settings, and a connection for each thread."""
+"""DuckDB in memory: one set of settings, and two connections for each thread, for scans and for sums."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import duckdb
@@ -36,32 +36,44 @@ def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
 
 
 connection = PerThread(lambda: open_duckdb(None))
-"""Returns this thread's connection."""
-
-
-_registered: PerThread[set[str]] = PerThread(set)
-"""Returns the names of the tables that are registered in this thread's connection."""
+"""Returns this thread's connection for scans of files, which keep the order of rows."""
+merging = PerThread(open_duckdb)
+"""Returns this thread's connection for sums: of one thread, since the order in which doubles are added is in the last
+digit of their total, and the same question has the same answer."""
+_registered: PerThread[set[tuple[int, str]]] = PerThread(set)
+"""Returns what is registered in this thread's connections: which of them, and under which name."""
 
 
 @contextmanager
 def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Register tables by name in this thread's DuckDB while the block runs: it keeps what it knows in memory."""
-    require_time_left()
-    con, registered = connection(), _registered()
-    if taken := registered & tables.keys():
-        raise RuntimeError(f"{', '.join(sorted(taken))}: registered in this thread's DuckDB already.")
-    for name, table in tables.items():
-        con.register(name, table)
-    registered |= tables.keys()
-    try:
+    """Register tables by name for scans while the block runs: the connection keeps what it knows in memory."""
+    with registered_in(connection(), tables) as con:
         yield con
-    finally:
-        registered -= tables.keys()
-        for name in tables:
-            con.unregister(name)
 
 
 def query_tables(query: str, **tables: pa.Table) -> pa.Table:
-    """Ask this thread's DuckDB about some tables."""
-    with register_tables(**tables) as con:
+    """Ask a question of some tables; the same tables give the same answer, to the last digit."""
+    with registered_in(merging(), tables) as con:
         return con.sql(query).to_arrow_table()
+
+
+@contextmanager
+def registered_in(
+    con: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Register tables in a connection while the block runs; RuntimeError for a name that is registered already."""
+    require_time_left()
+    known, own = _registered(), {(id(con), name) for name in tables}
+    if taken := known & own:
+        raise RuntimeError(
+            f"{', '.join(sorted(name for _, name in taken))}: registered in this DuckDB already."
+        )
+    for name, table in tables.items():
+        con.register(name, table)
+    known |= own
+    try:
+        yield con
+    finally:
+        known -= own
+        for name in tables:
+            con.unregister(name)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.duckdb_connections import query_tables, register_tables
 from seamline.lake.engine.states import late_columns_sql, quote_identifier, stored_states_sql
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
 from seamline.lake.read.snapshot import Snapshot
@@ -79,7 +79,11 @@ def scan_state_files(
         [*(f"SELECT * FROM {source}" for source in sources), *late_columns_sql(view)]
     )
     query = f"SELECT {', '.join(map(quote_identifier, columns))} FROM ({rows}) WHERE {condition}"
-    return query_tables(query, **kept)
+    if not others:
+        # A second thread would take longer to wake than this takes.
+        return query_tables(query, **kept)
+    with register_tables(**kept) as con:
+        return con.sql(query).to_arrow_table()
 
 
 def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import READ_ORDER, record_version_sql, repeated_id_sql
-from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
@@ -145,17 +145,18 @@ def read_interval_rows(
         f"AND epoch_us(_event_time) < {to_unix_micros(interval.end)}"
     )
     if again is not None:
-        whole = query_tables(f"SELECT * FROM {source}", blank=given["blank"])
+        with register_tables(blank=given["blank"]) as con:
+            whole = con.sql(f"SELECT * FROM {source}").to_arrow_table()
         built = pc.less_equal(whole["_epoch"], cut)
         parts = [again(whole.filter(built)), whole.filter(pc.invert(built))]
         given, source = {**given, "restated": pa.concat_tables(parts)}, "restated"
-    return query_tables(
-        f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
-        f"rows AS ({numbered_rows_sql(view, 'read')}) "
-        f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
-        f"WHERE {chosen} AND {' AND '.join(matches)}",
-        **given,
-    )
+    with register_tables(**given) as con:
+        return con.sql(
+            f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
+            f"rows AS ({numbered_rows_sql(view, 'read')}) "
+            f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
+            f"WHERE {chosen} AND {' AND '.join(matches)}"
+        ).to_arrow_table()
 
 
 def numbered_rows_sql(view: CompiledView, relation: str) -> str:
