@@ -87,10 +87,8 @@ def find_installed_version(package: str) -> str:
 
 def check_extra(extra: str, installed: Callable[[str], str]) -> Iterator[Finding]:
     """Check the packages of an extra, where it is installed; say what it would add where it is not."""
-    (own, adds), wanted = (
-        EXTRAS[extra],
-        [each for each in list_requirements(extra) if each.name != "seamline"],
-    )
+    own, adds = EXTRAS[extra]
+    wanted = [each for each in list_requirements(extra) if each.name != "seamline"]
     if installed(own):
         yield from check_packages(wanted, installed)
     elif wanted:

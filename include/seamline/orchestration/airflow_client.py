@@ -112,7 +112,7 @@ class AirflowClient:
         try:
             found: dict[str, Any] = json.loads(reply.content or b"{}")
         except ValueError as error:
-            raise self.unavailable(error) from None
+            raise self.unavailable(f"what answers there sends no JSON ({error})") from None
         return found
 
     def send(
@@ -134,8 +134,8 @@ class AirflowClient:
             raise self.unavailable(error) from None
         return Reply(answer.status_code, answer.content)
 
-    def unavailable(self, error: Exception) -> AirflowUnavailable:
-        """Return the error of a server that does not answer."""
+    def unavailable(self, error: Exception | str) -> AirflowUnavailable:
+        """Return the error of a server that does not answer as Airflow."""
         return AirflowUnavailable(
             f"Airflow at {self.url} does not answer: {error}.",
             hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
