@@ -10,19 +10,15 @@ RUN apt-get update \
 USER seamline
 WORKDIR /opt/seamline
 
-# The pins change less often than the code: their layer comes first and is set up as every checkout is.
+# Set up as every checkout is. The set-up is code of ours, and writes an archive of the classes that the jobs load:
+# it comes after the code, not before.
 COPY --chown=seamline Makefile pyproject.toml LICENSE requirements*.txt ./
-COPY --chown=seamline include/seamline/__init__.py include/seamline/py.typed include/seamline/
-COPY --chown=seamline include/seamline/model/__init__.py include/seamline/model/errors.py include/seamline/model/
-COPY --chown=seamline include/seamline_airflow.py include/seamline_provider.py include/
-COPY --chown=seamline include/seamline/local include/seamline/local
+COPY --chown=seamline include include
 RUN make setup && .venv/bin/uv pip install --no-cache --requirement requirements-image.txt
 
-COPY --chown=seamline include include
 COPY --chown=seamline spark_jobs spark_jobs
 COPY --chown=seamline dags dags
 COPY --chown=seamline plugins plugins
-RUN make setup
 
 ENV PATH=/opt/seamline/.venv/bin:$PATH \
     AIRFLOW_HOME=/srv/seamline/airflow \

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -38,6 +39,10 @@ EXTRAS = {
     "local": ["demo", "spark"],
 }
 """What top-level packages need beside the base; serve and testing take theirs where they are asked for it alone."""
+SETS_UP = (
+    "import sys; sys.path.insert(0, 'include'); from seamline.local import bootstrap, install, preflight"
+)
+"""What a set-up imports, by a Python that has nothing but itself."""
 SECRETS = re.compile("PASSWORD|SECRET|FERNET|TOKEN", re.IGNORECASE)
 
 
@@ -211,3 +216,23 @@ def test_no_code_path_asks_for_the_name_of_a_pipeline() -> None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and names.search(node.value)
     ]
     assert files and found == []
+
+
+def test_the_image_has_what_its_setup_imports(tmp_path: Path) -> None:
+    """No image is built here: that its set-up lacked modules of its own since they were moved, a reader has found."""
+    before, _, _ = (ROOT / "Dockerfile").read_text().partition("RUN make setup")
+    for line in before.splitlines():
+        if line.startswith("COPY"):
+            *sources, target = [each for each in line.split()[1:] if not each.startswith("--")]
+            for source in sources:
+                for path in ROOT.glob(source):
+                    copy = shutil.copytree if path.is_dir() else shutil.copy
+                    place = tmp_path / target if path.is_dir() else tmp_path / target / path.name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    copy(path, place)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", SETS_UP], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    archived = "include/seamline/spark/tasks/class_data.py"
+    assert (tmp_path / archived).is_file(), "the archive of Spark's classes is written by the first set-up"
