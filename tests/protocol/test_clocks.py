@@ -136,6 +136,7 @@ def test_a_past_is_told_by_the_edges_of_the_clock_that_ran_then(tmp_path: Path) 
         stream.epoch(stream.start(), watermark=START + 2 * DAY)
     assert told(new, stream, id=1, as_of=1) == [(True, "late")]
     assert told(old, stream, id=1, as_of=1) == []
+    assert told(new, stream, id=1, as_of=3) == told(new, stream, id=1) == [(True, "late")], "its own run knew"
 
 
 def told(pipeline: CompiledPipeline, stream: Stream, *, id: int = 0, **asked: Any) -> list[tuple[bool, str]]:

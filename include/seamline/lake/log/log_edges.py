@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from itertools import chain
 
 import pyarrow as pa
@@ -19,6 +18,8 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 
+NEVER = 2**62
+"""Above every epoch."""
 FOLLOWED = 1_000
 """Edges beyond the ledger's files that are kept: before more the ledger is looked at again."""
 
@@ -45,31 +46,25 @@ class Edges:
     """Edges above the ledger's files."""
     last: int = -1
     """The last epoch that was looked at, edge or not; -1 for none."""
-    first: int = 0
-    """Edges below it are of another clock: their watermarks say nothing."""
+    runs: tuple[tuple[int, int], ...] = ((0, NEVER),)
+    """Runs of epochs of one clock, first and last, ascending: watermarks at edges outside of them are another's."""
 
     @classmethod
     def of(cls, groups: tuple[Group, ...]) -> Edges:
         """Return those of a ledger."""
         return cls(groups, last=groups[-1].last if groups else -1)
 
-    def first_closing(self, end: int, until: int) -> int | None:
-        """Return the first edge up to ``until`` at which the watermark had reached ``end``."""
-        at = bisect_left(self.groups, self.first, key=lambda group: group.last)
-        for marks in self._from(bisect_left(self._highs, end, at)):
-            place = bisect_left(marks.marks, end, bisect_left(marks.numbers, self.first))
-            if place < len(marks.numbers):
-                return marks.numbers[place] if marks.numbers[place] <= until else None
+    def mark_before(self, epoch: int) -> int | None:
+        """Return the watermark, in microseconds since 1970, at the last edge of the clock before an epoch."""
+        for first, last in reversed(self.runs):
+            found = self._before(min(epoch, last + 1)) if first < epoch else None
+            if found and found[0].numbers[found[1]] >= first:
+                return found[0].marks[found[1]]
         return None
 
-    def mark_before(self, epoch: int) -> int | None:
-        """Return the watermark, in microseconds since 1970, at the last edge before an epoch."""
-        found = self._before(epoch)
-        return found[0].marks[found[1]] if found and found[0].numbers[found[1]] >= self.first else None
-
-    def since(self, first: int) -> Edges:
-        """Leave out the watermarks of edges below an epoch."""
-        return replace(self, first=first) if first > self.first else self
+    def within(self, runs: Iterable[tuple[int, int]]) -> Edges:
+        """Leave out the watermarks of edges outside some runs of epochs, ascending, each from its first to its last."""
+        return replace(self, runs=tuple(runs))
 
     def newest_up_to(self, until: int) -> tuple[int, datetime] | None:
         """Return the last edge up to an epoch, and when it was committed."""
@@ -94,19 +89,6 @@ class Edges:
             if place := bisect_left(marks.numbers, epoch):
                 return marks, place - 1
         return None
-
-    def _from(self, at: int) -> Iterator[Marks]:
-        yield from map(read_group_edges, self.groups[at:])
-        yield self.later
-
-    @cached_property
-    def _highs(self) -> list[int]:
-        """The largest watermark up to the end of each group of files, rounded up."""
-        highs: list[int] = []
-        for group in self.groups:
-            known = [file.mark for file in group.files if file.mark is not None]
-            highs.append(max([*highs[-1:], *known], default=-(2**63)))
-        return highs
 
 
 def read_group_edges(group: Group) -> Marks:

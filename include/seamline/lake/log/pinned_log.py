@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.log.epoch_log import of_ledger
 from seamline.lake.log.ledger_files import Group, groups_of, row_of
-from seamline.lake.log.log_edges import FOLLOWED, Edges
+from seamline.lake.log.log_edges import FOLLOWED, NEVER, Edges
 from seamline.lake.log.log_lines import LINE, MARK
 from seamline.lake.log.master import Master
 from seamline.lake.storage import parquet_files
@@ -28,8 +28,6 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.recent import Recent
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
-
-NEVER = 2**62
 
 
 @dataclass(frozen=True)
@@ -101,17 +99,14 @@ class CommittedPast:
     clocks: tuple[Epoch, ...] = ()
     """The first epoch of each run of epochs that derive event times in one way, ascending."""
 
-    def find_clock_start(self, timed: Timed, *, until: int) -> int:
-        """Return the first epoch of the last run up to ``until`` that derived event times so; NEVER if none did."""
-        first = NEVER
-        for epoch in reversed(self.clocks):
-            if first_of(epoch) > until:
-                continue
-            if timed.is_of_clock(epoch):
-                first = first_of(epoch)
-            elif first != NEVER:
-                break
-        return first
+    def list_clock_runs(self, timed: Timed) -> list[tuple[int, int]]:
+        """List the runs of epochs that derived event times so: first and last of each, ascending."""
+        ends = [*(first_of(epoch) - 1 for epoch in self.clocks[1:]), NEVER]
+        return [
+            (first_of(epoch), end)
+            for epoch, end in zip(self.clocks, ends, strict=False)
+            if timed.is_of_clock(epoch)
+        ]
 
     def extend(self, log: Log) -> CommittedPast | None:
         """Extend by one commit of the master; None if it has made more than one, or is on another line."""

@@ -129,7 +129,7 @@ class Snapshot:
             until=min(epoch, frontier),
             as_of=as_of is not None,
             watermark=watermark,
-            edges=told.edges.since(told.find_clock_start(pipeline.timed, until=epoch)),
+            edges=told.edges.within(told.list_clock_runs(pipeline.timed)),
             held=told.held,
             lacking=count_hole_offsets(each for each in told.register if each.number <= epoch),
             slices=found.files if found else None,

@@ -53,11 +53,8 @@ def from_nothing(shop: Shop) -> CommittedPast:
 
 def told(past: CommittedPast) -> list[object]:
     """Ask for every edge in every way."""
-    days = [(START + day * DAY - EPOCH) // MICROSECOND for day in range(27)]
     numbers = range(past.epoch + 2)
     return [
-        *(past.edges.first_closing(end, past.epoch) for end in days),
-        *(past.edges.first_closing(end + 1, past.epoch - 1) for end in days),
         *(past.edges.newest_up_to(number) for number in numbers),
         *(past.edges.mark_before(number) for number in numbers),
     ]
@@ -76,12 +73,6 @@ def test_the_edges_are_those_of_the_log(tmp_path: Path) -> None:
             maintain_tables(shop.compiled, shop.layout)
     found = past(shop)
     edges = [each for each in known_epochs(shop.layout) if each.edge and each.watermark]
-    for end in (START + day * DAY + shift * MICROSECOND for day in range(20) for shift in (-1, 0, 1)):
-        for until in (9, 20, 39):
-            first = next((each.number for each in edges if each.watermark >= end), None)
-            assert found.edges.first_closing((end - EPOCH) // MICROSECOND, until) == (
-                first if first is not None and first <= until else None
-            )
     for number in range(41):
         before = [each for each in edges if each.number <= number]
         last = (before[-1].number, before[-1].committed_at) if before else None
@@ -104,8 +95,20 @@ def test_a_question_opens_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     assert edges.mark_before(9) == (START + 8 * DAY - EPOCH) // MICROSECOND
     assert edges.newest_up_to(6) == (6, START + timedelta(seconds=6))
-    assert edges.first_closing((START + 3 * DAY - EPOCH) // MICROSECOND, 11) == 3
-    assert opened == [8, 6, 3]
+    assert opened == [8, 6]
+
+
+def test_a_watermark_is_of_a_run_of_its_own_clock(tmp_path: Path) -> None:
+    """Between two runs of a column another one told the time; what the first had reached is where the next goes on."""
+    shop = Shop(tmp_path)
+    for step in range(9):
+        shop.epoch([Sale(step)], watermark=START + step * DAY)
+    edges = past(shop).edges.within([(1, 3), (6, 2**62)])
+    marks = [edges.mark_before(number) for number in range(10)]
+    assert [mark and (EPOCH + mark * MICROSECOND - START) // DAY for mark in marks] == [
+        None, None, 1, 2, 3, 3, 3, 6, 7, 8,
+    ]  # fmt: skip
+    assert past(shop).edges.within([]).mark_before(9) is None
 
 
 def test_the_past_is_found_by_its_instant(tmp_path: Path) -> None:
