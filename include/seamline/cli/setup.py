@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from seamline.model.errors import SetupError
+from seamline.runtime.disk import disk_full
+
+if TYPE_CHECKING:
+    from seamline.runtime.java import Part
 
 GROUPS = ("spark", "kafka")
+LOG = "setup.log"
 
 
 @click.command()
@@ -28,7 +35,7 @@ GROUPS = ("spark", "kafka")
     "--from",
     "source",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder, with its subfolders, that has the jars: nothing is downloaded.",
+    help="Copy the jars from this folder or its subfolders instead of downloading them.",
 )
 @click.option("--broker", is_flag=True, help="Also fetch the Kafka broker that demos and tests run.")
 @click.option(
@@ -39,87 +46,120 @@ GROUPS = ("spark", "kafka")
 )
 def setup(jars: Path | None, source: Path | None, broker: bool, archive: bool) -> None:
     """Fetch the Java parts that Spark needs, each by its checksum; safe to repeat, and complete parts are kept."""
-    from seamline.runtime.java import CLASSES, jar_folder, java_home
+    from seamline.runtime.java import jar_folder
 
-    if not find_spec("pyspark"):
-        raise SetupError("Spark is not installed.", hint="pip install 'seamline[spark]', then run it again.")
+    shipped = find_spark_jars()
     folder = (jars or jar_folder()).absolute()
-    for group in GROUPS if broker else GROUPS[:1]:
-        count = fetch_group(group, folder / group, source)
-        click.echo(f"{group}: {count} jars fetched, all of them complete in {folder / group}")
-    if archive and not (folder / CLASSES).exists():
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "seamline.spark.tasks.class_data", str(folder / CLASSES)],
-            env=class_environment(folder, java_home()),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        said = (
-            f"classes are archived in {folder / CLASSES}"
-            if done.returncode == 0
-            else "no classes are archived"
-        )
-        click.echo(said)
-    if jars:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for group in GROUPS if broker else GROUPS[:1]:
+            count = fetch_group(group, folder, source, shipped)
+            click.echo(f"{group}: {count} jars fetched; all are complete in {folder / group}")
+        if archive:
+            click.echo(archive_classes(folder))
+    except OSError as problem:
+        if full := disk_full(problem):
+            raise full from problem
+        raise SetupError(
+            f"{folder} cannot be filled: {problem.strerror or problem}.",
+            hint="let this user write there, or name another folder by --jars.",
+        ) from problem
+    if folder != jar_folder():
         click.echo(f"Set SEAMLINE_JARS={folder} where Spark's drivers start.")
 
 
-def class_environment(jars: Path, java: Path) -> dict[str, str]:
-    """Return the environment in which classes are archived: these jars, this Java, and tables that are thrown away."""
-    return {
-        **os.environ,
-        "SEAMLINE_JARS": str(jars),
-        "JAVA_HOME": str(java),
-        "SEAMLINE_HOME": tempfile.gettempdir(),
-        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip(),
-    }
+def find_spark_jars() -> Path:
+    """Find the folder of PySpark's own jars; SetupError where it is not installed, or its client alone is."""
+    spec = find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else None
+    if folder is None or not folder.is_dir():
+        raise SetupError(
+            "PySpark is not installed.", hint="pip install 'seamline[spark]', then run it again."
+        )
+    return folder
 
 
-def fetch_group(group: str, folder: Path, source: Path | None) -> int:
-    """Bring the parts of a group that are missing, or other than the pinned ones, into a folder; return their number.
+def fetch_group(group: str, jars: Path, source: Path | None, shipped: Path) -> int:
+    """Bring the parts of a group that are missing, or other than the pinned ones, into its folder of ``jars``.
 
-    Raises SetupError for a part that ``source``, or what was downloaded, does not have with its checksum.
+    They come from ``source``, or are downloaded by the Ivy among the ``shipped`` jars. Returns their number; raises
+    SetupError for a part that does not come with its checksum.
     """
-    from seamline.local import ivy
+    from seamline.local import install, ivy
     from seamline.runtime.java import java_home, list_java_parts
 
+    folder = jars / group
     missing = ivy.list_missing_parts(list_java_parts(group), folder)
     if missing and source is not None:
-        with tempfile.TemporaryDirectory() as scratch:
-            copy_parts([part.jar for part in missing], source, Path(scratch))
+        # Beside its target: a file is moved only within one file system.
+        with tempfile.TemporaryDirectory(dir=jars) as scratch:
+            copy_parts(missing, source, Path(scratch))
             ivy.move_verified_parts(missing, Path(scratch), folder)
     elif missing:
-        spec = find_spec("pyspark")
-        assert spec and spec.origin
-        [shipped] = (Path(spec.origin).parent / "jars").glob("ivy-*.jar")
+        failure = f"the Java parts for {group} could not be fetched"
+        run = partial(install.run_logged, jars / LOG, failure=failure)
+        [own] = shipped.glob("ivy-*.jar")
         java = [str(java_home() / "bin" / "java")]
-        ivy.download_parts(missing, folder, java=java, ivy=shipped, run=run_ivy)
+        ivy.download_parts(missing, folder, java=java, ivy=own, run=lambda command: run(command=command))
     return len(missing)
 
 
-def copy_parts(names: Sequence[str], source: Path, folder: Path) -> None:
-    """Copy files of these names, wherever below a folder they are; SetupError for those that are nowhere."""
-    there = {path.name: path for path in source.rglob("*.jar")}
-    if lacking := sorted({*names} - there.keys()):
+def copy_parts(parts: Sequence[Part], source: Path, folder: Path) -> None:
+    """Copy parts, wherever below a folder they are; SetupError for those that are nowhere with the pinned bytes."""
+    from seamline.local.ivy import hash_file
+
+    there: dict[str, list[Path]] = {}
+    for path in sorted(source.rglob("*.jar")):
+        there.setdefault(path.name, []).append(path)
+    if lacking := [part.jar for part in parts if part.jar not in there]:
         raise SetupError(
-            f"{source} lacks {len(lacking)} of {len(names)} jars: {', '.join(lacking[:5])}"
-            f"{' ...' if len(lacking) > 5 else ''}.",
-            hint="copy the folder of jars of a machine on which seamline setup has run, of the same release.",
+            f"{source} lacks {len(lacking)} of {len(parts)} jars: {list_some(lacking)}.",
+            hint="copy the folder of jars from a machine where seamline setup of the same release has run.",
         )
-    for name in names:
-        shutil.copyfile(there[name], folder / name)
+    good = {part.jar: [path for path in there[part.jar] if hash_file(path) == part.sha256] for part in parts}
+    if other := [str(there[name][0]) for name, paths in good.items() if not paths]:
+        raise SetupError(
+            f"The checksums of {len(other)} jars are not the pinned ones: {list_some(other)}.",
+            hint="copy them again from where they came from, or run it without --from.",
+        )
+    for name, [path, *_] in good.items():
+        shutil.copyfile(path, folder / name)
 
 
-def run_ivy(command: list[str]) -> None:
-    """Run Ivy; SetupError with its last words where it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise SetupError(
-            f"The Java parts could not be fetched: {said[-1] if said else f'exit code {done.returncode}'}",
-            hint="connect this machine, set SEAMLINE_MAVEN_MIRROR to a mirror, or give --from a folder that has them.",
-        )
+def list_some(names: Iterable[str]) -> str:
+    """List the first few names."""
+    first, more = [*names][:5], [*names][5:]
+    return ", ".join(first) + (f" and {len(more)} more" if more else "")
+
+
+def archive_classes(jars: Path) -> str:
+    """Archive the classes that Spark loads unless an archive of this Java, Spark and jars is there; say what is."""
+    from seamline.local.install import write_class_archive
+    from seamline.runtime.java import CLASSES, java_home
+
+    archive = jars / CLASSES
+    stamp = archive.with_suffix(".stamp")
+    try:
+        java = java_home()
+    except SetupError as problem:
+        return f"Spark's classes are not archived: {problem.message}"
+    release = java / "release"
+    made_of = [metadata.version("pyspark"), str(java), release.read_text() if release.is_file() else ""]
+    made_of += sorted(path.name for path in (jars / "spark").iterdir())
+    if not archive.exists() or not stamp.is_file() or stamp.read_text() != "\n".join(made_of):
+        environ = {
+            **os.environ,
+            "SEAMLINE_JARS": str(jars),
+            "JAVA_HOME": str(java),
+            "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip(),
+        }
+        stamp.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory() as home:
+            write_class_archive(sys.executable, archive, {**environ, "SEAMLINE_HOME": home}, jars / LOG)
+        stamp.write_text("\n".join(made_of))
+    if archive.exists():
+        return f"Spark's classes are archived in {archive}"
+    return f"Spark's classes could not be archived, so that it starts without: {jars / LOG} says why."
 
 
 COMMANDS = (setup,)

@@ -58,7 +58,7 @@ class Checkout:
 
     @property
     def trainer(self) -> Path:
-        return self.root / "include" / "seamline" / "spark" / "class_data.py"
+        return self.root / "include" / "seamline" / "spark" / "tasks" / "class_data.py"
 
     def requirements(self, own_java: bool) -> list[Path]:
         names = ["requirements.txt", "requirements-dev.txt", *(["requirements-java.txt"] if own_java else [])]

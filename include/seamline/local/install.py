@@ -86,16 +86,25 @@ def archive_classes(checkout: Checkout, own_java: bool) -> bool:
     """
     told = {**checkout_environment(checkout.root), "SEAMLINE_HOME": str(checkout.state)}
     told["JAVA_TOOL_OPTIONS"] = f"{told.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
-    fresh = checkout.classes.with_suffix(".new")
-    command = [str(checkout.python), "-m", "seamline.spark.tasks.class_data", str(fresh)]
-    checkout.jars.mkdir(parents=True, exist_ok=True)
     checkout.classes_stamp.unlink(missing_ok=True)
-    checkout.classes.unlink(missing_ok=True)
-    with suppress(SetupError, FileNotFoundError):
-        run_step(checkout, command, "Spark's classes could not be archived", told)
-        fresh.replace(checkout.classes)
+    made = write_class_archive(str(checkout.python), checkout.classes, told, checkout.log)
     checkout.classes_stamp.write_text(classes_of(checkout, own_java))
-    return checkout.classes.exists()
+    return made
+
+
+def write_class_archive(python: str, archive: Path, environ: Mapping[str, str], log: Path) -> bool:
+    """Write the archive anew, whole or not at all; return whether there is one, which no Java owes anybody.
+
+    ``python`` is the interpreter that has Spark; what is said goes to ``log``.
+    """
+    fresh = archive.with_suffix(".new")
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.unlink(missing_ok=True)
+    with suppress(SetupError, FileNotFoundError):
+        command = [python, "-m", "seamline.spark.tasks.class_data", str(fresh)]
+        run_logged(log, command, "Spark's classes could not be archived", environ)
+        fresh.replace(archive)
+    return archive.exists()
 
 
 def uv_environment(pip_settings: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -113,25 +122,30 @@ def run_step(
     checkout: Checkout, command: list[str], failure: str, environ: Mapping[str, str] | None = None
 ) -> None:
     """Run a step with its output in the log; SetupError with a way out if it fails."""
+    run_logged(checkout.log, command, failure, environ)
+
+
+def run_logged(log: Path, command: list[str], failure: str, environ: Mapping[str, str] | None = None) -> None:
+    """Run a command with its output in a log; SetupError with the last words and a way out if it fails."""
     environ = {name: value for name, value in (environ or os.environ).items() if name != "PYTHONPATH"}
-    with checkout.log.open("a+") as log:
-        start = log.tell()
+    with log.open("a+") as output:
+        start = output.tell()
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, check=False
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, check=False
         )
-        log.seek(start)
-        said = log.read()
+        output.seek(start)
+        said = output.read()
     if done.returncode == 0:
         return
     if NO_NETWORK.search(said):
         raise SetupError(
-            f"{failure}: the network did not answer. The complete output is in {checkout.log}.",
+            f"{failure}: the network did not answer. The complete output is in {log}.",
             hint="connect this machine, or set PIP_INDEX_URL and SEAMLINE_MAVEN_MIRROR to mirrors; then run it again.",
         )
-    last = said.strip().splitlines()[-1] if said.strip() else f"exit code {done.returncode}"
-    raise SetupError(
-        f"{failure}: {last}", hint=f"the complete output is in {checkout.log}; running it again is safe."
-    )
+    # Ivy ends with lines of colons.
+    lines = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith("::")]
+    last = lines[-1].strip() if lines else f"exit code {done.returncode}"
+    raise SetupError(f"{failure}: {last}", hint=f"the complete output is in {log}; running it again is safe.")
 
 
 def _make_venv(checkout: Checkout) -> None:

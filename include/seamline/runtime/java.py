@@ -92,7 +92,7 @@ def java_home() -> Path:
         return own
     raise SetupError(
         f"No Java {OLDEST} or later was found, neither by JAVA_HOME nor on PATH nor at {own}.",
-        hint="run make demo once, which installs its own, or set JAVA_HOME.",
+        hint="install Java 17 or later, or set JAVA_HOME; in a checkout, make setup installs one.",
     )
 
 
@@ -173,6 +173,6 @@ def _jars(group: str) -> list[Path]:
     if missing := [jar.name for jar in jars if not jar.exists()]:
         raise SetupError(
             f"{len(missing)} JAR files are missing in {folder}, among them {missing[0]}.",
-            hint="run make demo to fetch them, or set SEAMLINE_JARS to their folder.",
+            hint="run seamline setup to fetch them, or set SEAMLINE_JARS to their folder.",
         )
     return jars

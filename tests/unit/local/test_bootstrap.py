@@ -152,6 +152,11 @@ def test_a_collector_that_somebody_has_chosen_is_not_joined_by_ours(
     assert "ParallelGC" in java.jvm_options("-XX:+UseStringDeduplication")
 
 
+def test_what_archives_classes_is_where_it_is_looked_for() -> None:
+    """It moved, and no checkout had an archive any more: every driver started slowly, and nothing said so."""
+    assert checkout.Checkout(Path(__file__).parents[3]).trainer.is_file()
+
+
 @pytest.mark.parametrize("script", ["exit 1", "exit 0"])
 def test_a_java_that_makes_no_archive_is_asked_once(
     empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch, script: str
