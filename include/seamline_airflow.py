@@ -1,4 +1,4 @@
-"""What Airflow finds of Seamline after an installation: its pages.
+"""The Airflow plugin of an installed Seamline: its pages.
 
 Every task loads the plugins: this module stands outside of the package, and computes nothing.
 """
@@ -13,8 +13,8 @@ from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
 PREFIX = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-HAS_PAGES = find_spec("limits") is not None
-"""Whether the extra ``web`` is installed: links to pages that cannot be served help nobody."""
+HAS_PAGES = all(map(find_spec, ("limits", "plotly")))
+"""Whether the extra ``web`` is installed: without it there are no pages to link to."""
 
 
 async def pages(scope: dict[str, Any], receive: Any, send: Any) -> None:

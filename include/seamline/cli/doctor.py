@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 EXTRAS = {
-    "spark": ("pyspark", "streams and builds on this machine"),
+    "spark": ("delta-spark", "streams and builds on this machine"),
     "airflow": ("apache-airflow", "DAGs and operators"),
-    "web": ("limits", "the pages inside of Airflow, and the HTTP API"),
+    "web": ("plotly", "the pages inside of Airflow, and the HTTP API"),
 }
-"""The package that nothing but the extra brings, or may be there for, and what the extra adds."""
+"""A package that comes with the extra alone, as PySpark and FastAPI do not, and what the extra adds."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ def doctor(airflow: bool) -> None:
     from seamline.cli.context import load_configured_catalog
 
     findings = [*check_packages(list_requirements(), find_installed_version)]
+    findings += check_spark_client(find_installed_version)
     for extra in EXTRAS:
         findings += check_extra(extra, find_installed_version)
-    findings += [*(check_java() if find_installed_version("pyspark") else ()), *check_folders()]
+    findings += [*(check_java() if find_installed_version("delta-spark") else ()), *check_folders()]
     try:
         found = load_configured_catalog()
     except SeamlineError as error:
@@ -115,8 +116,12 @@ def check_packages(wanted: Iterable[Requirement], installed: Callable[[str], str
         found = installed(each.name)
         good = bool(found) and each.specifier.contains(found, prereleases=True)
         yield Finding(each.name, good, found or "not installed", f"pip install '{each}'")
+
+
+def check_spark_client(installed: Callable[[str], str]) -> Iterator[Finding]:
+    """Compare the version of Spark's client with that of the Spark that it lies over, where both are there."""
     client, spark = installed("pyspark-client"), installed("pyspark")
-    if client:
+    if client and spark:
         hint = f"pip install pyspark-client=={spark}: it lays its files over pyspark's."
         yield Finding("pyspark-client", client == spark, f"{client}, pyspark is {spark}", hint)
 

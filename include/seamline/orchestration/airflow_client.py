@@ -23,7 +23,7 @@ class Reply:
     """What a server has answered."""
 
     status: int
-    """The status of HTTP."""
+    """The HTTP status code."""
     content: bytes
     """The body."""
 
@@ -43,11 +43,11 @@ class AirflowClient:
     """One Airflow and a login."""
 
     url: str
-    """Airflow's address, as ``http://host:8080``."""
+    """Airflow's address, such as ``http://host:8080``."""
     user: str
     """The login."""
     password: str = field(repr=False)
-    """Of the login."""
+    """The login's password."""
     token: str = field(default="", repr=False)
     """Fetched when first needed, and again once it has expired; empty before."""
 
@@ -83,11 +83,13 @@ class AirflowClient:
             self.log_in()
             reply = self.ask(method, path, body, login=True)
         if reply.status == 404:
-            raise NotFound(f"Airflow: {reply.detail}", hint="a new DAG appears within a minute.")
+            raise NotFound(
+                f"Airflow: {reply.detail}", hint="check the name; a new DAG appears within a minute."
+            )
         if reply.status >= 400:
-            kind = AirflowFailed if reply.status >= 500 else refused
+            kind, did = (AirflowFailed, "failed at") if reply.status >= 500 else (refused, "refused")
             raise kind(
-                f"Airflow refused {method} {path.partition('?')[0]} ({reply.status}): {reply.detail}",
+                f"Airflow {did} {method} {path.partition('?')[0]} ({reply.status}): {reply.detail}",
                 hint=f"see its pages at {self.url}.",
             )
         return self.read(reply)
@@ -100,6 +102,11 @@ class AirflowClient:
     def log_in(self) -> None:
         """Fetch a token."""
         reply = self.send("POST", "/auth/token", {"username": self.user, "password": self.password}, {})
+        if reply.status >= 500:
+            raise AirflowFailed(
+                f"Airflow at {self.url} failed at a login ({reply.status}): {reply.detail}",
+                hint="see the log of its API server.",
+            )
         if reply.status >= 400:
             raise AirflowUnavailable(
                 f"Airflow at {self.url} refuses the login of {self.user!r} ({reply.status}).",
@@ -137,15 +144,17 @@ class AirflowClient:
     def unavailable(self, error: Exception | str) -> AirflowUnavailable:
         """Return the error of a server that does not answer as Airflow."""
         return AirflowUnavailable(
-            f"Airflow at {self.url} does not answer: {error}.",
-            hint="check that it is running, and SEAMLINE_AIRFLOW_URL.",
+            f"Airflow at {self.url} does not answer: {str(error).rstrip('.')}.",
+            hint="check that it is running, SEAMLINE_AIRFLOW_URL, and the environment's proxies and certificates.",
         )
 
 
 @cache
 def load_trusted_certificates() -> ssl.SSLContext:
-    """Load what this machine trusts, a company's own authority included, which httpx alone would not know."""
-    return ssl.create_default_context()
+    """Load what httpx trusts, and what this machine does: a company's own authority is known to it alone."""
+    context = httpx.create_ssl_context()
+    context.load_default_certs()
+    return context
 
 
 def quote_path_segment(name: str) -> str:

@@ -17,6 +17,7 @@ from seamline.cli.doctor import (
     check_airflow,
     check_extra,
     check_packages,
+    check_spark_client,
     check_supervisors,
     check_writable,
     list_requirements,
@@ -52,8 +53,12 @@ def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:
     """An Airflow that was there before has constraints of its own."""
     installed = {"pyspark": "4.1.0", "pandas": "2.3.1", "pyspark-client": "4.2.0"}
     wanted = [Requirement(line) for line in ("pyspark==4.2.0", "pandas<3", "duckdb>=2")]
-    found = check_packages(wanted, lambda name: installed.get(name, ""))
-    said = [str(each) for each in found]
+
+    def version(name: str) -> str:
+        return installed.get(name, "")
+
+    said = [str(each) for each in (*check_packages(wanted, version), *check_spark_client(version))]
+    assert [*check_spark_client(lambda name: version(name) if name == "pyspark-client" else "")] == []
     assert said[-1].endswith("Hint: pip install pyspark-client==4.1.0: it lays its files over pyspark's.")
     assert said == [
         "LACKS pyspark: 4.1.0. Hint: pip install 'pyspark==4.2.0'",
@@ -141,8 +146,10 @@ def test_a_stream_that_is_wanted_and_down_is_named(
 
 def test_an_extra_is_checked_where_it_is_installed() -> None:
     """Who only reads has anyio of httpx, and needs no page; who has pages needs all that they are made with."""
-    [left] = check_extra("web", lambda name: {"anyio": "4.1", "fastapi": "0.116"}.get(name, ""))
+    [left] = check_extra(
+        "web", lambda name: {"anyio": "4.1", "fastapi": "0.116", "limits": "5.1"}.get(name, "")
+    )
     assert str(left).startswith("ok    seamline[web]: not installed; it adds the pages")
-    found = [str(each) for each in check_extra("web", lambda name: {"limits": "5.1"}.get(name, ""))]
-    assert "ok    limits: 5.1" in found
-    assert "LACKS plotly: not installed. Hint: pip install 'plotly>=6'" in found
+    found = [str(each) for each in check_extra("web", lambda name: {"plotly": "6.1"}.get(name, ""))]
+    assert "ok    plotly: 6.1" in found
+    assert "LACKS limits: not installed. Hint: pip install 'limits>=5'" in found

@@ -88,12 +88,19 @@ def test_a_wrong_login_says_so(airflow: Airflow) -> None:
         AirflowClient(airflow.url, "bob", "secret").call("GET", "/dags")
 
 
+def test_a_login_that_fails_is_no_wrong_password(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is locked has nothing against anybody."""
+    monkeypatch.setattr(Handler, "do_POST", lambda self: self.answer(503, b'{"detail": "locked"}'))
+    with pytest.raises(AirflowFailed, match=r"failed at a login \(503\): locked"):
+        AirflowClient(airflow.url, "ada", "secret").call("GET", "/dags")
+
+
 @pytest.mark.parametrize(
     ("answer", "error", "says"),
     [
         ((404, b'{"detail": "no such DAG"}'), NotFound, "Airflow: no such DAG"),
         ((422, b'{"detail": [{"loc": ["body"]}]}'), AirflowUnavailable, r"\(422\): .*body"),
-        ((503, b"<html>away</html>"), AirflowFailed, r"refused GET /dags \(503\): <html>away"),
+        ((503, b"<html>away</html>"), AirflowFailed, r"failed at GET /dags \(503\): <html>away"),
         ((500, b""), AirflowFailed, "status 500"),
         ((200, b"<html>log in here</html>"), AirflowUnavailable, "does not answer"),
     ],

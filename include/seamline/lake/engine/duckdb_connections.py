@@ -1,4 +1,4 @@
-"""DuckDB in memory: one set of settings, and two connections for each thread, for scans and for sums."""
+"""DuckDB in memory: one set of settings, and two connections for each thread: on all cores, and on one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from seamline.runtime.machine_memory import read_memory_limit
 from seamline.runtime.per_thread import PerThread
 from seamline.runtime.spill_folder import delete_stale_spills, own_spill_folder
 
-SHARE = 2
-"""Of the memory of the process one DuckDB takes this part at most; then it writes to disk."""
+SHARE = 4
+"""Each DuckDB takes one part in this many of the process's memory at most; then it writes to disk."""
 
 
 def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
@@ -36,17 +36,17 @@ def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
 
 
 connection = PerThread(lambda: open_duckdb(None))
-"""Returns this thread's connection for scans of files, which keep the order of rows."""
+"""Returns this thread's connection on all cores: for scans, which keep the order of rows, and for recounts."""
 merging = PerThread(open_duckdb)
-"""Returns this thread's connection for sums: of one thread, since the order in which doubles are added is in the last
-digit of their total, and the same question has the same answer."""
+"""Returns this thread's connection on one core, for answers: the last digit of a sum of doubles depends on the order in
+which they are added, and the same question has the same answer."""
 _registered: PerThread[set[tuple[int, str]]] = PerThread(set)
 """Returns what is registered in this thread's connections: which of them, and under which name."""
 
 
 @contextmanager
 def register_tables(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Register tables by name for scans while the block runs: the connection keeps what it knows in memory."""
+    """Register tables by name for scans while the block runs; the connection keeps what it knows of Parquet files."""
     with registered_in(connection(), tables) as con:
         yield con
 
@@ -68,10 +68,10 @@ def registered_in(
         raise RuntimeError(
             f"{', '.join(sorted(name for _, name in taken))}: registered in this DuckDB already."
         )
-    for name, table in tables.items():
-        con.register(name, table)
     known |= own
     try:
+        for name, table in tables.items():
+            con.register(name, table)
         yield con
     finally:
         known -= own
