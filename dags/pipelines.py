@@ -1,4 +1,4 @@
-"""Every definition becomes its batch, stream and upkeep DAGs (airflow looks for these two words: dag, airflow)."""
+"""Every definition becomes its batch, stream, upkeep and audit DAGs (Airflow looks for two words: dag, airflow)."""
 
 from seamline.orchestration.dags import parsed_dags
 

@@ -1,4 +1,4 @@
-"""That Seamline is a provider of Airflow's, which reads this while its configuration is being loaded: no imports."""
+"""Registers Seamline as a provider. Airflow reads this while it loads its configuration, so it imports nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seamline's pages, for an Airflow whose folder of plugins this is; nothing where the installed package brings them."""
+"""Adds Seamline's pages to an Airflow that uses this folder of plugins, unless the installed package already does."""
 
 from importlib.metadata import entry_points
 

@@ -1,4 +1,4 @@
-"""Warehouses that earlier releases have written: they are opened, migrated, and answer as they did, and streams go on.
+"""Warehouses that earlier revisions have written: they are opened, migrated, and answer as they did, and streams go on.
 
 Each folder has a warehouse, what the release itself answered from it, and the script that wrote both.
 """

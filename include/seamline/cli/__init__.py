@@ -37,9 +37,8 @@ def seamline() -> None:
     """One definition, two layers, one certified answer.
 
     Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE. All times are UTC and all ranges
-    half-open: the end is not in. Exit codes: 0 good, 2 wrong usage, 3 a definition is wrong, 4 not found,
-    5 a bad range, 6 something is missing, 8 a range outside the pipeline's life, 9 not approved, 10 and up Kafka,
-    20 and up another writer or run, 30 and up the protocol, 40 and up Airflow.
+    half-open: the end is exclusive. Exit codes: 0 done, 2 wrong usage, 3 a definition is wrong, 4 not found, 5 an
+    invalid range, 6 something is missing; docs/exit-codes.md lists all of them.
     """
 
 

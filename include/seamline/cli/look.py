@@ -42,10 +42,12 @@ def check() -> int:
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--where", help="Condition on the keys, in Spark SQL: \"carrier = 'UA'\".")
 @click.option("--from", "start", help="First window start, UTC.")
-@click.option("--to", "end", help="Last window start, UTC (exclusive).")
+@click.option("--to", "end", help="End of the window starts, UTC (exclusive).")
 @click.option("--as-of", help="Answer from what is published now, with events up to this epoch or instant.")
 @click.option("--served-at", help="Answer as was answered at this instant, from what was published then.")
-@click.option("--version", default="", help="The fingerprint of a version that is not served.")
+@click.option(
+    "--version", default="", help="The fingerprint of a version; the served one answers if it is not given."
+)
 @click.option("--side", type=click.Choice(["merged", "batch", "speed"]), default="merged", show_default=True)
 @click.option(
     "--phase",

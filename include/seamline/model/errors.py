@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class SeamlineError(Exception):
-    """Facts first, then the way out."""
+    """An error without a code of its own; the message states facts, the hint what to do."""
 
     exit_code = 1
 
@@ -42,7 +42,7 @@ def restore_error(facts: Mapping[str, str]) -> SeamlineError:
 
 
 class DefinitionError(SeamlineError):
-    """A pipeline definition that cannot be meant; names file, line and field where known."""
+    """A pipeline definition that is wrong; names file, line and field where known."""
 
     exit_code = 3
 
@@ -76,7 +76,7 @@ class NotFound(SeamlineError):
 
 
 class BadRange(SeamlineError):
-    """A time bound or range that cannot be meant."""
+    """A time bound or range that is invalid."""
 
     exit_code = 5
 
@@ -206,7 +206,7 @@ class NotWhole(ProtocolError):
 
 
 class OutOfStep(ProtocolError):
-    """Tables say of each other what cannot be: one was lost in part, or restored alone."""
+    """Tables contradict each other: part of one was lost, or one was restored without the others."""
 
     exit_code = 44
 

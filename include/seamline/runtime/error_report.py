@@ -11,7 +11,7 @@ from seamline.model.errors import SeamlineError, restore_error
 
 
 def write_error_report(path: Path, error: SeamlineError) -> None:
-    """Write an error for whoever waits for this process; a disk that is full leaves the exit code alone."""
+    """Write an error for whoever waits for this process; a write that fails is ignored: there is the exit code."""
     draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def take_error_report(path: Path) -> SeamlineError | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     finally:
-        # A run that has built nothing has no other report.
+        # If nothing was built, the folder is empty.
         with suppress(OSError):
             path.unlink(missing_ok=True)
             path.parent.rmdir()

@@ -1,4 +1,4 @@
-"""The folder in which a process's DuckDB keeps what it has no room for, and those that killed processes have left."""
+"""The folder into which a process's DuckDB spills, and the folders that killed processes have left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def own_spill_folder() -> Path:
 
 
 def spill_folder_prefix() -> str:
-    """Begin the name as all do whose process ids mean what they mean here: containers may share a folder."""
+    """Return the prefix that the processes of this PID namespace share: containers may share a folder."""
     try:
         inode = NAMESPACE.stat().st_ino
     except OSError:
@@ -31,7 +31,7 @@ def spill_folder_prefix() -> str:
 
 @cache
 def delete_stale_spills() -> None:
-    """Delete the folders of our user's processes that are gone, and what one of this process's id has left; once."""
+    """Delete, once per process, the folders of this user's dead processes, and that of an earlier one of our id."""
     for folder in own_spill_folder().parent.glob(f"{spill_folder_prefix()}*"):
         pid = folder.name.removeprefix(spill_folder_prefix())
         if not pid.isdecimal() or (int(pid) != os.getpid() and psutil.pid_exists(int(pid))):

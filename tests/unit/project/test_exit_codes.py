@@ -18,15 +18,17 @@ from seamline.model.errors import SeamlineError
 PAGE = Path(__file__).parents[3] / "docs" / "exit-codes.md"
 HEAD = f"""# Exit codes
 
-What `seamline` and the jobs end with. Each is an error of that name in Python (`seamline.model.errors`); one without a
-number of its own has that of the error above it, of which it is a kind. The message states what is wrong, and the hint
-what to do. Written by `python -m tests.unit.project.test_exit_codes`.
+What `seamline` and the jobs end with. Each error has the same name in Python (`seamline.model.errors`; `Refused` is of
+`seamline.client`). An indented error is a kind of the error above it; without a number of its own, it ends with that
+error's. The message states what is wrong, and the hint what to do.
+Written by `python -m tests.unit.project.test_exit_codes`.
 
 | code | error | meaning |
 | --- | --- | --- |
 | 0 | | Done. |
 | 2 | | The command line cannot be parsed. |
-| {FAILED} | | The disk did not take what it was given; nothing is retried in this process, a new start goes on. |
+| 1 | | A check is not green (`certificate`, `comparisons`, `explain`), or an exception that is not Seamline's. |
+| {FAILED} | | The disk refused a write or a sync. The process ends without a retry; start it again to continue. |
 | 130 | | Interrupted from the keyboard. |
 """
 

@@ -19,7 +19,7 @@ Choice = TypeVar("Choice", Side, Phase)
 
 
 class ReadOptions(TypedDict, total=False):
-    """The keywords of ``seamline.read``, ``Client.read``, ``seamline query`` and the HTTP API."""
+    """The keywords of ``seamline.read`` and ``Client.read``; the command line and the API have options for each."""
 
     start: Moment | None
     """First window start, inclusive; None for no bound."""
@@ -64,7 +64,7 @@ class ReadRequest:
         if self.as_of is not None and self.served_at is not None:
             raise BadRange(
                 "as_of and served_at cannot be combined.",
-                hint="as_of reads today's publications up to an epoch; served_at reads what was answered then.",
+                hint="as_of reads today's publications up to then; served_at reads what was answered then.",
             )
 
     @classmethod
