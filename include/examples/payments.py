@@ -3,6 +3,8 @@
 from seamline import (
     Batch,
     Expect,
+    ExpectationSuite,
+    ExpectRows,
     KafkaSource,
     Pipeline,
     Rule,
@@ -34,7 +36,20 @@ payments = Pipeline(
             keys=["merchant", "currency"],
             window=Tumbling("1 hour"),
             measures={"payments": count(), "amount": sum("amount"), "largest": max("amount")},
-            expect=[Expect("payments", at_least=1), Expect("amount", not_null=True)],
+            expect=[
+                Expect("payments", at_least=1),
+                Expect("amount", not_null=True),
+                Expect("currency", in_set=["EUR", "JPY", "USD"]),
+                ExpectRows(max_change=0.5),
+                ExpectationSuite(
+                    [
+                        {
+                            "type": "expect_column_pair_values_a_to_be_greater_than_b",
+                            "kwargs": {"column_A": "amount", "column_B": "largest", "or_equal": True},
+                        },
+                    ]
+                ),
+            ],
         )
     ],
     stream=Stream(trigger="1 second", edge_every="10 seconds"),

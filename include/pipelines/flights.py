@@ -3,6 +3,8 @@
 from seamline import (
     Batch,
     Expect,
+    ExpectationSuite,
+    ExpectRows,
     KafkaSource,
     Lookup,
     Pipeline,
@@ -54,7 +56,25 @@ flights = Pipeline(
                 "p95_delay": quantile("dep_delay", 0.95),
                 "planes": distinct("tailnum"),
             },
-            expect=[Expect("flights", at_least=1), Expect("carrier", not_null=True)],
+            expect=[
+                Expect("flights", at_least=1),
+                Expect("carrier", not_null=True, regex="[0-9A-Z]{2}"),
+                ExpectRows(max_change=0.5),
+                # What Great Expectations has and a plain expectation does not.
+                ExpectationSuite(
+                    [
+                        {
+                            "type": "expect_column_pair_values_a_to_be_greater_than_b",
+                            "kwargs": {"column_A": "flights", "column_B": "departed", "or_equal": True},
+                        },
+                        {
+                            "type": "expect_column_median_to_be_between",
+                            "kwargs": {"column": "mean_delay", "min_value": -60, "max_value": 300},
+                            "severity": "warning",
+                        },
+                    ]
+                ),
+            ],
         ),
         View(
             "delay_by_airport",

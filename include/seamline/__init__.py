@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
 from seamline.model.definition.pipeline import (
     Batch,
-    Expect,
     KafkaSource,
     Lookup,
     Pipeline,
@@ -55,6 +55,8 @@ __all__ = [
     "Csv",
     "Cumulating",
     "Expect",
+    "ExpectRows",
+    "ExpectationSuite",
     "Global",
     "Json",
     "KafkaSource",

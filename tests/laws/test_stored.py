@@ -15,14 +15,14 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view, record_version, view_facts
 from seamline.model.compile.stored_definition import CLASSES, from_json, to_json
-from seamline.model.definition import pipeline
+from seamline.model.definition import expectations, pipeline
+from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
+from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import (
     Batch,
-    Expect,
     KafkaSource,
     Lookup,
-    Origin,
     Pipeline,
     Rule,
     Stream,
@@ -61,6 +61,27 @@ MORE: dict[type[Measure], dict[str, st.SearchStrategy[Any]]] = {
 MEASURE = st.sampled_from(MEASURES).flatmap(
     lambda made: st.builds(made, of=TEXT, where=TEXT, **MORE.get(made, {}))
 )
+SUITE = st.builds(
+    ExpectationSuite,
+    several(
+        st.fixed_dictionaries({"type": NAMES, "kwargs": st.dictionaries(NAMES, NUMBERS | several(TEXT))})
+    ),
+    several(NAMES),
+)
+EXPECT = (
+    st.builds(
+        Expect,
+        NAMES,
+        at_least=NUMBERS,
+        at_most=NUMBERS,
+        not_null=st.booleans(),
+        unique=st.booleans(),
+        in_set=several(TEXT),
+        regex=TEXT,
+    )
+    | st.builds(ExpectRows, at_least=st.none() | st.integers(), max_change=NUMBERS)
+    | SUITE
+)
 VIEW = st.builds(
     View,
     name=NAMES,
@@ -74,7 +95,7 @@ VIEW = st.builds(
     measures=st.dictionaries(NAMES | st.sampled_from(["is", "of", "rows"]), MEASURE, max_size=4),
     where=TEXT,
     explode=st.dictionaries(NAMES, TEXT, max_size=1),
-    expect=several(st.builds(Expect, NAMES, at_least=NUMBERS, at_most=NUMBERS, not_null=st.booleans())),
+    expect=several(EXPECT) | SUITE,
     grouping_sets=several(several(NAMES)),
 )
 FORMAT = (
@@ -141,7 +162,9 @@ def test_the_demo_comes_back_and_compiles_to_the_same() -> None:
 
 def test_every_word_of_a_definition_can_be_stored() -> None:
     """A class added to the language and not to the registry would break the first start that uses it."""
-    words = {each for each in vars(pipeline).values() if is_dataclass(each)} - {
+    words = {
+        each for module in (pipeline, expectations) for each in vars(module).values() if is_dataclass(each)
+    } - {
         Origin,
         Format,
         Measure,

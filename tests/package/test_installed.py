@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 FOUND = "import sys; from importlib.util import find_spec; print(find_spec(sys.argv[1]) is not None)"
 MODULES = {
     "": "seamline.client seamline.cli seamline.serve.read seamline.testing seamline.kafka.admin",
-    "spark": "seamline.jobs.build seamline.jobs.stream seamline.quality.expectations",
+    "spark": "seamline.jobs.build seamline.jobs.stream seamline.quality.suites",
     "airflow": "seamline.orchestration.dags seamline_airflow",
     "web": "seamline.web.app",
     "demo": "seamline.local.demo.verify seamline.web.app seamline.jobs.build",

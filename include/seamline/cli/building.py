@@ -104,8 +104,8 @@ def build_and_publish(
     from seamline.lake.publish.planning import is_small_build
     from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
-    from seamline.quality.expectations import import_in_background
     from seamline.quality.run_comparing import compare_and_report
+    from seamline.quality.suites import import_in_background
     from seamline.spark.build.build import build_intervals
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark

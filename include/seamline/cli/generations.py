@@ -1,4 +1,4 @@
-"""Commands about the generations of an interval: history, rollback, diff, certificate, publish, retention."""
+"""Commands about the generations of an interval: history, rollback, diff, certificate, report, publish, retention."""
 
 from __future__ import annotations
 
@@ -138,6 +138,24 @@ def certificate(view: str, interval: str, generation: str) -> int:
 @click.command()
 @click.argument("pipeline")
 @click.option("--run", required=True, help="The id of the run; seamline history shows it.")
+def report(pipeline: str, run: str) -> None:
+    """Render the pages of Great Expectations in the report of a run, and print the path of its first page."""
+    from seamline.quality.data_docs import list_pages, render_page
+
+    _, layout = open_pipeline(pipeline)
+    folder = layout.report(run)
+    if not (folder / "index.html").is_file():
+        raise NotFound(
+            f"Run {run!r} of {pipeline} has no report.", hint="seamline history shows the ids of runs."
+        )
+    for page in list_pages(folder):
+        render_page(folder, page)
+    click.echo(folder / "index.html")
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--run", required=True, help="The id of the run; seamline history shows it.")
 @click.option(
     "--interval",
     "intervals",
@@ -211,4 +229,4 @@ def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, re
         click.echo(str(clean_generations(layout, manifest_of(layout))))
 
 
-COMMANDS = (history, rollback, diff, certificate, publish, retention)
+COMMANDS = (history, rollback, diff, certificate, report, publish, retention)

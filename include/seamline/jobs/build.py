@@ -31,7 +31,6 @@ WORK = (
     "lake.tables.table_format",
     "quality.certify",
     "quality.run_comparing",
-    "quality.expectations",
     "spark.build.build",
 )
 """The modules that ``run`` imports, while Spark starts: both take a second and more."""
@@ -57,8 +56,8 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     """Build, certify and compare, and tell what came of it."""
     from seamline.lake.tables.table_format import require_format
     from seamline.quality.certify import certify_run
-    from seamline.quality.expectations import import_in_background
     from seamline.quality.run_comparing import compare_and_report
+    from seamline.quality.suites import import_in_background
     from seamline.spark.build.build import build_intervals
 
     layout = require_format(Layout(warehouse_folder(), pipeline.name))
@@ -78,12 +77,9 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
 
 def ready() -> int:
     """Get ready for a build, and wait for one: as the process that a resident driver keeps ready."""
-    from seamline.quality.expectations import great_expectations
-
     code = fingerprint_code()
     for name in WORK:
         import_module(f"seamline.{name}")
-    great_expectations()
     spark = open_spark_session("seamline build")
     return serve_one_build(
         read_resident_port(), main, code, look=lambda: spark.conf.get("spark.sql.session.timeZone")

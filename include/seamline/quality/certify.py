@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from seamline.lake.engine import states
-from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.engine.windowing import merge_into_windows, window_states_schema
-from seamline.lake.storage.arrow_types import partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Generations
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -32,12 +27,19 @@ from seamline.model.protocol.certificate_checks import (
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
 from seamline.model.protocol.restatement import list_interval_restatements
-from seamline.model.time.intervals import Interval, parse_moment
-from seamline.model.time.window_arithmetic import Gaps
-from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.time.intervals import Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.quality import quality_pages
-from seamline.quality.expectations import validate_presented_rows
+from seamline.quality.data_docs import write_results
+from seamline.quality.expectations import compares_with_served, find_broken_expectations
+from seamline.quality.presented_intervals import (
+    count_rows,
+    count_served_rows,
+    keep_expected_measures,
+    present_intervals,
+    read_generation_states,
+)
+from seamline.quality.quality_pages import write_run_index
+from seamline.quality.suites import count_suite_expectations, evaluate_suites, list_suites
 from seamline.runtime.failpoints import hit_failpoint
 
 
@@ -65,13 +67,22 @@ def certify_run(
     )
     decisions = list_restatements(layout)
     certificates: list[Certificate] = []
-    written: dict[str, str] = {}
+    pages: dict[tuple[str, str], str] = {}
+    published = ManifestTable.ensure(layout).read().published
     for view in add_live_versions(pipeline, layout).views:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]
-            audit = Audit.of(view, Generations.ensure(layout, view), generation)
-            written[view.id] = audit.page
+            served = {
+                row.interval: published[view.id, row.interval].generation
+                for row in rows
+                if (view.id, row.interval) in published
+            }
+            audit = Audit.of(
+                view, Generations.ensure(layout, view), generation, [row.interval for row in rows], served
+            )
+            named = write_results(report, view.id, audit.results)
+            pages |= {(view.id, interval): page for interval, page in named.items()}
             for row in rows:
                 interval, log = pipeline.grid.named(row.interval), logs[row.cut]
                 made = replace(
@@ -84,7 +95,7 @@ def certify_run(
                 one = certify_generation(view, row, interval, log, audit, made, now)
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
-    quality_pages.write_run_pages(report, run, certificates, written)
+    write_run_index(report, run, certificates, pages)
     Certificates.ensure(layout).append(certificates)
     hit_failpoint("certified")
     return certificates
@@ -173,66 +184,39 @@ class Audit:
     """Records counted in the table, by interval id."""
     failed: Mapping[str, Sequence[str]]
     """A sentence for each expectation that was not met, by interval id."""
-    page: str
-    """The page about them, as HTML; empty if there is none."""
+    results: Mapping[str, Mapping[str, Any]]
+    """What Great Expectations found, as JSON, by interval id; empty for a view without a suite."""
 
     @classmethod
-    def of(cls, view: CompiledView, generations: Generations, generation: str) -> Audit:
-        """Read a generation again, as a reader would, with the measures that are expected something of."""
+    def of(
+        cls,
+        view: CompiledView,
+        generations: Generations,
+        generation: str,
+        intervals: Sequence[str],
+        served: Mapping[str, str],
+    ) -> Audit:
+        """Read a generation again, as a reader would, with the measures that are expected something of.
+
+        ``served`` are the generations that are served of its intervals, by interval id.
+        """
         narrow = keep_expected_measures(view)
-        held = generations.read(generation, [*partial_schema(narrow).names, "interval"])
+        held = read_generation_states(narrow, generations, generation)
         totals = held.group_by("interval").aggregate([("rows", "sum")])
         counted = dict(zip(totals["interval"].to_pylist(), totals["rows_sum"].to_pylist(), strict=True))
-        found = validate_presented_rows(view, present_intervals(narrow, held))
-        return cls(counted, found.failed, found.page)
+        presented = present_intervals(narrow, held)
+        rows = dict.fromkeys(intervals, 0) | count_rows(presented)
+        before = count_served_rows(view, generations, served) if compares_with_served(view) else {}
+        suites = evaluate_suites(view, presented)
+        failed = find_broken_expectations(view, presented, rows, before)
+        for interval, sentences in suites.failed.items():
+            failed.setdefault(interval, []).extend(sentences)
+        return cls(counted, failed, suites.results)
 
 
-def keep_expected_measures(view: CompiledView) -> CompiledView:
-    """Leave out the measures that nothing is expected of."""
-    named = {each.column for each in view.expect}
-    return replace(view, measures=tuple(each for each in view.measures if each.name in named))
-
-
-def present_intervals(view: CompiledView, held: pa.Table) -> pa.Table:
-    """Return a row per interval, grouping set, keys and window.
-
-    Windows that lie wholly in their interval are presented; where there is none, the part of each in it is.
-    """
-    names = [key.name for key in view.keys]
-    empty = pa.array([], pa.string())
-    parts = [
-        approximate_totals(
-            view, states.present_states(view, window_states_schema(view).empty_table(), names)
-        ).append_column("interval", empty)
-    ]
-    for interval in pc.unique(held["interval"]).to_pylist():
-        own = held.filter(pc.equal(held["interval"], interval)).drop_columns(["interval"])
-        for name, value in (("_speed", 0), ("_newest", -1)):
-            own = own.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), own.num_rows))
-        found = filter_own_windows(
-            view, merge_into_windows(view, own), to_unix_micros(parse_moment(interval))
-        )
-        rows = approximate_totals(view, states.present_states(view, found, names))
-        parts.append(rows.append_column("interval", pa.repeat(pa.scalar(interval), rows.num_rows)))
-    return pa.concat_tables(parts)
-
-
-def approximate_totals(view: CompiledView, rows: pa.Table) -> pa.Table:
-    """Put the nearest double in the place of totals that no DECIMAL holds: bounds are doubles too."""
-    for name, measure in view.beyond.items():
-        if measure.name in rows.column_names:
-            number = pc.coalesce(rows[name].cast(pa.float64()), rows[measure.name].cast(pa.float64()))
-            rows = rows.set_column(rows.schema.get_field_index(measure.name), measure.name, number)
-    return rows
-
-
-def filter_own_windows(view: CompiledView, found: pa.Table, start: int) -> pa.Table:
-    """Keep the windows that no other interval can add to; all if there is none."""
-    margin = view.windows.gap if isinstance(view.windows, Gaps) else 0
-    end = start + view.interval // MICROSECOND
-    above = pc.greater_equal(found["_start"], start + margin)
-    own = found.filter(pc.fill_null(pc.and_(above, pc.less_equal(found["_end"], end)), False))
-    return own if own.num_rows else found
+def count_expectations(view: CompiledView) -> int:
+    """Count what a view expects, one by one."""
+    return len(view.expect) - len(list_suites(view)) + count_suite_expectations(view)
 
 
 def certify_generation(
@@ -259,7 +243,7 @@ def certify_generation(
         exploded=row.exploded,
         state_rows=audit.state_rows.get(interval.id, 0),
         expectations=tuple(audit.failed.get(interval.id, ())),
-        expectations_checked=len(view.expect) if audit.state_rows.get(interval.id) else 0,
+        expectations_checked=count_expectations(view) if audit.state_rows.get(interval.id) else 0,
     )
     return Certificate(
         view=view.name,

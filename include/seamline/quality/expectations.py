@@ -1,127 +1,169 @@
-"""What a view expects of its numbers, checked and reported with Great Expectations over the presented rows."""
+"""What a view expects of its columns and of the number of its rows, evaluated in one query over the presented rows."""
 
 from __future__ import annotations
 
-import logging
-import os
-import threading
-import warnings
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.quality.quality_pages import page_of
-
-COUNTED = {"result_format": "SUMMARY"}
-LOCATED = {"result_format": "COMPLETE"}
+from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.measures import quote_identifier
+from seamline.lake.engine.windowing import format_grouping_set
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.definition.expectations import Expect, ExpectRows
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What came of a view's expectations."""
+class Condition:
+    """A condition on one row of a view, and the words for it."""
 
-    failed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """A sentence for each expectation that was not met, by interval id; intervals where all were are left out."""
-    page: str = ""
-    """The page of all results, as HTML; empty where there was nothing to check."""
+    column: str
+    """The column it is about."""
+    words: str
+    """What is expected, as in "at least 5"."""
+    broken: str
+    """An SQL condition that is true for the rows that break it."""
+    counted: bool = False
+    """Whether it needs to know how many rows have the value."""
+    pattern: str = ""
+    """What the text is matched with; empty if it is not."""
 
 
-def validate_presented_rows(view: CompiledView, presented: pa.Table) -> Checked:
-    """Check the expectations of a view.
+def find_broken_expectations(
+    view: CompiledView, presented: pa.Table, rows: Mapping[str, int], served: Mapping[str, int]
+) -> dict[str, list[str]]:
+    """Write a sentence for each expectation that an interval breaks, by interval id.
 
-    ``presented`` has a row per interval, keys and window: the columns named in ``view.expect`` and
-    ``interval``. NULL meets a bound. No rows meet everything: counts must have been compared before.
+    ``presented`` has a row per interval, grouping set, keys and window, ``rows`` their number in every interval that
+    was built, and ``served`` the number in the generation that is served, for those that have one.
     """
-    if not view.expect or not presented.num_rows:
-        return Checked()
-    gx = great_expectations()
-    batch = batch_of(gx, presented)
-    suite = suite_of(gx, view)
-    counted = batch.validate(suite, result_format=COUNTED)
-    return Checked(
-        {} if counted.success else list_failed_expectations(batch, suite, presented), page_of(counted)
-    )
-
-
-def list_failed_expectations(batch: Any, suite: Any, presented: pa.Table) -> dict[str, list[str]]:
-    """List a sentence per failed expectation, by interval id."""
     found: dict[str, list[str]] = {}
-    for result in batch.validate(suite, result_format=LOCATED).results:
-        if not result.success:
-            for interval, sentence in locate_failures(result, presented["interval"].to_pylist()):
-                found.setdefault(interval, []).append(sentence)
-    return found
-
-
-def great_expectations() -> ModuleType:
-    """Import Great Expectations, which takes seconds: silent, and without a word to anybody."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import great_expectations
-        import great_expectations.expectations
-    return great_expectations
-
-
-def import_in_background(pipeline: CompiledPipeline) -> None:
-    """Begin the import, where a view expects anything, beside what its process waits for."""
-    if any(view.expect for view in pipeline.views):
-        threading.Thread(target=great_expectations, name="import of great_expectations", daemon=True).start()
-
-
-def batch_of(gx: ModuleType, presented: pa.Table) -> Any:
-    """Hand a table to Great Expectations; decimals as doubles, which is what bounds are."""
-    from great_expectations.data_context.types.base import ProgressBarsConfig
-
-    for at, column in enumerate(presented.schema):
-        if pa.types.is_decimal(column.type):
-            presented = presented.set_column(at, column.name, presented[column.name].cast(pa.float64()))
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    asset = context.data_sources.add_pandas("generation").add_dataframe_asset("presented")
-    whole = asset.add_batch_definition_whole_dataframe("whole")
-    return whole.get_batch(batch_parameters={"dataframe": presented.to_pandas()})
-
-
-def suite_of(gx: ModuleType, view: CompiledView) -> Any:
-    """Write the view's expectations as a suite."""
-    kinds, rules = gx.expectations, []
-    for each in view.expect:
-        if each.at_least is not None or each.at_most is not None:
-            bounds = {"min_value": each.at_least, "max_value": each.at_most}
-            rules.append(kinds.ExpectColumnValuesToBeBetween(column=each.column, **bounds))
-        if each.not_null:
-            rules.append(kinds.ExpectColumnValuesToNotBeNull(column=each.column))
-    return gx.ExpectationSuite(name=view.qualified, expectations=rules)
-
-
-def locate_failures(result: Any, intervals: Sequence[str]) -> list[tuple[str, str]]:
-    """Say of a failed expectation in which intervals it fails, and how."""
-    config = result.expectation_config
-    what = f"{config.kwargs['column']} {format_expectation(config.kwargs)}"
-    rows = result.result.get("unexpected_index_list")
-    if not rows:
-        return [(interval, f"{what}: could not be checked") for interval in sorted(set(intervals))]
-    totals = Counter(intervals)
-    broken: dict[str, list[Any]] = {}
-    for row, value in zip(rows, result.result["unexpected_list"], strict=True):
-        broken.setdefault(intervals[row], []).append(value)
-    return [
-        (interval, f"{what}: {len(values)} of {totals[interval]} rows are not, for example {values[0]}")
-        for interval, values in broken.items()
+    conditions = [
+        each for expect in view.expect if isinstance(expect, Expect) for each in list_conditions(view, expect)
     ]
+    for interval, sentence in evaluate_conditions(conditions, presented):
+        found.setdefault(interval, []).append(sentence)
+    for bounds in (each for each in view.expect if isinstance(each, ExpectRows)):
+        for interval, count in rows.items():
+            sentences = list(compare_row_counts(bounds, count, served.get(interval)))
+            found.setdefault(interval, []).extend(sentences)
+    return {interval: sentences for interval, sentences in found.items() if sentences}
 
 
-def format_expectation(bounds: dict[str, Any]) -> str:
-    """Say what was expected of a column."""
-    low, high = bounds.get("min_value"), bounds.get("max_value")
-    said = ([f"at least {low:g}"] if low is not None else []) + (
-        [f"at most {high:g}"] if high is not None else []
+def list_conditions(view: CompiledView, expect: Expect) -> Iterator[Condition]:
+    """List the conditions that an expectation of a column consists of."""
+    name, column = expect.column, quote_identifier(expect.column)
+    number = f"{column}::DOUBLE"
+    present = f"{column} IS NOT NULL"
+    bounds = [
+        (words, sign, bound)
+        for words, sign, bound in (("at least", "<", expect.at_least), ("at most", ">", expect.at_most))
+        if bound is not None
+    ]
+    if bounds:
+        words = " and ".join(f"{words} {bound:g}" for words, _, bound in bounds)
+        beyond = " OR ".join(f"{number} {sign} {literal_sql(bound)}" for _, sign, bound in bounds)
+        yield Condition(name, words, f"{present} AND (isnan({number}) OR {beyond})")
+    if expect.not_null:
+        absent = [format_grouping_set(names) for names in view.sets if name not in names]
+        is_key = name in [key.name for key in view.keys]
+        yield Condition(
+            name, "not null", f"{column} IS NULL" + (excluding_sql(absent) if view.grouped and is_key else "")
+        )
+    if expect.unique:
+        more = f"{present} AND {quote_identifier(count_column(name))} > 1"
+        yield Condition(name, "unique", more, counted=True)
+    if expect.in_set:
+        numeric = not isinstance(expect.in_set[0], str | bool)
+        values = ", ".join(map(literal_sql, expect.in_set))
+        words = f"in the set {', '.join(map(str, expect.in_set))}"
+        yield Condition(name, words, f"{present} AND {number if numeric else column} NOT IN ({values})")
+    if expect.regex:
+        mark = quote_identifier(match_column(name, expect.regex))
+        yield Condition(name, f"matching {expect.regex}", f"{present} AND NOT {mark}", pattern=expect.regex)
+
+
+def excluding_sql(sets: Sequence[str]) -> str:
+    """Leave out the rows of some grouping sets."""
+    return f" AND {GROUPING} NOT IN ({', '.join(map(literal_sql, sets))})" if sets else ""
+
+
+def literal_sql(value: str | float) -> str:
+    """Write a value as DuckDB reads it."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(value) if isinstance(value, bool) else f"'{float(value)!r}'::DOUBLE"
+
+
+def count_column(name: str) -> str:
+    """Name the column that says how many rows of an interval have the value of a column."""
+    return f"{name} in how many rows"
+
+
+def match_column(name: str, pattern: str) -> str:
+    """Name the column that says if a text matches."""
+    return f"{name} matches {pattern}"
+
+
+def evaluate_conditions(conditions: Sequence[Condition], presented: pa.Table) -> Iterator[tuple[str, str]]:
+    """Write a sentence for each condition that an interval breaks."""
+    if not conditions or not presented.num_rows:
+        return
+    for name, pattern in {(each.column, each.pattern) for each in conditions if each.pattern}:
+        presented = mark_matches(presented, name, pattern)
+    groups = f"interval, {GROUPING}" if GROUPING in presented.column_names else "interval"
+    counts = ", ".join(
+        f"count(*) OVER (PARTITION BY {groups}, {quote_identifier(name)}) AS {quote_identifier(count_column(name))}"
+        for name in sorted({each.column for each in conditions if each.counted})
     )
-    return " and ".join(said) or "not null"
+    source = f"(SELECT *, {counts} FROM presented)" if counts else "presented"
+    columns = ", ".join(
+        f"count(*) FILTER ({each.broken}) AS n{at}, "
+        f"min({quote_identifier(each.column)}::VARCHAR) FILTER ({each.broken}) AS e{at}"
+        for at, each in enumerate(conditions)
+    )
+    query = f"SELECT interval, count(*) AS total, {columns} FROM {source} GROUP BY interval ORDER BY interval"
+    for row in query_tables(query, presented=presented).to_pylist():
+        for at, each in enumerate(conditions):
+            if row[f"n{at}"]:
+                example = "" if row[f"e{at}"] is None else f", for example {row[f'e{at}']}"
+                yield (
+                    row["interval"],
+                    f"{each.column} {each.words}: {row[f'n{at}']} of {row['total']} rows are not{example}",
+                )
+
+
+def mark_matches(presented: pa.Table, name: str, pattern: str) -> pa.Table:
+    """Add the column that says if a text matches a pattern, which is asked of each text once."""
+    column, matches = presented[name].combine_chunks(), re.compile(pattern).fullmatch
+    texts = pc.unique(column)
+    fitting = [text for text in texts.to_pylist() if text is not None and matches(text)]
+    mark = pc.is_in(column, pa.array(fitting, column.type))
+    return presented.append_column(match_column(name, pattern), mark)
+
+
+def compare_row_counts(expect: ExpectRows, rows: int, served: int | None) -> Iterator[str]:
+    """Write a sentence for each bound that a number of rows breaks; ``served`` is None before the first generation."""
+    if expect.at_least is not None and rows < expect.at_least:
+        yield f"at least {expect.at_least} rows: there are {rows}"
+    if expect.at_most is not None and rows > expect.at_most:
+        yield f"at most {expect.at_most} rows: there are {rows}"
+    if (
+        expect.max_change is not None
+        and served is not None
+        and abs(rows - served) > expect.max_change * served
+    ):
+        yield f"a change of at most {expect.max_change:.0%} of the rows: there are {rows}, {served} are served"
+
+
+def name_needed_columns(view: CompiledView) -> set[str]:
+    """Name the columns that something is expected of."""
+    return {each.column for each in view.expect if isinstance(each, Expect)}
+
+
+def compares_with_served(view: CompiledView) -> bool:
+    """Return whether a view expects something of the change against what is served."""
+    return any(isinstance(each, ExpectRows) and each.max_change is not None for each in view.expect)

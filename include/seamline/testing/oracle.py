@@ -124,12 +124,3 @@ def to_nearest_double(view: CompiledView, row: Mapping[str, Any], column: str) -
     texts = [row[name] for name, source in view.beyond.items() if source.name == column]
     value = Decimal(texts[0]) if any(texts) else row[column]
     return float(value) if isinstance(value, Decimal) else value
-
-
-def meets_expected_bounds(
-    value: Any, at_least: float | None, at_most: float | None, *, not_null: bool
-) -> bool:
-    """Return whether a presented value is what was expected; NULL meets a bound."""
-    if value is None:
-        return not not_null
-    return (at_least is None or value >= at_least) and (at_most is None or value <= at_most)

@@ -27,13 +27,12 @@ from seamline.plan.batch.reprocessing_plan import (
 )
 from seamline.plan.publish.publication import Candidate, plan_publication, select_publishable
 from seamline.testing.engine import cuts_of
+from seamline.testing.expected import list_unmet_expectations
 from seamline.testing.input import input_of
 from seamline.testing.oracle import (
     Row,
     filter_counted_rows,
-    meets_expected_bounds,
     present_oracle_rows,
-    to_nearest_double,
 )
 from seamline.testing.plain_stream import PlainStream
 from seamline.testing.validation import Read, count_names, reprocess_interval_rows, validate_raw_records
@@ -148,17 +147,8 @@ class Plain(PlainStream):
         """Check a build as its certificate does."""
         mine = self.build_input(view, interval, cut, len(self.restated))
         rows = filter_counted_rows(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
-        expected = [
-            f"{expect.column} of {row}"
-            for expect in view.expect
-            for row in present_oracle_rows(self.con, view, rows, {interval.id: cut})
-            if not meets_expected_bounds(
-                to_nearest_double(view, row, expect.column),
-                expect.at_least,
-                expect.at_most,
-                not_null=expect.not_null,
-            )
-        ]
+        presented = present_oracle_rows(self.con, view, rows, {interval.id: cut})
+        expected = list_unmet_expectations(view, presented, self.count_served(view, interval))
         left_out = len(mine) - len(rows)
         evidence = Evidence(
             interval=interval,
@@ -173,9 +163,19 @@ class Plain(PlainStream):
             not_selected=0,
             state_rows=len(rows),
             expectations=tuple(expected),
-            expectations_checked=len(view.expect),
+            expectations_checked=len(expected),
         )
         return validate_evidence(evidence)
+
+    def count_served(self, view: CompiledView, interval: Interval) -> int | None:
+        """Count the rows that the batch layer serves of an interval; None before its first generation."""
+        served = self.manifest.published.get((view.id, interval.id))
+        if served is None:
+            return None
+        mine = self.build_input(view, interval, served.epoch, served.restated)
+        cuts = {interval.id: served.epoch}
+        rows = filter_counted_rows(view, mine, cuts, served.epoch, Side.BATCH, unique=self.unique)
+        return len(present_oracle_rows(self.con, view, rows, cuts))
 
     def ledger(self) -> Sequence[Epoch]:
         return self.epochs

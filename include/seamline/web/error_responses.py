@@ -20,6 +20,7 @@ from seamline.model.errors import (
     NotFound,
     ReadUnstable,
     SeamlineError,
+    SetupError,
     TooSlow,
 )
 from seamline.web.render import as_json, render_page_response
@@ -30,6 +31,7 @@ STATUS: Mapping[type[SeamlineError], int] = {
     ExpressionError: 400,
     KafkaUnavailable: 503,
     ReadUnstable: 503,
+    SetupError: 503,
     TooSlow: 503,
     AirflowUnavailable: 502,
     BackfillRefused: 409,

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from seamline.lake.storage.layout import Layout, warehouse_folder
 from seamline.model.compile.problems import NAME
 from seamline.model.errors import NotFound
+from seamline.quality.data_docs import render_in_process
 
 PAGE = re.compile(r"[\w.-]+\.html")
 LONGEST = 250
@@ -27,8 +28,12 @@ def report(dag_id: str, run_id: str, page: str) -> HTMLResponse:
     pipeline, _, layer = dag_id.partition("__")
     if layer != "batch" or not NAME.fullmatch(pipeline):
         raise NotFound(f"{dag_id} is not a batch DAG of Seamline.", hint="only its runs have a report.")
-    file = Layout(warehouse_folder(), pipeline).report(run_id) / page
-    if not PAGE.fullmatch(page) or len(run_id) > LONGEST or not file.is_file():
+    folder = Layout(warehouse_folder(), pipeline).report(run_id)
+    known = PAGE.fullmatch(page) and len(run_id) <= LONGEST and folder.is_dir()
+    file = folder / page if known and (folder / page).is_file() else None
+    if known and not file:
+        file = render_in_process(folder, page)
+    if not file:
         raise NotFound(
             f"Run {run_id} has no report.",
             hint="nothing of the run is certified yet, or upkeep has deleted the report since.",

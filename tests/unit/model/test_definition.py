@@ -14,6 +14,8 @@ from seamline import (
     CountWindow,
     Cumulating,
     Expect,
+    ExpectationSuite,
+    ExpectRows,
     KafkaSource,
     Pipeline,
     Rule,
@@ -326,6 +328,76 @@ WRONG = {
         with_view(expect=[Expect("total", at_least=1)]),
         "views[by_customer].expect",
         "presents no column",
+    ),
+    "bounds for a text": (
+        with_view(expect=Expect("customer", at_most=1)),
+        "views[by_customer].expect",
+        "has no bounds",
+    ),
+    "a set of another type": (
+        with_view(expect=[Expect("orders", in_set=["1"])]),
+        "views[by_customer].expect",
+        "not a list of its values",
+    ),
+    "a set that is one text": (
+        with_view(expect=[Expect("customer", in_set="ada")]),
+        "views[by_customer].expect",
+        "not a list of its values",
+    ),
+    "a regex for a number": (
+        with_view(expect=[Expect("orders", regex="1")]),
+        "views[by_customer].expect",
+        "no regex matches",
+    ),
+    "a regex that is none": (
+        with_view(expect=[Expect("customer", regex="(")]),
+        "views[by_customer].expect",
+        "is wrong",
+    ),
+    "unique lists": (
+        with_view(measures={"t": top("customer", 3)}, expect=[Expect("t", unique=True)]),
+        "views[by_customer].expect",
+        "are not compared",
+    ),
+    "rows without a bound": (
+        with_view(expect=[ExpectRows()]),
+        "views[by_customer].expect",
+        "Nothing is expected",
+    ),
+    "fewer rows than none": (
+        with_view(expect=[ExpectRows(max_change=-0.1)]),
+        "views[by_customer].expect",
+        "below 0",
+    ),
+    "an empty suite": (
+        with_view(expect=ExpectationSuite([])),
+        "views[by_customer].expect",
+        "no expectations",
+    ),
+    "a suite of objects": (
+        with_view(expect=ExpectationSuite([Expect("customer")])),
+        "views[by_customer].expect",
+        "not a configuration",
+    ),
+    "a suite of other words": (
+        with_view(expect=ExpectationSuite([{"expectation_type": "expect_column_to_exist"}])),
+        "views[by_customer].expect",
+        "not a configuration",
+    ),
+    "a suite of another severity": (
+        with_view(expect=ExpectationSuite([{"type": "expect_column_to_exist", "severity": "mild"}])),
+        "views[by_customer].expect",
+        "not a severity",
+    ),
+    "a suite that is not plain": (
+        with_view(expect=ExpectationSuite([{"type": "expect_it", "kwargs": {"column": print}}])),
+        "views[by_customer].expect",
+        "not plain",
+    ),
+    "an expectation that is none": (
+        with_view(expect=["orders > 0"]),
+        "views[by_customer].expect",
+        "is not an expectation",
     ),
 }
 

@@ -14,19 +14,26 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 from seamline.cli import main
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.definition.pipeline import Expect
+from seamline.model.definition.expectations import Expect, ExpectationSuite
+from seamline.model.errors import SetupError
 from seamline.model.protocol.certificate_checks import Certificate, Making
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval
-from seamline.quality import expectations, quality_pages
+from seamline.quality import data_docs, suites
 from seamline.quality.certify import certify_run, lookup_versions_by_interval
+from seamline.quality.quality_pages import format_certificate
 
 pytestmark = pytest.mark.slow
 
 EVIL = "<script>alert(1)</script>"
+SUITE = ExpectationSuite(
+    [{"type": "expect_column_max_to_be_between", "kwargs": {"column": "total", "min_value": 5}}]
+)
+EXPECTED = [Expect("total", at_least=5), SUITE]
 EXPECTING = DEFINITION.replace(
-    '"largest": max("amount")},', '"largest": max("amount")}, expect=[Expect("total", at_least=5)],'
-).replace("import Batch,", "import Batch, Expect,")
+    '"largest": max("amount")},',
+    f'"largest": max("amount")}}, expect=[Expect("total", at_least=5), ExpectationSuite({SUITE.expectations!r})],',
+).replace("import Batch,", "import Batch, Expect, ExpectationSuite,")
 
 
 class Tags(HTMLParser):
@@ -52,7 +59,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
     plain = sales_pipeline().definition
-    view = replace(plain.views[0], expect=[Expect("total", at_least=5)])
+    view = replace(plain.views[0], expect=EXPECTED)
     shop = Shop(tmp_path / "w", compile_pipeline(replace(plain, views=[view])))
     shop.epoch([Sale(1, EVIL, 4), Sale(25 * 60, "b", 9)], watermark=START + 2 * DAY)
     for day in range(2):
@@ -83,22 +90,57 @@ def test_the_certificate_is_told_in_words_with_its_report(
     assert main(["certificate", "shop.sales", "2013-01-03"]) == 4
 
 
-def test_the_report_of_a_run_links_to_great_expectations_own_page(shop: Shop) -> None:
-    """Every expectation with what was observed, from the tool that checked it; red certificates first."""
+def test_the_report_of_a_run_links_to_great_expectations_own_pages(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every expectation with what was observed, from the tool that evaluated it; red certificates first."""
     certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
     folder = shop.layout.report("scheduled__<b>1")
     index = (folder / "index.html").read_text()
     assert "2 certificates, 1 not green" in index and "scheduled__&lt;b&gt;1" in index
     assert index.index("2013-01-01T00:00:00Z") < index.index("2013-01-02T00:00:00Z")
-    [link] = set(Tags(index).links)
-    page = (folder / link).read_text()
-    assert "greater than or equal to" in page and "50%" in page
+    red, green = Tags(index).links
+    assert not list(folder.glob("sales*.html"))
+    assert main(["report", "shop", "--run", "scheduled__<b>1"]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "index.html")
+    assert "greater than or equal to" in (folder / red).read_text()
+    for page, day, verdict in ((red, "2013-01-01", "fa-times"), (green, "2013-01-02", "fa-check-circle")):
+        assert f"sales {day}T00:00:00Z" in (folder / page).read_text()
+        assert f'<i class="fas {verdict}' in (folder / page).read_text()
+    assert main(["report", "shop", "--run", "nothing"]) == 4
+
+
+def test_a_page_is_rendered_when_it_is_opened_and_only_then(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library is in the process that renders, and in no server; the second who opens it waits for nothing."""
+    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
+    folder = shop.layout.report("scheduled__<b>1")
+    page = min(data_docs.list_pages(folder))
+    rendered = data_docs.render_in_process(folder, page)
+    assert rendered and "Expectation" in rendered.read_text()
+    monkeypatch.setattr(data_docs.subprocess, "run", None)
+    assert data_docs.render_in_process(folder, page) == rendered
+    assert data_docs.render_in_process(folder, "index.html") is None
+    assert data_docs.render_page(folder, "other.html") is None
+
+
+def test_a_server_without_the_library_says_so(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages' extra does not bring it."""
+    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
+    folder = shop.layout.report("scheduled__<b>1")
+    monkeypatch.setattr(data_docs.sys, "executable", "/bin/false")
+    with pytest.raises(SetupError, match="could not render sales"):
+        data_docs.render_in_process(folder, min(data_docs.list_pages(folder)))
 
 
 def test_no_page_runs_or_fetches_anything(shop: Shop) -> None:
     """A record is written by strangers, and a report is opened by whoever may deploy."""
     certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
-    for file in shop.layout.report("scheduled__<b>1").glob("*.html"):
+    assert main(["report", "shop", "--run", "scheduled__<b>1"]) == 0
+    pages = list(shop.layout.report("scheduled__<b>1").glob("*.html"))
+    assert len(pages) == 3
+    for file in pages:
         page = Tags(file.read_text())
         assert not {"script", "link", "img", "iframe", "form"} & set(page.tags)
         assert all(
@@ -109,28 +151,12 @@ def test_no_page_runs_or_fetches_anything(shop: Shop) -> None:
 
 def test_a_value_that_is_markup_is_text_on_the_page(shop: Shop) -> None:
     """Great Expectations escapes some cells and not others."""
-    gx = expectations.great_expectations()
-    rows = pa.table({"status": [EVIL, "<b>bold</b>"], "interval": ["i", "i"]})
-    rule = gx.expectations.ExpectColumnValuesToNotMatchRegex(column="status", regex="<")
-    suite = gx.ExpectationSuite(name=EVIL, expectations=[rule])
-    found = expectations.batch_of(gx, rows).validate(suite, result_format=expectations.COUNTED)
-    html = quality_pages.page_of(found)
+    rule = {"type": "expect_column_values_to_not_match_regex", "kwargs": {"column": "region", "regex": "<"}}
+    view = replace(shop.compiled.views[0], expect=(ExpectationSuite([rule]),), name=EVIL)
+    rows = pa.table({"region": [EVIL, "<b>bold</b>"], "interval": ["i", "i"]})
+    html = data_docs.render_results_html(suites.evaluate_suites(view, rows).results["i"])
     assert "alert(1)" in html
     assert not {"script", "b"} & set(Tags(html).tags)
-
-
-def test_a_page_is_rendered_once_a_view_and_not_without_expectations(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It must cost next to nothing."""
-    calls = []
-    monkeypatch.setattr(expectations, "page_of", lambda result: calls.append(1) or "page")
-    certify_run(shop.compiled, shop.layout, "scheduled__<b>1")
-    assert calls == [1]
-    assert (
-        expectations.validate_presented_rows(sales_pipeline().views[0], pa.table({"interval": ["i"]})).page
-        == ""
-    )
 
 
 def test_a_certificate_says_how_its_generation_was_made() -> None:
@@ -139,7 +165,7 @@ def test_a_certificate_says_how_its_generation_was_made() -> None:
     made = Making("v2", {"cities": ("a", "b")}, ("cities to b",), 10, 1.5, "cli:ada", "reports/r/index.html")
     one = Certificate("v", "f", "g", day, 7, "r", "", START, (), made)
     assert Certificate.from_json(one.to_json()) == one
-    assert "look-up cities: versions a, b" in "\n".join(quality_pages.format_certificate(one))
+    assert "look-up cities: versions a, b" in "\n".join(format_certificate(one))
     older = one.to_json().partition(', "made"')[0] + "}"
     assert Certificate.from_json(older) == replace(one, made=Making())
 

@@ -14,8 +14,9 @@ from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.lookup_join import Join, compile_decorations
 from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
 from seamline.model.compile.record_rules import Record
-from seamline.model.compile.view_expectations import check_expectations
-from seamline.model.definition.pipeline import Expect, Pipeline, View
+from seamline.model.compile.view_expectations import check_expectations, list_expectations
+from seamline.model.definition.expectations import Expectation
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.windows import CountWindow, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
@@ -57,8 +58,8 @@ class CompiledView:
     """The condition on rows, None for all."""
     measures: tuple[CompiledMeasure, ...]
     """The measures, in order."""
-    expect: tuple[Expect, ...]
-    """What a certified generation must meet."""
+    expect: tuple[Expectation, ...]
+    """What each interval of a certified generation must meet."""
     fingerprint: str
     """A hash of what the view's numbers mean."""
     explode: Explode | None = None
@@ -174,7 +175,7 @@ def compile_view(
     measures = compile_measures(view, schema, problems)
     if not view.measures:
         problems.note(f"{place}.measures", view.origin, "A view needs a measure.", 'add "n": count().')
-    check_expectations(view, measures, problems)
+    check_expectations(view, keys, measures, problems)
     decorations = compile_decorations(
         pipeline,
         Schema(tuple(keys)),
@@ -194,7 +195,7 @@ def compile_view(
         sets=sets,
         where=record.selected(where),
         measures=measures,
-        expect=tuple(view.expect),
+        expect=list_expectations(view),
         fingerprint="",
         explode=explode,
         decorations=decorations,

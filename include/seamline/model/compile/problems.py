@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from seamline.model.definition.pipeline import Origin
+from seamline.model.definition.origin import Origin
 from seamline.model.errors import BadRange, DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.types.schema import Field, Schema

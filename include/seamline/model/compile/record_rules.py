@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from seamline.model.compile.lookup_join import Join, check_lookups, compile_lookup, list_pinned_lookups
 from seamline.model.compile.problems import NAME, Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, makes_exactly
-from seamline.model.definition.pipeline import Origin, Pipeline, Rule
+from seamline.model.definition.origin import Origin
+from seamline.model.definition.pipeline import Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Schema, SqlType, TypeKind
 from seamline.model.user_code import function_of, name_of

@@ -9,14 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import FORMATS
+from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import (
     ROUNDED,
     Batch,
-    Expect,
     KafkaSource,
     Lookup,
-    Origin,
     Pipeline,
     Rule,
     Stream,
@@ -31,7 +31,8 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, View, Expect, Stream, Batch, Watermark, *WINDOWS, *FORMATS, *MEASURES
+        Pipeline, KafkaSource, Lookup, Rule, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark,
+        *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.formats import Format
+from seamline.model.definition.origin import Origin, declare_origin_field
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.protocol.watermark import Watermark
 from seamline.model.user_code import name_of
-
-PACKAGE = str(Path(__file__).resolve().parents[2])
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the author wrote it."""
-
-    file: str
-    """The path of the Python file."""
-    line: int
-    """The line, from 1."""
-
-
-def find_caller_origin() -> Origin:
-    """Find the nearest caller outside this package (and outside generated dataclass code)."""
-    frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, "<")):
-        frame = frame.f_back
-    return Origin(frame.f_code.co_filename, frame.f_lineno)
-
-
-def declare_origin_field() -> Origin:
-    """Declare the field that keeps the author's line; it takes no part in equality or fingerprints."""
-    return field(default_factory=find_caller_origin, compare=False, repr=False, kw_only=True)
-
 
 DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 """How a number becomes a DECIMAL: by its own digits; by them in JSON, CSV and text alone; as earlier releases did."""
@@ -126,21 +100,6 @@ class Lookup:
 
 
 @dataclass(frozen=True)
-class Expect:
-    """What a certified generation's presented column must look like, checked with Great Expectations."""
-
-    column: str
-    """A presented column of the view: a key or a measure."""
-    at_least: float | None = None
-    """The least value that is allowed; None for no bound."""
-    at_most: float | None = None
-    """The greatest value that is allowed; None for no bound."""
-    not_null: bool = False
-    """Whether NULL is refused."""
-    origin: Origin = declare_origin_field()
-
-
-@dataclass(frozen=True)
 class View:
     """Keyed, windowed measures over the master."""
 
@@ -157,8 +116,8 @@ class View:
     explode: Mapping[str, str] = field(default_factory=dict)
     """``{"item": "array"}`` makes a row of each item of an array; keys, measures and ``where`` may use
     ``item``."""
-    expect: Sequence[Expect] = ()
-    """What a certified generation must meet."""
+    expect: Expectation | Sequence[Expectation] = ()
+    """What each interval of a certified generation must meet."""
     grouping_sets: Sequence[Sequence[str]] = ()
     """Sets of the keys, as in SQL's GROUPING SETS: a row per window for each of them, from the same slices.
     If empty, the one set of all keys."""

@@ -36,7 +36,7 @@ from seamline.model.definition.windows import Window
 from seamline.model.protocol.seam import Phase
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.quality.certify import present_intervals
+from seamline.quality.presented_intervals import present_intervals
 
 MIDNIGHT = datetime(2024, 1, 1, tzinfo=UTC)
 ROWS = pa.schema([("page", pa.string()), ("user", pa.string()), ("at", INSTANT), ("_event_time", INSTANT)])
@@ -144,9 +144,9 @@ def test_expectations_judge_whole_windows_only() -> None:
     view = hits(Sliding("1 day", "12 hours"))
     held = stored(view, [(1, "a", "u"), (800, "a", "u")])
     held = held.append_column("interval", pa.array(["2024-01-01T00:00:00Z"] * held.num_rows))
-    assert present_intervals(view, held).to_pylist() == [
-        {"page": "a", "hits": 2, "interval": "2024-01-01T00:00:00Z"}
-    ]
+    [row] = present_intervals(view, held).to_pylist()
+    assert (row["page"], row["hits"], row["interval"]) == ("a", 2, "2024-01-01T00:00:00Z")
+    assert row["window_end"] - row["window_start"] == timedelta(days=1)
 
 
 def test_a_row_says_its_phase(tmp_path: Path) -> None:
