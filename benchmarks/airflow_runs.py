@@ -38,6 +38,20 @@ DAG = "flights__batch"
 WARM = 2
 TASKS = ("plan", "build", "certify", "publish")
 WITHIN = 300.0
+WITHOUT_SUITES = """
+import runpy
+from dataclasses import replace
+
+from seamline import ExpectationSuite
+
+shipped = runpy.run_path({shipped!r})["flights"]
+flights = replace(shipped, views=[
+    replace(view, expect=[each for each in view.expect if not isinstance(each, ExpectationSuite)])
+    for view in shipped.views
+])
+del shipped
+"""
+"""The demo's pipeline as most are: importing what evaluates a suite takes longer than a small build."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +100,8 @@ def prepared(home: Path) -> dict[str, str]:
     spark.stop()
     definitions = home / "pipelines"
     definitions.mkdir()
-    (definitions / "flights.py").write_text((ROOT / "include" / "pipelines" / "flights.py").read_text())
+    shipped = ROOT / "include" / "pipelines" / "flights.py"
+    (definitions / "flights.py").write_text(WITHOUT_SUITES.format(shipped=str(shipped)))
     return {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "include"),

@@ -38,8 +38,8 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
 from seamline.quality import certify
-from seamline.quality.expectations import Checked, validate_presented_rows
 from seamline.quality.run_comparing import compare_run
+from seamline.quality.suites import SuiteResults, evaluate_suites
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.session.session import open_spark_session
@@ -131,10 +131,10 @@ class Year(Tables):
         assert held is not None
         self.number, self.offset = held.number, self.offset + len(values)
 
-    def checked(self, view: CompiledView, presented: pa.Table) -> Checked:
-        """Check as certificates do, and note the time."""
+    def evaluate(self, view: CompiledView, presented: pa.Table) -> SuiteResults:
+        """Evaluate suites as certificates do, and note the time."""
         began = time.monotonic()
-        found = validate_presented_rows(view, presented)
+        found = evaluate_suites(view, presented)
         self.checking[-1] += time.monotonic() - began
         return found
 
@@ -146,7 +146,7 @@ class Year(Tables):
         marks.append(time.monotonic())
         build_intervals(self.spark, self.pipeline, self.layout, job)
         marks.append(time.monotonic())
-        with patch.object(certify, "validate_presented_rows", self.checked):
+        with patch.object(certify, "evaluate_suites", self.evaluate):
             self.checking.append(0.0)
             assert all(each.passed for each in certify.certify_run(self.pipeline, self.layout, job.run))
         marks.append(time.monotonic())
