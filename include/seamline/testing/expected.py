@@ -10,6 +10,7 @@ from typing import Any
 from seamline.lake.engine.windowing import format_grouping_set
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
+from seamline.model.time.intervals import format_utc_instant
 from seamline.testing.oracle import to_nearest_double
 
 Presented = Mapping[str, Any]
@@ -24,12 +25,19 @@ def list_unmet_expectations(view: CompiledView, rows: Sequence[Presented], serve
     for expect in view.expect:
         match expect:
             case Expect():
-                found += [f"{expect.column} of {row}" for row in rows if not meets(view, expect, row, rows)]
+                unmet = [row for row in rows if not meets(view, expect, row, rows)]
+                found += [describe_unexpected_value(view, row, expect.column) for row in unmet]
             case ExpectRows() if not has_expected_count(expect, len(rows), served):
                 found.append(f"{len(rows)} rows, {served} before")
             case ExpectationSuite():
                 continue
     return found
+
+
+def describe_unexpected_value(view: CompiledView, row: Presented, column: str) -> str:
+    """Describe a value that an expectation does not allow, with its key and window."""
+    keys = "".join(f"{key.name}={row[key.name]}, " for key in view.keys)
+    return f"{column} is {row[column]} ({keys}window {format_utc_instant(row['window_start'])})"
 
 
 def meets(view: CompiledView, expect: Expect, row: Presented, rows: Sequence[Presented]) -> bool:

@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, collect_distinct, count, quantile, top
+import pytest
+
+from seamline import (
+    Batch,
+    Expect,
+    KafkaSource,
+    Pipeline,
+    Tumbling,
+    View,
+    collect_distinct,
+    count,
+    quantile,
+    top,
+)
+from seamline.model.errors import CertificateFailed
 from seamline.model.measures import Measure
 from seamline.testing import Scenario
 
 
-def shop(**batch: Any) -> Pipeline:
+def shop(*expect: Expect, **batch: Any) -> Pipeline:
     return Pipeline(
         name="shop",
         source=KafkaSource(topic="sales", schema="amount BIGINT, at TIMESTAMP", event_time="at"),
-        views=[View("sales", keys=[], window=Tumbling("1 day"), measures={"orders": count()})],
+        views=[View("sales", keys=[], window=Tumbling("1 day"), measures={"orders": count()}, expect=expect)],
         batch=Batch("1 day", "2024-01-01", **batch),
     )
 
@@ -25,6 +39,17 @@ def test_a_run_of_dirty_intervals_takes_as_many_as_a_run_may() -> None:
         life.send({"amount": day, "at": f"2024-01-{day:02}T12:00:00Z"})
     life.epoch()
     assert [len(life.batch()) for _ in range(3)] == [2, 2, 2]
+
+
+def test_an_unexpected_value_is_named_with_its_window() -> None:
+    """Whoever reads why a build was held back looks for one number, not for the repr of a row."""
+    life = Scenario(shop(Expect("orders", at_least=2)), now="2024-01-10")
+    life.send({"amount": 1, "at": "2024-01-01T12:00:00Z"}, {"amount": 1, "at": "2024-01-02T12:00:00Z"})
+    life.epoch()
+    with pytest.raises(CertificateFailed) as held_back:
+        life.batch()
+    told = "sales 2024-01-01T00:00:00Z: expectations: orders is 1 (window 2024-01-01T00:00:00Z)"
+    assert str(held_back.value).splitlines()[0] == told
 
 
 def test_the_state_of_many_values_is_not_copied_for_each() -> None:
