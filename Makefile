@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
+.PHONY: help setup demo docs test faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,10 @@ setup: ## Install what is pinned into .venv and .seamline (the others do this fi
 
 demo: setup ## Replay a year of real flights through both layers (ARGS=--exit ends by itself)
 	@$(ENV) exec python -m seamline.local.demo $(ARGS)
+
+docs: setup ## Make a site of the pages, .seamline/site; a warning is an error
+	@$(ENV) python -m sphinx -q -W --keep-going -d .seamline/doctrees -b html docs .seamline/site $(ARGS)
+	@echo "Open .seamline/site/index.html"
 
 test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
