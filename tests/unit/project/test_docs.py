@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import textwrap
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
+FIGURE = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = BLOCK.findall((DOCS / "definition.md").read_text())
 
@@ -35,11 +35,9 @@ def test_an_example_compiles(at: int) -> None:
 
 def first_pipeline() -> dict[str, Any]:
     """Run the README's first pipeline."""
-    text = (ROOT / "README.md").read_text()
-    block = re.search(r"^(    from seamline import.*?\n)\n[^ ]", text, re.MULTILINE | re.DOTALL)
-    assert block
+    [block] = BLOCK.findall((ROOT / "README.md").read_text())
     names: dict[str, Any] = {}
-    exec(compile(textwrap.dedent(block[1]), "README.md", "exec"), names)
+    exec(compile(block, "README.md", "exec"), names)
     return names
 
 
@@ -55,6 +53,24 @@ def test_the_first_pipeline_is_tested_as_the_page_says(
     exec(compile(example, "testing.md", "exec"), names)
     [test] = [value for name, value in names.items() if name.startswith("test_")]
     test(scenario)
+
+
+def test_the_first_pipeline_is_the_tutorials() -> None:
+    """Who goes from the README or the site's first page to the tutorial goes on where they were."""
+    first = BLOCK.findall((DOCS / "tutorial.md").read_text())[0]
+    assert [first] == BLOCK.findall((ROOT / "README.md").read_text())
+    assert [first] == BLOCK.findall((DOCS / "index.md").read_text())
+
+
+def test_the_figures_of_the_readme_have_been_measured() -> None:
+    """A figure is copied from docs/performance.md, whose section has the command; a new run changes both."""
+    table = (ROOT / "README.md").read_text().partition("| what | measured | by |")[2].partition("\n\n")[0]
+    rows = [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
+    [_, goals, *sections] = (DOCS / "performance.md").read_text().split("\n## ")
+    assert len(rows) > 5
+    for what, measured, command in rows:
+        [section] = [each for each in sections if command in each.splitlines()[0]]
+        assert set(FIGURE.findall(measured)) <= set(FIGURE.findall(goals + section)), what
 
 
 CITED = re.compile(r"\brules? (\d+)((?:(?:, | and )\d+)*)\b")
