@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from docutils.nodes import document
@@ -32,7 +31,7 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_class_signature = "mixed"
-python_maximum_signature_line_length = 80
+python_maximum_signature_line_length = 100
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
@@ -40,7 +39,8 @@ html_theme = "furo"
 html_title = "Seamline"
 html_copy_source = False
 html_show_sphinx = False
-templates_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
 
 
@@ -60,6 +60,16 @@ def name_folders(app: Sphinx, page: document) -> None:
             link.replace_self(nodes.literal("", link.astext()))
 
 
+def fold_diagrams(app: Sphinx, page: document) -> None:
+    """Fold the source of a diagram away: a code host draws it, and a site that loads nothing does not."""
+    for block in [*page.findall(nodes.literal_block)]:
+        if block.get("language") == "mermaid":
+            begin = nodes.raw(
+                "", "<details><summary>The source of a diagram, in Mermaid</summary>", format="html"
+            )
+            block.replace_self([begin, block.deepcopy(), nodes.raw("", "</details>", format="html")])
+
+
 def add_exit_code(
     app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
 ) -> None:
@@ -71,22 +81,14 @@ def add_exit_code(
 def spell_signature(
     app: Sphinx, what: str, name: str, thing: object, options: object, signature: str, result: str
 ) -> tuple[str, str] | None:
-    """Leave the types of a dataclass to its fields, which follow; every error is made alike."""
+    """Name what a dataclass must be given, and leave the rest to its fields, which follow; errors are made alike."""
     if isinstance(thing, type) and issubclass(thing, Exception):
         return "", ""
     if not isinstance(thing, type) or not is_dataclass(thing):
         return None
-    given = [each.name + spell_default(each) for each in fields(thing) if each.init and each.name != "origin"]
-    return f"({', '.join(given)})", ""
-
-
-def spell_default(each: Field[Any]) -> str:
-    """Spell what a field is where it is left out; empty for one that must be given."""
-    if each.default_factory is not MISSING:
-        return f"={each.default_factory()!r}"
-    if each.default is MISSING:
-        return ""
-    return f"={type(each.default).__name__}()" if is_dataclass(each.default) else f"={each.default!r}"
+    asked = [each for each in fields(thing) if each.init]
+    needed = [each.name for each in asked if each.default is MISSING and each.default_factory is MISSING]
+    return f"({', '.join([*needed, *(['...'] if len(needed) < len(asked) else [])])})", ""
 
 
 def setup(app: Sphinx) -> None:
@@ -94,5 +96,6 @@ def setup(app: Sphinx) -> None:
     app.add_lexer("mermaid", TextLexer)  # A code host draws these; here they are read.
     app.connect("source-read", add_pages_beside)
     app.connect("doctree-read", name_folders)
+    app.connect("doctree-read", fold_diagrams)
     app.connect("autodoc-process-docstring", add_exit_code)
     app.connect("autodoc-process-signature", spell_signature)
