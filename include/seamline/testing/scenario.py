@@ -159,7 +159,7 @@ class Scenario:
     def batch(self, start: str = "", end: str = "") -> list[str]:
         """Build, certify and publish the interval at ``start``, those until ``end``, or the dirty ones.
 
-        Returns the ids of those published. CertificateFailed if one is red.
+        Returns the ids of those published; an open one is left out. CertificateFailed if one is red.
         """
         asked = self._span(start, end) if start else None
         self.runs += 1
