@@ -15,7 +15,13 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["pytester", "seamline.testing.plugin", "tests.lives.telling", "tests.slow_suite"]
+pytest_plugins = [
+    "pytester",
+    "seamline.testing.plugin",
+    "tests.lives.telling",
+    "tests.services.fixtures",
+    "tests.slow_suite",
+]
 # Examples are not timed: a busy machine must not turn a law red.
 settings.register_profile("laws", deadline=None)
 settings.register_profile("check", deadline=None, max_examples=15)
