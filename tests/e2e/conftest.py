@@ -1,4 +1,4 @@
-"""One broker, one warehouse and one resident driver for all end-to-end tests of a run."""
+"""One warehouse and one resident driver for all end-to-end tests of a worker."""
 
 from __future__ import annotations
 
@@ -6,19 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 from tests.e2e.world import Resident, World
-from tests.ports import free_ports
-
-from seamline.kafka.connections import KafkaConnection
-from seamline.local.broker import Broker
-
-
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    """Run a broker on free ports."""
-    broker = Broker(tmp_path_factory.mktemp("kafka"), free_ports(), free_ports())
-    broker.start()
-    yield broker.connection
-    broker.stop()
 
 
 @pytest.fixture(scope="session")

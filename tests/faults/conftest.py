@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from tests.faults.rig.line import Line
 from tests.faults.rig.trial import Trial
-from tests.ports import free_ports
 
 from seamline.kafka.connections import KafkaConnection
-from seamline.local.broker import Broker
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -43,15 +41,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     if made := getattr(pyfuncitem, "trial", None):
         made.close()
     return done
-
-
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaConnection]:
-    """Run a broker on free ports."""
-    broker = Broker(tmp_path_factory.mktemp("kafka"), free_ports(), free_ports())
-    broker.start()
-    yield broker.connection
-    broker.stop()
 
 
 @pytest.fixture
