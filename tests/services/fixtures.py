@@ -44,7 +44,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.failed and RUN in item.config.stash:
         for each in item.config.stash[RUN].started():
-            if why := each.why_not():
+            if (why := each.why_not()) and why not in str(report.longrepr):
                 report.sections.append((f"{each.kind} is not there", why))
     return report
 
@@ -96,4 +96,5 @@ def find(services: Run, kind: str) -> dict:
     try:
         return dict(services.find(kind))
     except ServiceBroken as broken:
-        pytest.fail(str(broken), pytrace=False)
+        why = str(broken)
+    pytest.fail(why, pytrace=False)

@@ -17,7 +17,6 @@ from tests.services.server import ServiceBroken
 
 Begin = Callable[..., InnerRun]
 DEAD = """
-import os, signal
 from tests.services.run import find_process
 
 def test_that_kills(services, valkey):
@@ -104,8 +103,8 @@ def test_a_server_that_has_died_is_named_with_its_last_words(begin: Begin) -> No
     said = run.finish()
     assert "what the test itself says" in said
     assert "1 failed, 2 errors" in said
-    assert said.count("- valkey is not there -") == 3
-    assert "The valkey server of this run, process" in said
+    assert said.count("- valkey is not there -") == 2
+    assert said.count("The valkey server of this run, process") == 3
     assert "Ready to accept connections" in said
 
 
