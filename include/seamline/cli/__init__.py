@@ -16,6 +16,7 @@ from seamline.cli import (
     driver,
     generations,
     holes,
+    init,
     kafka,
     look,
     metrics,
@@ -43,6 +44,7 @@ def seamline() -> None:
 
 
 for module in (
+    init,
     look,
     metrics,
     quarantine,

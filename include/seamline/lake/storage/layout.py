@@ -83,5 +83,7 @@ def home_folder() -> Path:
 
 
 def definitions_folder() -> Path:
-    """Return the folder of definitions by setting."""
-    return Path(os.environ.get("SEAMLINE_PIPELINES", "include/pipelines")).resolve()
+    """Return the folder of definitions: SEAMLINE_PIPELINES, else a checkout's or a project's, if we are in one."""
+    in_project = Path("pipelines").is_dir() and not Path("include/pipelines").is_dir()
+    default = "pipelines" if in_project else "include/pipelines"
+    return Path(os.environ.get("SEAMLINE_PIPELINES", default)).resolve()

@@ -1,0 +1,1 @@
+"""`seamline init`: a project as a team keeps it, written from templates."""
