@@ -12,7 +12,7 @@ WORKDIR /opt/seamline
 
 # Set up as every checkout is. The set-up is code of ours, and writes an archive of the classes that the jobs load:
 # it comes after the code, not before.
-COPY --chown=seamline Makefile pyproject.toml LICENSE requirements*.txt ./
+COPY --chown=seamline Makefile pyproject.toml LICENSE README.md requirements*.txt ./
 COPY --chown=seamline include include
 RUN make setup && .venv/bin/uv pip install --no-cache --requirement requirements-image.txt
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from seamline.serve.read import read
     from seamline.serve.side import side
 
-__version__ = "0.1.0"
+    __version__: str
 
 __all__ = [
     "Avro",
@@ -97,6 +97,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from seamline.version import VERSION
+
+        return VERSION
     if name == "read":
         from seamline.serve.read import read
 

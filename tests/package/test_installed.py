@@ -67,7 +67,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         ROOT / "include", source / "include", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
-    for name in ("pyproject.toml", "LICENSE"):
+    for name in ("pyproject.toml", "LICENSE", "README.md"):
         shutil.copy2(ROOT / name, source)
     build = f"import setuptools.build_meta as b; b.build_wheel({str(made)!r})"
     subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, check=True)

@@ -8,7 +8,6 @@ from typing import NoReturn
 
 import click
 
-from seamline import __version__
 from seamline.cli import (
     audit,
     batch,
@@ -32,8 +31,24 @@ from seamline.model.errors import SeamlineError
 from seamline.runtime.disk import disk_full
 
 
+def print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    """Print the version and end; finding it takes a while, which no other command waits for."""
+    if asked:
+        from seamline.version import VERSION
+
+        click.echo(f"seamline, version {VERSION}")
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Show the version.",
+)
 def seamline() -> None:
     """One definition, two layers, one certified answer.
 

@@ -13,7 +13,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from seamline import __version__
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.read.answers import Answer
 from seamline.lake.storage.layout import definitions_folder
@@ -32,6 +31,7 @@ from seamline.serve.answer_request import (
     key_condition_sql,
     one_key,
 )
+from seamline.version import VERSION
 from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
 from seamline.web.error_responses import ErrorBody
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
@@ -237,7 +237,7 @@ def plans(
 @router.get("/openapi.json")
 def description(request: Request, _: GetUserDep) -> JSONResponse:
     """Describe the API, as OpenAPI does."""
-    found = get_openapi(title="Seamline", version=__version__, routes=request.app.routes)
+    found = get_openapi(title="Seamline", version=VERSION, routes=request.app.routes)
     return JSONResponse({**found, "servers": [{"url": request.scope["root_path"]}]})
 
 

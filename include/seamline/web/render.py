@@ -14,12 +14,12 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from seamline import __version__
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.plan.spelling import format_duration
 from seamline.plan.wording.plan_text import format_bytes
 from seamline.serve.answer_request import MEDIA
 from seamline.serve.answer_request import as_json as spelled
+from seamline.version import VERSION
 
 UNKNOWN = "?"
 
@@ -43,7 +43,7 @@ def make_jinja_environment() -> Environment:
         "data": embed_json,
         "cell": format_table_cell,
     }
-    made.globals["version"] = __version__
+    made.globals["version"] = VERSION
     return made
 
 

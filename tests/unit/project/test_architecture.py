@@ -18,6 +18,8 @@ CODE = ROOT / "include" / "seamline"
 PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("lake", "model", "plan", "spark")
 """Packages whose rooms are drawn one by one."""
+ALONE = ("", "client", "version")
+"""Modules that stand in no room."""
 BEGIN, END = "<!-- made by python -m tests.unit.project.test_architecture -->", "<!-- end -->"
 DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 MOST_FILES, MOST_LINES = 25, 300
@@ -55,9 +57,9 @@ def drawn() -> Edges:
     known = modules()
     found: Edges = {}
     for module, file in known.items():
-        if room(module) in ("", "client", *HOUSES):
+        if room(module) in (*ALONE, *HOUSES):
             continue
-        there = {room(each) for each in imported(file, known)} - {room(module), "", *HOUSES}
+        there = {room(each) for each in imported(file, known)} - {room(module), *ALONE, *HOUSES}
         found.setdefault(room(module), set()).update(there)
     return found
 

@@ -84,7 +84,7 @@ def test_a_wheel_is_the_same_each_time_and_has_all_that_is_read(tmp_path: Path) 
     ]
     assert {str(each) for each in wanted} <= names
     assert {"seamline_airflow.py", "seamline_provider.py"} <= names
-    assert not any(each.startswith(("tests/", "pipelines/", "examples/")) for each in names)
+    assert not any(each.startswith(("tests/", "pipelines/", "examples/", "release/")) for each in names)
 
 
 def copied(folder: Path) -> Path:
@@ -92,6 +92,6 @@ def copied(folder: Path) -> Path:
     shutil.copytree(
         ROOT / "include", folder / "include", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
-    for name in ("pyproject.toml", "LICENSE"):
+    for name in ("pyproject.toml", "LICENSE", "README.md"):
         shutil.copy2(ROOT / name, folder)
     return folder
