@@ -9,7 +9,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test services faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock clean-demo
+.PHONY: help setup demo docs test services faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock dist clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ lock: setup ## Pin anew: requirements*.in -> requirements*.txt
 	@set -e; for name in requirements requirements-dev requirements-image; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-annotate \
 	    --custom-compile-command 'make lock' $$name.in -o $$name.txt; done
+
+dist: setup ## Build a release into dist: archives, licences, bill of materials, checksums
+	@$(ENV) exec python -m release $(ARGS)
 
 clean-demo: ## Remove the demo's data; what was installed and fetched stays
 	@pid=$$(cat .seamline/demo/demo.pid 2>/dev/null || true); \
