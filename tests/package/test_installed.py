@@ -6,18 +6,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.package.environments import Run
 
-ROOT = Path(__file__).parents[2]
 FOUND = "import sys; from importlib.util import find_spec; print(find_spec(sys.argv[1]) is not None)"
 MODULES = {
     "": "seamline.client seamline.cli seamline.serve.read seamline.testing seamline.kafka.admin",
@@ -58,68 +52,6 @@ def test_a_late_sale_counts():
     [row] = life.answer("sales")
     assert row["n"] == 2
 """
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel."""
-    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    shutil.copytree(
-        ROOT / "include", source / "include", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-    )
-    for name in ("pyproject.toml", "LICENSE", "README.md"):
-        shutil.copy2(ROOT / name, source)
-    build = f"import setuptools.build_meta as b; b.build_wheel({str(made)!r})"
-    subprocess.run([sys.executable, "-c", build], cwd=source, capture_output=True, check=True)
-    [found] = made.glob("*.whl")
-    return found
-
-
-Run = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Run]:
-    """Install it with an extra, once for all tests, into an environment that has nothing else."""
-    return cache(lambda extra: installed(wheel, extra, tmp_path_factory.mktemp(extra or "base")))
-
-
-def installed(wheel: Path, extra: str, folder: Path) -> Run:
-    """Make an environment, and return what runs its commands."""
-    home, began = folder / "venv", time.monotonic()
-    run_clean(["uv", "venv", "--quiet", "--python", sys.executable, str(home)], folder)
-    pins = ["--constraint", str(ROOT / "requirements.txt")]
-    asked = f"{wheel}[{extra}]" if extra else str(wheel)
-    run_clean(
-        ["uv", "pip", "install", "--quiet", "--python", str(home / "bin" / "python"), *pins, asked], folder
-    )
-    took = time.monotonic() - began
-    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file() and not path.is_symlink())
-    print(f"\n{extra or 'base'}: installed in {took:.0f} s, {size / 1e6:.0f} MB")
-
-    def run(*command: str, **env: str) -> str:
-        return run_clean([str(home / "bin" / command[0]), *command[1:]], folder, **env)
-
-    return run
-
-
-def run_clean(command: list[str], folder: Path, **env: str) -> str:
-    """Run a command in an environment that knows nothing of this checkout, and return what it prints."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("SEAMLINE", "PYTHON", "AIRFLOW"))
-    }
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**kept, "AIRFLOW_HOME": str(folder / "airflow"), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
 
 
 @pytest.mark.parametrize("extra", list(MODULES), ids=lambda extra: extra or "base")

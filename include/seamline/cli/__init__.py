@@ -11,6 +11,7 @@ import click
 from seamline.cli import (
     audit,
     batch,
+    demo,
     doctor,
     driver,
     generations,
@@ -60,6 +61,7 @@ def seamline() -> None:
 
 for module in (
     init,
+    demo,
     look,
     metrics,
     quarantine,

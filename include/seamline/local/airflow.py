@@ -29,8 +29,8 @@ class AirflowStandalone:
     """One Airflow: its database, settings, logs and output are in ``home``; user ``admin``, and ``users`` by name with
     their role, all with one password.
 
-    It takes three ports from ``port`` on: the API and pages, and two servers of logs. ``root`` is the
-    checkout with dags/ and plugins/; ``env`` is added for every component and task. All paths begin with ``prefix``.
+    It takes three ports from ``port`` on: the API and pages, and two servers of logs. ``root`` has dags/, and if it is
+    a checkout plugins/ and include/; ``env`` is added for every component and task. All paths begin with ``prefix``.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The file ``.seamline/env``: what another terminal needs to find this checkout's Seamline."""
+"""Files for another terminal: ``.seamline/env`` of a checkout, and the one of a running demo."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ HEADER = "# . .seamline/env  gives a shell this checkout's Python, Java, Airflow
 
 def write_env(root: Path, extra: Mapping[str, str]) -> None:
     """Write ``root/.seamline/env`` again: the checkout's own variables, those already there, and ``extra``."""
-    file = env_file(root)
-    values = {**read_env_file(root), **_own(root), **extra}
+    write_exports(env_file(root), HEADER, _bin(root), {**read_env_file(root), **_own(root), **extra})
+
+
+def write_exports(file: Path, header: str, binaries: Path, values: Mapping[str, str]) -> None:
+    """Write a file that a shell reads: ``binaries`` comes first in its PATH, and ``values`` are set."""
     lines = [
         f"export {name}={shlex.quote(value)}\n" for name, value in sorted(values.items()) if name != "PATH"
     ]
-    path = f'export PATH={shlex.quote(str(_bin(root)))}:"$PATH"\n'
+    path = f'export PATH={shlex.quote(str(binaries))}:"$PATH"\n'
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
-    fresh.write_text("".join([HEADER, path, *lines]))
+    fresh.write_text("".join([header, path, *lines]))
     fresh.replace(file)
 
 

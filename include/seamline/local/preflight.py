@@ -52,7 +52,7 @@ def require_disk(folder: Path, gigabytes: float) -> None:
     if free < gigabytes * GB:
         raise SetupError(
             f"The disk of {folder} has {free / GB:.1f} GB free; {gigabytes:g} GB are needed.",
-            hint="free some space (make clean-demo removes the demo's data), or clone onto another disk.",
+            hint="free some space (a demo's data are in .seamline/demo), or use a folder on another disk.",
         )
 
 

@@ -59,7 +59,7 @@ class AirflowClient:
         if missing:
             raise AirflowUnavailable(
                 f"The access to Airflow is not configured; not set: {', '.join(missing)}.",
-                hint="set them; in a clone with the demo, run . .seamline/env",
+                hint="set them; beside a running demo, run . .seamline/demo/env",
             )
         return cls(*(env[name] for name in names))
 

@@ -170,9 +170,10 @@ def _part(coordinates: str, digest: str) -> Part:
 def _jars(group: str) -> list[Path]:
     folder = jar_folder() / group
     jars = [folder / part.jar for part in list_java_parts(group)]
+    command = "seamline setup --broker" if group == "kafka" else "seamline setup"
     if missing := [jar.name for jar in jars if not jar.exists()]:
         raise SetupError(
             f"{len(missing)} JAR files are missing in {folder}, among them {missing[0]}.",
-            hint="run seamline setup to fetch them, or set SEAMLINE_JARS to their folder.",
+            hint=f"run {command} to fetch them, or set SEAMLINE_JARS to their folder.",
         )
     return jars

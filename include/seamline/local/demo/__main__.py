@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
+
+import click
 
 from seamline.local.demo.options import Options
 from seamline.local.demo.stages import Demo
@@ -13,8 +14,19 @@ from seamline.model.errors import SeamlineError
 
 
 def main(argv: list[str]) -> int:
+    """Parse the command line and run the demo."""
+    try:
+        return run_demo(Options.parse(argv))
+    except click.exceptions.Exit as asked:
+        return asked.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+
+
+def run_demo(options: Options) -> int:
     """Run the demo; one clear sentence for what is missing, before anything is started."""
-    demo = Demo(Options.parse(argv), Path(__file__).resolve().parents[4])
+    demo = Demo(options)
     signal.signal(signal.SIGTERM, raise_interrupt)
     try:
         demo.scene.check()

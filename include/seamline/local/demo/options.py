@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-from argparse import ArgumentTypeError
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+
+import click
 
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_moment
@@ -38,21 +38,9 @@ class Options:
 
     @classmethod
     def parse(cls, argv: list[str]) -> Options:
-        """Parse the command line."""
-        parser = argparse.ArgumentParser(prog="make demo", description="Real flights through both layers.")
-        parser.add_argument("--home", type=Path, default=HOME, help="folder of its data")
-        parser.add_argument(
-            "--exit", action="store_true", help="end by itself; 0 only if the answer is right"
-        )
-        parser.add_argument("--seconds", type=float, default=120, help="length of the replay")
-        parser.add_argument(
-            "--until", type=parse_demo_day, default="", help="replay only flights before this day (UTC)"
-        )
-        parser.add_argument("--backfill-days", type=int, default=3, help="closed days to rebuild at the end")
-        parser.add_argument("--kafka-port", type=int, default=19092)
-        parser.add_argument("--airflow-port", type=int, default=18080)
-        found = vars(parser.parse_args(argv))
-        return cls(**{**found, "home": found["home"].resolve()})
+        """Parse the command line; a ClickException says what is wrong with it, Exit that help was asked for."""
+        command = click.Command("demo", params=[*PARAMETERS])
+        return cls(**command.make_context("python -m seamline.local.demo", argv).params)
 
     @property
     def end(self) -> datetime:
@@ -60,14 +48,47 @@ class Options:
         return parse_moment(self.until) - DAY if self.until else LAST
 
 
-def parse_demo_day(text: str) -> str:
+def parse_demo_day(context: click.Context, parameter: click.Parameter, text: str) -> str:
     """Require a day of 2013 before which a whole one closes, or nothing."""
     if not text:
         return text
     try:
         found = parse_moment(text)
     except SeamlineError as error:
-        raise ArgumentTypeError(str(error).replace("\n\nHint: ", " ")) from None
+        raise click.BadParameter(str(error).replace("\n\nHint: ", " ")) from None
     if not FIRST <= found <= LAST:
-        raise ArgumentTypeError(f"{text} is not within {FIRST:%Y-%m-%d} and {LAST:%Y-%m-%d}")
+        raise click.BadParameter(f"{text} is not within {FIRST:%Y-%m-%d} and {LAST:%Y-%m-%d}")
     return text
+
+
+PARAMETERS = (
+    click.Option(
+        ["--home"],
+        type=click.Path(file_okay=False, path_type=Path),
+        default=HOME,
+        show_default=True,
+        callback=lambda context, parameter, home: home.resolve(),
+        help="Folder of its data.",
+    ),
+    click.Option(["--exit"], is_flag=True, help="End by itself, with 0 only if every number is right."),
+    click.Option(
+        ["--seconds"], type=float, default=120.0, show_default=True, help="Length of the replay, in seconds."
+    ),
+    click.Option(
+        ["--until"], default="", callback=parse_demo_day, help="Replay only flights before this day (UTC)."
+    ),
+    click.Option(
+        ["--backfill-days"], type=int, default=3, show_default=True, help="Closed days to rebuild at the end."
+    ),
+    click.Option(
+        ["--kafka-port"], type=int, default=19092, show_default=True, help="Port of the broker; it takes two."
+    ),
+    click.Option(
+        ["--airflow-port"],
+        type=int,
+        default=18080,
+        show_default=True,
+        help="Port of Airflow; it takes three.",
+    ),
+)
+"""The options of the command line, in the order of its help."""

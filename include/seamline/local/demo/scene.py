@@ -5,36 +5,60 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import shutil
+import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
+import seamline
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
-from seamline.local.demo.options import HOME, Options
+from seamline.local.demo.options import Options
+from seamline.local.dimensions import data_file
+from seamline.local.project.project_files import read_dag_file
 from seamline.model.errors import SetupError
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.runtime.java import jar_folder, java_home, kafka_jars, spark_jars
 from seamline.supervisor.outside import stop_all
 
 DISK_GB, MEMORY_GB = 4, 6
-KEPT = ("SEAMLINE_JARS",)
+EXTRA = ("airflow", "plotly", "pyspark")
+"""What comes with the extra ``demo`` alone, beside the flights."""
+DEFINITION = "flights.py"
+HEADER = "# Gives a shell this demo's Airflow, Kafka and tables, while the demo runs.\n"
 
 
 class Scene:
-    """The settings, ports and folders of one demo; ``root`` is the checkout."""
+    """The settings, ports and folders of one demo: all that it writes is in its home."""
 
-    def __init__(self, options: Options, root: Path) -> None:
-        self.options, self.root = options, root
+    def __init__(self, options: Options) -> None:
+        self.options = options
         self.began = time.monotonic()
         self.password = secrets.token_urlsafe(12)
         self.url = f"http://127.0.0.1:{options.airflow_port}"
+
+    @property
+    def definitions(self) -> Path:
+        """A checkout's own folder, so that what is added to it appears; else the one that is installed."""
+        own = definitions_folder()
+        return own if (own / DEFINITION).is_file() else Path(__file__).with_name("pipelines")
+
+    @property
+    def exports(self) -> str:
+        """The file that another terminal reads, as it is named there."""
+        file = self.options.home / "env"
+        here = Path.cwd()
+        return shlex.quote(str(file.relative_to(here) if file.is_relative_to(here) else file))
 
     def print_progress(self, text: str) -> None:
         """Print one line of progress."""
@@ -45,7 +69,8 @@ class Scene:
         """Airflow as this demo starts it."""
         home = self.options.home / "airflow"
         port = self.options.airflow_port
-        return AirflowStandalone(home, port, root=self.root, password=self.password, env=self.environment())
+        root = self.options.home
+        return AirflowStandalone(home, port, root=root, password=self.password, env=self.environment())
 
     def environment(self) -> dict[str, str]:
         """Return the settings under which Airflow, the CLI and the jobs of this demo run."""
@@ -53,7 +78,12 @@ class Scene:
         return {
             "SEAMLINE_HOME": str(home),
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
-            "SEAMLINE_PIPELINES": str(self.root / "include" / "pipelines"),
+            "SEAMLINE_PIPELINES": str(self.definitions),
+            "SEAMLINE_JARS": str(jar_folder()),
+            "JAVA_HOME": str(java_home()),
+            # Told where it is, spark-submit does not look for itself: it finds nothing below a folder with a space.
+            "SPARK_HOME": spark_home(),
+            "PYTHONPATH": package_path(),
             "SEAMLINE_AIRFLOW_URL": self.url,
             "SEAMLINE_AIRFLOW_USER": "admin",
             "SEAMLINE_AIRFLOW_PASSWORD": self.password,
@@ -61,26 +91,27 @@ class Scene:
                 {"conn_type": "kafka", "extra": {"bootstrap.servers": brokers}}
             ),
             "GX_ANALYTICS_ENABLED": "false",
-            **{name: os.environ[name] for name in KEPT if name in os.environ},
         }
 
     def check(self) -> None:
         """Refuse a machine on which the demo cannot end well, before anything is started."""
+        require_extra()
+        java_home(), spark_jars(), kafka_jars()
         kafka, airflow = self.options.kafka_port, self.options.airflow_port
         preflight.require_free_ports([kafka, kafka + 1, airflow, airflow + 1, airflow + 2])
         preflight.require_memory(MEMORY_GB)
         preflight.require_disk(self.options.home.parent, DISK_GB)
 
     def prepare(self) -> None:
-        """Remove what an earlier demo left; write the checkout's environment, unless the demo lives elsewhere."""
-        delete_demo_data(self.options.home)
-        self.options.home.mkdir(parents=True)
-        (self.options.home / "demo.pid").write_text(str(os.getpid()))
+        """Remove what an earlier demo left; write the file of its DAGs, and the one for other terminals."""
+        home = self.options.home
+        delete_demo_data(home)
+        (home / "dags").mkdir(parents=True)
+        (home / "dags" / "pipelines.py").write_text(read_dag_file())
+        (home / "demo.pid").write_text(str(os.getpid()))
         settings = self.standalone.settings()
-        if self.options.home == self.root / HOME:
-            own = {name: value for name, value in settings.items() if name != "PATH"}
-            environment.write_env(self.root, own)
-        os.environ.update(environment.checkout_environment(self.root) | settings)
+        environment.write_exports(home / "env", HEADER, Path(sys.executable).parent, settings)
+        os.environ.update(settings)
 
     @property
     def layout(self) -> Layout:
@@ -121,3 +152,28 @@ def delete_demo_data(home: Path) -> None:
             f"A demo is running (process {pid.read_text()}).", hint="stop it with Ctrl-C in its terminal."
         )
     shutil.rmtree(home, ignore_errors=True)
+
+
+def package_path() -> str:
+    """Return the folder that the demo's processes need to find this package: none if it is installed."""
+    folder = Path(seamline.__file__).resolve().parents[1]
+    installed = Path(sysconfig.get_path("purelib")).resolve()
+    return os.environ.get("PYTHONPATH", "") if folder == installed else str(folder)
+
+
+def spark_home() -> str:
+    """Return the folder of PySpark; SetupError where it is not installed."""
+    require_extra()
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    return str(Path(spec.origin).parent)
+
+
+def require_extra() -> None:
+    """Raise SetupError that names what the extra ``demo`` would have brought."""
+    if lacking := [name for name in EXTRA if find_spec(name) is None]:
+        raise SetupError(
+            f"The demo needs packages that are not installed, among them {lacking[0]}.",
+            hint="pip install 'seamline[demo]', then run it again.",
+        )
+    data_file("flights.csv.zip")

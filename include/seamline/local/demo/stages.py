@@ -35,8 +35,8 @@ PARTITIONS = 4
 class Demo:
     """The stages of one demo and what they share."""
 
-    def __init__(self, options: Options, root: Path) -> None:
-        self.options, self.scene = options, Scene(options, root)
+    def __init__(self, options: Options) -> None:
+        self.options, self.scene = options, Scene(options)
         self.layout, self.say = self.scene.layout, self.scene.print_progress
 
     @property
@@ -46,7 +46,7 @@ class Demo:
 
     def run(self) -> int:
         """Run every stage; return the exit code."""
-        pipeline = load_catalog(self.scene.root / "include" / "pipelines").pipeline("flights")
+        pipeline = load_catalog(self.scene.definitions).pipeline("flights")
         topic = pipeline.definition.source.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:
             with TopicAdmin(connection) as admin:
@@ -72,7 +72,9 @@ class Demo:
             self.say(f"done; Airflow is at {self.scene.url}, login admin / {self.scene.password}")
             self.say(f"the pages of this pipeline: {self.scene.url}/seamline/pipelines/flights")
             if not self.options.exit:
-                self.say("other terminals: . .seamline/env ; Ctrl-C stops everything the demo started")
+                self.say(
+                    f"other terminals: . {self.scene.exports} ; Ctrl-C stops everything the demo started"
+                )
                 wait_for_interrupt()
         return 0 if right else 1
 

@@ -65,6 +65,11 @@ def fill_template(file: Path, words: Mapping[str, str]) -> ProjectFile:
     return ProjectFile(Path(fill(str(place.with_name(name)))), fill(file.read_text()))
 
 
+def read_dag_file() -> str:
+    """Read the file that makes the DAGs of the definitions beside its folder, or of SEAMLINE_PIPELINES."""
+    return (TEMPLATES / "dags" / f"pipelines.py{SUFFIX}").read_text()
+
+
 def list_obstacles(folder: Path, files: Iterable[ProjectFile]) -> list[Path]:
     """List what stands where a file is to be written, or where one of its folders is to be made."""
     found = set[Path]()

@@ -1,0 +1,1 @@
+"""What the demo runs: the definition that a checkout has in include/pipelines."""

@@ -1,0 +1,101 @@
+"""`seamline demo`, as far as it goes before anything is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from seamline.cli import demo as command
+from seamline.cli import main
+from seamline.local.demo import __main__, scene
+from seamline.local.demo.options import Options
+from seamline.local.demo.scene import Scene
+from seamline.runtime.java import jar_folder, list_java_parts
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done in the places of a set-up and a demo."""
+    said: list[str] = []
+    invoked = SimpleNamespace(callback=lambda **given: said.append(f"set up, broker={given['broker']}"))
+    monkeypatch.setattr(command, "setup", invoked.callback)
+    monkeypatch.setattr(__main__, "run_demo", lambda options: said.append(f"demo {options.exit}") or 1)
+    return said
+
+
+def test_jars_that_lack_are_fetched_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two commands would be one more to know; what is complete is not fetched again. The demo's exit code is ours."""
+    assert main(["demo", "--exit"]) == 1
+    assert done == ["demo True"]
+    for group in ("spark", "kafka"):
+        (tmp_path / group).mkdir()
+        for part in list_java_parts(group):
+            (tmp_path / group / part.jar).symlink_to(jar_folder() / group / part.jar)
+    (tmp_path / "kafka" / list_java_parts("kafka")[0].jar).unlink()
+    monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
+    assert main(["demo"]) == 1
+    assert done[1:] == ["set up, broker=True", "demo False"]
+    assert "are not complete" in capsys.readouterr().out
+
+
+def test_a_wrong_option_fetches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does a question for help."""
+    monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
+    for words, code, said in (
+        (["--until", "2015-01-01"], 2, "'--until'"),
+        (["--help"], 0, "--kafka-port"),
+    ):
+        assert main(["demo", *words]) == code
+        assert said in "".join(capsys.readouterr())
+    assert done == []
+
+
+def test_what_the_extra_brings_is_asked_for_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, done: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A traceback of an import would name a package that nobody has heard of."""
+    monkeypatch.setattr(scene, "find_spec", lambda name: None if name == "pyspark" else object())
+    assert main(["demo"]) == 6
+    said = capsys.readouterr().err
+    assert "among them pyspark" in said and "pip install 'seamline[demo]'" in said
+    assert done == []
+
+
+def test_a_folder_with_its_flights_is_the_demo_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a checkout a pipeline that is added beside them appears; a project's own are left alone."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(ROOT / "include" / "pipelines"))
+    assert Scene(Options.parse([])).definitions == ROOT / "include" / "pipelines"
+    monkeypatch.delenv("SEAMLINE_PIPELINES")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipelines").mkdir()
+    assert Scene(Options.parse([])).definitions.parent.name == "demo"
+
+
+def test_another_terminal_has_what_the_demo_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told one line; all that a demo writes is in its home, its DAGs included."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    home = tmp_path / "a demo"
+    made = Scene(Options.parse(["--home", "a demo"]))
+    made.prepare()
+    assert made.exports == "'a demo/env'"
+    told = subprocess.run(
+        ["sh", "-c", f". {made.exports} && env"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    settings = dict(line.split("=", 1) for line in told.stdout.splitlines() if "=" in line)
+    assert settings["SEAMLINE_WAREHOUSE"] == str(home / "warehouse")
+    assert settings["AIRFLOW__CORE__DAGS_FOLDER"] == str(home / "dags")
+    assert (Path(settings["SPARK_HOME"]) / "bin" / "spark-class").is_file()
+    assert settings["SEAMLINE_AIRFLOW_PASSWORD"] == made.password
+    assert "airflow" in (home / "dags" / "pipelines.py").read_text()
+    assert [each.name for each in tmp_path.iterdir()] == ["a demo"]
