@@ -39,7 +39,7 @@ faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
 
 package-test: setup ## Install the wheel, with each extra, into empty environments, and use it
-	@$(ENV) exec python -m pytest -v tests/package $(ARGS)
+	@$(ENV) exec python -m pytest -v -s tests/package $(ARGS)
 
 soak: setup ## Keep a stream up for an hour with a fault every three minutes (ARGS="--minutes 5")
 	@$(ENV) exec python -m benchmarks.soak $(ARGS)

@@ -174,9 +174,10 @@ def test_the_containers_are_what_ours_are(tmp_path: Path) -> None:
         assert service["environment"].keys() <= ours["services"][name]["environment"].keys()
         assert set(service.get("depends_on", {})) <= found["services"].keys()
         assert service.get("image") in ("my-shop", ours["services"][name]["image"])
-    made = found["services"]["airflow-init"]["command"][-1]
-    for pool, (slots, _) in POOLS.items():
-        assert f"airflow pools set {pool} {slots} " in made
+    for services in (found["services"], ours["services"]):
+        made = services["airflow-init"]["command"][-1]
+        for pool, (slots, _) in POOLS.items():
+            assert f"airflow pools set {pool} {slots} " in made, "a task whose pool is missing waits for ever"
 
 
 def test_the_image_has_what_its_services_are_given(tmp_path: Path) -> None:
