@@ -121,6 +121,7 @@ def test_the_recorded_release_is_the_newest_one_of_the_changelog() -> None:
         r"^## (\d\S*) - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
     assert releases[0] == RECORDED
+    assert f"\n  image: seamline:{RECORDED}\n" in (ROOT / "docker-compose.yaml").read_text()
 
 
 def test_everyone_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
