@@ -423,6 +423,28 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
         build.execute({})
 
 
+@pytest.mark.parametrize(("warehouse", "jars"), [("/srv/warehouse", 1), ("s3://lake/warehouse", 3)])
+def test_a_driver_gets_the_jars_for_a_bucket_behind_sparks_own(monkeypatch, warehouse, jars):
+    """In front of them they would keep the archive of classes from fitting; on disk nothing changes."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", warehouse)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    monkeypatch.delenv(java.BEHIND, raising=False)
+    monkeypatch.setattr(java, "spark_jars", lambda: ["delta.jar"])
+    monkeypatch.setattr(java, "store_jars", lambda: ["aws.jar", "sdk.jar"])
+    monkeypatch.setattr(java, "java_home", Path)
+    monkeypatch.setattr(
+        "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator.execute", lambda *_: None
+    )
+    build = BuildOperator(task_id="build", application_args=[])
+    build.submit({}, brief=False, near=True)
+    assert build.env_vars.get(java.BEHIND) == ("aws.jar:sdk.jar" if jars > 1 else None)
+    assert build.conf["spark.driver.extraClassPath"] == "delta.jar"
+    assert build.jars is None
+    build.submit({}, brief=False, near=False)
+    assert len(build.jars.split(",")) == jars
+    assert "s3cret" not in repr((build.conf, build.env_vars, build.application_args))
+
+
 def test_a_large_plan_waits_for_approval_where_the_definition_says_so(folder, tmp_path, monkeypatch):
     """A year that was asked for by mistake is seen before it is built; a small plan waits for nobody."""
     file = folder / "flights.py"

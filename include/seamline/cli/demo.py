@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
-from seamline.cli.setup import GROUPS, setup
+from seamline.cli.setup import list_groups, setup
 from seamline.local.demo.options import PARAMETERS, Options
 
 
@@ -24,7 +25,7 @@ def demo(context: click.Context, /, **options: Any) -> int:
     require_extra()
     if list_lacking_groups():
         click.echo("The jars of Spark and of Kafka's broker are not complete: fetching them first.")
-        context.invoke(setup, jars=None, source=None, broker=True, archive=True)
+        context.invoke(setup, jars=None, source=None, broker=True, store=None, archive=True)
     return run_demo(Options(**options))
 
 
@@ -33,7 +34,8 @@ def list_lacking_groups() -> list[str]:
     from seamline.local.ivy import list_missing_parts
     from seamline.runtime.java import jar_folder, list_java_parts
 
-    return [name for name in GROUPS if list_missing_parts(list_java_parts(name), jar_folder() / name)]
+    wanted = list_groups(os.environ, broker=True, store=None)
+    return [name for name in wanted if list_missing_parts(list_java_parts(name), jar_folder() / name)]
 
 
 COMMANDS = (demo,)

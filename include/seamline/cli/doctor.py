@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from packaging.requirements import Requirement
 
+from seamline.cli.machine_checks import Finding, check_folders, check_java, run_check
 from seamline.model.compile.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 
@@ -28,25 +26,6 @@ EXTRAS = {
     "web": ("plotly", "the pages inside of Airflow, and the HTTP API"),
 }
 """A package that comes with the extra alone, as PySpark and FastAPI do not, and what the extra adds."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    """What was looked at."""
-    good: bool
-    """Whether it is in order."""
-    found: str
-    """What was found, in words."""
-    hint: str = ""
-    """What to do where it is not in order; empty otherwise."""
-
-    def __str__(self) -> str:
-        if self.good:
-            return f"ok    {self.name}: {self.found}"
-        return f"LACKS {self.name}: {self.found.rstrip('.')}. Hint: {self.hint or 'see docs/airflow.md.'}"
 
 
 @click.command()
@@ -124,49 +103,6 @@ def check_spark_client(installed: Callable[[str], str]) -> Iterator[Finding]:
     if client and spark:
         hint = f"pip install pyspark-client=={spark}: it lays its files over pyspark's."
         yield Finding("pyspark-client", client == spark, f"{client}, pyspark is {spark}", hint)
-
-
-def run_check(name: str, look: Callable[[], str]) -> Finding:
-    """Turn an error of ours into a finding."""
-    try:
-        return Finding(name, True, look())
-    except SeamlineError as error:
-        return Finding(name, False, error.message, error.hint)
-
-
-def check_java() -> Iterator[Finding]:
-    """Look for Java, Spark's jars and the Spark jobs."""
-    from seamline.runtime.java import java_home, spark_jars
-    from seamline.supervisor.job_files import find_job_file
-
-    def jars() -> str:
-        named = os.environ.get("SEAMLINE_JARS")
-        return f"{len(spark_jars())} jars{f' in {named}' if named else ''}"
-
-    yield run_check("Java", lambda: str(java_home()))
-    yield run_check("Spark's jars", jars)
-    yield run_check("Spark jobs", lambda: str(find_job_file("build").parent))
-    if named := os.environ.get("SEAMLINE_JOBS"):
-        yield Finding("SEAMLINE_JOBS", False, named, "unset it: the package has the jobs of its own release.")
-
-
-def check_folders() -> Iterator[Finding]:
-    """Try to write where tables and state are kept."""
-    from seamline.lake.storage.layout import home_folder, warehouse_folder
-
-    for name, place in (("SEAMLINE_WAREHOUSE", warehouse_folder()), ("SEAMLINE_HOME", home_folder())):
-        yield check_writable(name, place)
-
-
-def check_writable(name: str, place: Path) -> Finding:
-    """Try a file in a folder, or where it would be made."""
-    there = next(each for each in (place, *place.parents) if each.exists())
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            return Finding(name, True, str(place))
-    except OSError as error:
-        hint = f"let this user write there, or set {name}."
-        return Finding(name, False, f"{place} cannot be written: {error.strerror}.", hint)
 
 
 def check_definitions(found: Catalog) -> Iterator[Finding]:

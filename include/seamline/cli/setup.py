@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
@@ -17,11 +17,11 @@ import click
 
 from seamline.model.errors import SetupError
 from seamline.runtime.disk import disk_full
+from seamline.runtime.java import is_in_bucket
 
 if TYPE_CHECKING:
     from seamline.runtime.java import Part
 
-GROUPS = ("spark", "kafka")
 LOG = "setup.log"
 
 
@@ -39,12 +39,17 @@ LOG = "setup.log"
 )
 @click.option("--broker", is_flag=True, help="Also fetch the Kafka broker that demos and tests run.")
 @click.option(
+    "--store/--no-store",
+    default=None,
+    help="Also fetch what Spark needs for a warehouse in an S3 bucket; by default, if SEAMLINE_WAREHOUSE is in one.",
+)
+@click.option(
     "--archive/--no-archive",
     default=True,
     show_default=True,
     help="Write an archive of the classes that Spark loads: drivers start in half the time.",
 )
-def setup(jars: Path | None, source: Path | None, broker: bool, archive: bool) -> None:
+def setup(jars: Path | None, source: Path | None, broker: bool, store: bool | None, archive: bool) -> None:
     """Fetch the Java parts that Spark needs, each by its checksum; safe to repeat, and complete parts are kept."""
     from seamline.runtime.java import jar_folder
 
@@ -52,7 +57,7 @@ def setup(jars: Path | None, source: Path | None, broker: bool, archive: bool) -
     folder = (jars or jar_folder()).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for group in GROUPS if broker else GROUPS[:1]:
+        for group in list_groups(os.environ, broker=broker, store=store):
             count = fetch_group(group, folder, source, shipped)
             click.echo(f"{group}: {count} jars fetched; all are complete in {folder / group}")
         if archive:
@@ -66,6 +71,13 @@ def setup(jars: Path | None, source: Path | None, broker: bool, archive: bool) -
         ) from problem
     if folder != jar_folder():
         click.echo(f"Set SEAMLINE_JARS={folder} where Spark's drivers start.")
+
+
+def list_groups(environ: Mapping[str, str], *, broker: bool, store: bool | None) -> list[str]:
+    """List the groups of jars to fetch; those for a bucket are asked for, or the warehouse is in one."""
+    if store is None:
+        store = is_in_bucket(environ.get("SEAMLINE_WAREHOUSE", ""))
+    return ["spark", *(["s3"] if store else []), *(["kafka"] if broker else [])]
 
 
 def find_spark_jars() -> Path:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -36,6 +35,7 @@ from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.record_files import Sink
 from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.protocol.offsets import Lane
@@ -63,9 +63,9 @@ class KernelConfig:
     """The end offset that the master has of each lane: records below are dropped."""
     views: frozenset[str]
     """The ids of the views to compute."""
-    master: Path
+    master: Location
     """The folder of the master's table."""
-    quarantine: Path
+    quarantine: Location
     """The folder of the quarantine's table."""
     condemned: str = ""
     """Why every record is refused as a kernel error (rule 17); empty where none is."""
@@ -75,7 +75,7 @@ class KernelConfig:
     """The pipeline's watermark as the epoch begins, None before the first."""
     at: datetime = EPOCH
     """The time of processing, UTC."""
-    lookups: Mapping[str, Path] = field(default_factory=dict)
+    lookups: Mapping[str, Location] = field(default_factory=dict)
     """The files of pinned versions, by the look-up's name."""
     marks: pa.Table | None = None
     """What the survey found, a row for each record; None without one."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from seamline.kernel.formats import Reader
 from seamline.kernel.validation import ROW
 from seamline.lake.engine.lookup_joins import relation_of
+from seamline.lake.storage.parquet_files import read_plain_columns
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 if TYPE_CHECKING:
@@ -69,6 +69,6 @@ def restore_row_order(rows: pa.Table) -> pa.Table:
 
 
 @lru_cache(maxsize=16)
-def load_lookup_file(path: Path) -> pa.Table:
+def load_lookup_file(path: Location) -> pa.Table:
     """Read one version of a look-up, once per worker."""
-    return pq.read_table(path)
+    return read_plain_columns(path)

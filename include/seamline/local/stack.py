@@ -19,6 +19,7 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import parse_location
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -70,7 +71,7 @@ class StreamStack:
     @property
     def layout(self) -> Layout:
         """The tables of the stack's pipeline."""
-        return Layout(self.home / "warehouse", self.name)
+        return Layout(parse_location(self.settings["SEAMLINE_WAREHOUSE"]), self.name)
 
     @property
     def pipeline(self) -> CompiledPipeline:

@@ -77,11 +77,21 @@ class BuildOperator(SparkSubmitOperator):
 
     def submit(self, context: Context, *, brief: bool, near: bool) -> None:
         """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""
-        from seamline.runtime.java import class_path, java_home, jvm_options, spark_jars
+        from seamline.runtime.java import (
+            class_path,
+            is_in_bucket,
+            java_home,
+            jvm_options,
+            spark_jars,
+            store_class_path,
+            store_jars,
+        )
 
+        bucket = is_in_bucket(os.environ.get("SEAMLINE_WAREHOUSE", ""))
         self.application = str(find_job_file("build"))
         # Jars that are named are copied for each executor; one in the driver has the driver's class path.
-        self.jars = None if near else ",".join(map(str, spark_jars()))
+        jars = [*spark_jars(), *(store_jars() if bucket else [])]
+        self.jars = None if near else ",".join(map(str, jars))
         conf: dict[str, Any] = {**(BRIEF if brief else {}), **(self.conf or {})}
         theirs = conf.get("spark.driver.extraJavaOptions") or ""
         for name, ours, between in (
@@ -91,6 +101,7 @@ class BuildOperator(SparkSubmitOperator):
             conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
         self.conf = conf
         env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
+        env |= store_class_path(os.environ) if bucket else {}
         self.env_vars: dict[str, Any] = {**env, **(self.env_vars or {})}
         super().execute(context)
 

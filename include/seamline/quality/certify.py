@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import path_below
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
@@ -63,7 +64,7 @@ def certify_run(
     making = Making(
         record_version=pipeline.record_version,
         actor=actor,
-        report=str((report / "index.html").relative_to(layout.table(""))),
+        report=path_below(report / "index.html", layout.table("")),
     )
     decisions = list_restatements(layout)
     certificates: list[Certificate] = []

@@ -13,10 +13,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from seamline.lake.store.locations import Location, list_places, parse_location
 from seamline.model.errors import SetupError
 from seamline.quality.quality_pages import HEAD, write_whole_file
 from seamline.quality.suites import import_great_expectations
@@ -33,7 +33,7 @@ def name_page(view: str, interval: str) -> str:
     return f"{view.replace('/', '-')}-{re.sub('[-:]', '', interval)}.html"
 
 
-def write_results(folder: Path, view: str, results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def write_results(folder: Location, view: str, results: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Keep the results of a view version, and return the names of their pages; both by interval id."""
     pages = {interval: name_page(view, interval) for interval in results}
     if results:
@@ -42,13 +42,13 @@ def write_results(folder: Path, view: str, results: Mapping[str, Mapping[str, An
     return pages
 
 
-def list_pages(folder: Path) -> dict[str, Path]:
+def list_pages(folder: Location) -> dict[str, Location]:
     """List the pages of a run's folder with the file of the results of each."""
-    found = sorted(folder.glob(f"*{RESULTS}"))
+    found = list_places(folder, f"*{RESULTS}")
     return {page: file for file in found for page in json.loads(file.read_text(encoding="utf-8"))}
 
 
-def render_page(folder: Path, page: str) -> Path | None:
+def render_page(folder: Location, page: str) -> Location | None:
     """Render a page of a run's folder unless it is there, and return its file; None if there are no results for it."""
     done, file = folder / page, list_pages(folder).get(page)
     if file and not done.is_file():
@@ -57,7 +57,7 @@ def render_page(folder: Path, page: str) -> Path | None:
     return done if done.is_file() else None
 
 
-def render_in_process(folder: Path, page: str) -> Path | None:
+def render_in_process(folder: Location, page: str) -> Location | None:
     """Render a page in a process of its own, as ``render_page`` does; a server need not keep the library in memory.
 
     SetupError where the library is not installed.
@@ -108,4 +108,4 @@ def sanitize_page(html: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(render_page(Path(sys.argv[1]), sys.argv[2]) is None)
+    sys.exit(render_page(parse_location(sys.argv[1]), sys.argv[2]) is None)

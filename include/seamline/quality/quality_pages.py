@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from pathlib import Path
 
+from seamline.lake.store.locations import Location, replace_file
 from seamline.model.protocol.certificate_checks import Certificate
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -64,18 +64,16 @@ def certificate_row_html(each: Certificate, page: str) -> str:
 
 
 def write_run_index(
-    folder: Path, run: str, certificates: Sequence[Certificate], pages: Mapping[tuple[str, str], str]
-) -> Path:
+    folder: Location, run: str, certificates: Sequence[Certificate], pages: Mapping[tuple[str, str], str]
+) -> Location:
     """Write the first page of a run's report and return its file; ``pages`` as ``run_index_html`` takes them."""
     return write_whole_file(folder / "index.html", run_index_html(run, certificates, pages))
 
 
-def write_whole_file(file: Path, text: str) -> Path:
+def write_whole_file(file: Location, text: str) -> Location:
     """Write a file of a report whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(text, encoding="utf-8")
-    return fresh.replace(file)
+    replace_file(file, text.encode())
+    return file
 
 
 def format_certificate(certificate: Certificate) -> Iterator[str]:

@@ -17,6 +17,8 @@ from seamline.model.errors import SetupError
 OLDEST = 17
 PARTS = Path(__file__).with_name("java_parts.toml")
 CLASSES = "spark.jsa"
+BEHIND = "SPARK_DIST_CLASSPATH"
+"""Where Spark's launcher looks for what goes behind its own jars."""
 # An archive that does not fit is no reason to speak.
 QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Batches of records are garbage when they are sent: what keeps its pauses short makes each write dearer. It would let
@@ -67,7 +69,7 @@ class Java:
 
 
 def list_java_parts(group: str, listing: Path = PARTS) -> list[Part]:
-    """Return the pinned parts of ``group``: ``spark`` or ``kafka``."""
+    """Return the pinned parts of ``group``: ``spark``, ``s3`` or ``kafka``."""
     entries: Mapping[str, str] = tomllib.loads(listing.read_text())[group]
     return sorted(_part(coordinates, digest) for coordinates, digest in entries.items())
 
@@ -77,9 +79,19 @@ def spark_jars() -> list[Path]:
     return _jars("spark")
 
 
+def is_in_bucket(warehouse: str) -> bool:
+    """Return whether a warehouse is in a bucket that Spark reads by the jars for S3."""
+    return warehouse.startswith("s3://")
+
+
+def store_jars() -> list[Path]:
+    """Return the jars that Spark needs for a warehouse in an S3 bucket. SetupError if one is absent."""
+    return _jars("s3", option=" --store")
+
+
 def kafka_jars() -> list[Path]:
     """Return the class path of the Kafka broker. SetupError if a jar is absent."""
-    return _jars("kafka")
+    return _jars("kafka", option=" --broker")
 
 
 @functools.cache
@@ -104,6 +116,13 @@ def jar_folder() -> Path:
 def class_path() -> str:
     """Return Spark's extra jars as a class path: from jars that Spark adds later, no class is in the archive."""
     return os.pathsep.join(map(str, spark_jars()))
+
+
+def store_class_path(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the setting by which a JVM gets the jars for a bucket: behind Spark's own, so that the archive fits."""
+    given = [each for each in environ.get(BEHIND, "").split(os.pathsep) if each]
+    ours = [str(jar) for jar in store_jars() if str(jar) not in given]
+    return {BEHIND: os.pathsep.join([*given, *ours])}
 
 
 def jvm_options(others: str = "", *, brief: bool = False) -> str:
@@ -167,13 +186,12 @@ def _part(coordinates: str, digest: str) -> Part:
     return Part(organisation, name, revision, digest)
 
 
-def _jars(group: str) -> list[Path]:
+def _jars(group: str, option: str = "") -> list[Path]:
     folder = jar_folder() / group
     jars = [folder / part.jar for part in list_java_parts(group)]
-    command = "seamline setup --broker" if group == "kafka" else "seamline setup"
     if missing := [jar.name for jar in jars if not jar.exists()]:
         raise SetupError(
             f"{len(missing)} JAR files are missing in {folder}, among them {missing[0]}.",
-            hint=f"run {command} to fetch them, or set SEAMLINE_JARS to their folder.",
+            hint=f"run seamline setup{option} to fetch them, or set SEAMLINE_JARS to their folder.",
         )
     return jars

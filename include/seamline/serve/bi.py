@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 
 ENGINES = ("duckdb", "spark", "trino")
@@ -32,16 +33,16 @@ def bi_views_sql(
                 # Trino registers what is there, in the catalog's own schema.
                 yield (
                     f"CALL delta.system.register_table(schema_name => 'default', table_name => {quote_string(name)}, "
-                    f"table_location => {quote_string(place.as_uri())});"
+                    f"table_location => {quote_string(place.as_uri() if isinstance(place, Path) else str(place))});"
                 )
 
 
-def quote_string(value: str | Path) -> str:
+def quote_string(value: str | Location) -> str:
     """Quote a string for SQL."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def quote_spark_string(value: str | Path) -> str:
+def quote_spark_string(value: str | Location) -> str:
     """Quote a string for Spark SQL, which reads two quotes as the end of one string and the begin of the next."""
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 

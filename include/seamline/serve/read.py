@@ -11,6 +11,7 @@ from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import layout as places
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.table_format import require_format
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.catalog import load_cached_catalog
@@ -27,7 +28,7 @@ def read(
     where: str | None = ...,
     *,
     format: Literal["arrow"] = ...,
-    warehouse: Path | None = ...,
+    warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
     **options: Unpack[ReadOptions],
 ) -> pa.Table: ...
@@ -37,7 +38,7 @@ def read(
     where: str | None = ...,
     *,
     format: Literal["pandas"],
-    warehouse: Path | None = ...,
+    warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
     **options: Unpack[ReadOptions],
 ) -> pd.DataFrame: ...
@@ -47,7 +48,7 @@ def read(
     where: str | None = ...,
     *,
     format: Literal["answer"],
-    warehouse: Path | None = ...,
+    warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
     **options: Unpack[ReadOptions],
 ) -> Answer: ...
@@ -58,7 +59,7 @@ def read(
     where: str | None = None,
     *,
     format: str = "arrow",
-    warehouse: Path | None = None,
+    warehouse: str | Location | None = None,
     definitions: Path | None = None,
     **options: Unpack[ReadOptions],
 ) -> Any:
@@ -78,7 +79,7 @@ def read(
     request = ReadRequest.parse(where, **options)
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
-    layout = require_format(Layout(warehouse or places.warehouse_folder(), pipeline.name))
+    layout = require_format(Layout(places.locate_warehouse(warehouse), pipeline.name))
     found = read_merged_answer(pipeline, find_view(pipeline, layout, view_name), layout, request)
     if format == "answer":
         return found

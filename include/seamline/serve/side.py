@@ -9,11 +9,12 @@ import pyarrow as pa
 from seamline.lake.read.named_sides import side_rows
 from seamline.lake.storage import layout as places
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import NotFound
 
 
-def side(name: str, *, warehouse: Path | None = None, definitions: Path | None = None) -> pa.Table:
+def side(name: str, *, warehouse: str | Location | None = None, definitions: Path | None = None) -> pa.Table:
     """Read the records of a side by ``PIPELINE.SIDE``: coordinates, event time and columns, each record once.
 
     Raises NotFound if there is no such pipeline, side or table.
@@ -22,4 +23,4 @@ def side(name: str, *, warehouse: Path | None = None, definitions: Path | None =
     if not dot:
         raise NotFound(f"{name!r} does not name a side.", hint="write PIPELINE.SIDE.")
     pipeline = load_catalog(definitions or places.definitions_folder()).pipeline(pipeline_name)
-    return side_rows(pipeline, Layout(warehouse or places.warehouse_folder(), pipeline.name), side_name)
+    return side_rows(pipeline, Layout(places.locate_warehouse(warehouse), pipeline.name), side_name)

@@ -18,6 +18,7 @@ from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, find_shown_lease
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import KafkaSource
@@ -220,15 +221,15 @@ def observe(
 
 
 def streams_of(
-    defined: Mapping[str, CompiledPipeline], warehouse: Path
+    defined: Mapping[str, CompiledPipeline], warehouse: Location
 ) -> dict[str, CompiledPipeline | None]:
     """List every stream that is defined, and those of this warehouse whose definition is gone or broken."""
-    left = (each.parent.name for each in warehouse.glob("[!_]*/control"))
+    left = (each.parent.name for each in list_places(warehouse, "[!_]*/control"))
     return {**dict.fromkeys(left), **defined}
 
 
 def observe_all(
-    pipelines: Mapping[str, CompiledPipeline | None], warehouse: Path, *, broker: bool = True
+    pipelines: Mapping[str, CompiledPipeline | None], warehouse: Location, *, broker: bool = True
 ) -> list[Observation]:
     """Observe several streams at the same time, so that a broker that is down is waited for once."""
 
@@ -243,9 +244,9 @@ def observe_all(
         return list(threads.map(one, sorted(pipelines)))
 
 
-def disk_free(warehouse: Path) -> float | None:
-    """Return the share of a folder's disk that is free; None if there is no folder yet."""
-    if not warehouse.is_dir():
+def disk_free(warehouse: Location) -> float | None:
+    """Return the share of a folder's disk that is free; None if there is no folder yet, or it is a bucket."""
+    if not isinstance(warehouse, Path) or not warehouse.is_dir():
         return None
     found = shutil.disk_usage(warehouse)
     return found.free / found.total

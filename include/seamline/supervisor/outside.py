@@ -17,6 +17,7 @@ import psutil
 
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
+from seamline.lake.store.locations import list_places
 from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, find_shown_lease
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.driver_process import end_session, rotate_log
@@ -112,7 +113,7 @@ def list_supervised_layouts() -> list[Layout]:
     """List what anybody has ever wanted to run over this warehouse: streams, and the resident driver."""
     return [
         Layout(warehouse_folder(), control.parent.name)
-        for control in sorted(warehouse_folder().glob("*/control"))
+        for control in list_places(warehouse_folder(), "*/control")
         if control.is_dir()
     ]
 

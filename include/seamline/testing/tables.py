@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read import merged_read
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -59,7 +59,7 @@ class Mortal(Writer):
 class Tables:
     """Both layers as they are shipped, below ``folder``, in a Spark session with Delta."""
 
-    def __init__(self, pipeline: CompiledPipeline, folder: Path, spark: SparkSession) -> None:
+    def __init__(self, pipeline: CompiledPipeline, folder: Location, spark: SparkSession) -> None:
         self.pipeline, self.spark = pipeline, spark
         self.layout = Layout(folder, pipeline.name)
         self.token = 0
@@ -124,7 +124,7 @@ class Tables:
         return {**progress.last_seen, **seen}
 
     def kernel(
-        self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Path]
+        self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Location]
     ) -> Any:
         """Run the kernel in Spark's tasks; of no records Spark makes none, and the stream's epoch asks for none."""
         if not raw.num_rows:

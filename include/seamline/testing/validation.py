@@ -17,6 +17,7 @@ from seamline.kernel.formats import reader_of
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import select_new_records
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
@@ -51,7 +52,7 @@ def validate_raw_records(
     raw: pa.Table,
     number: int,
     at: datetime,
-    lookups: Mapping[str, Path],
+    lookups: Mapping[str, Location],
     marks: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Validate records with the kernel, which splits them into rows and refusals."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tests.faults.rig.checkpoints import batches
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.parquet_files import read_parquet_footer
+from seamline.lake.store.locations import list_places
 from seamline.lake.tables.slices import Slices
 from seamline.local.stack import StreamStack
 
@@ -45,7 +46,7 @@ class Left:
         planned, done = batches(stack.home / "streams" / stack.name)
         above = [
             file
-            for file in layout.table("master").glob("*.parquet")
+            for file in list_places(layout.table("master"), "*.parquet")
             if int(file.name.split("-")[1]) > max(master, slices, quarantine)
         ]
         whole = sum(map(readable, above))
@@ -70,7 +71,7 @@ class Left:
 def readable(file: object) -> bool:
     """Return whether a data file is finished."""
     try:
-        pq.read_metadata(file)
+        read_parquet_footer(file)
     except (pa.ArrowInvalid, OSError):
         return False
     return True

@@ -10,6 +10,7 @@ from types import TracebackType
 
 from tests.faults.rig.oracle import Sample
 
+from seamline.lake.store.locations import Location
 from seamline.model.errors import NotFound, SeamlineError
 from seamline.serve.read import read
 
@@ -17,7 +18,7 @@ from seamline.serve.read import read
 class Reader:
     """Asks for a view again and again in a thread; keeps one answer of each epoch, and every step back."""
 
-    def __init__(self, view: str, warehouse: Path, definitions: Path, *, every: float = 0.3) -> None:
+    def __init__(self, view: str, warehouse: Location, definitions: Path, *, every: float = 0.3) -> None:
         self.view, self.warehouse, self.definitions, self.every = view, warehouse, definitions, every
         self.samples: list[Sample] = []
         self.asked = 0

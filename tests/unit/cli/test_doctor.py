@@ -19,12 +19,13 @@ from seamline.cli.doctor import (
     check_packages,
     check_spark_client,
     check_supervisors,
-    check_writable,
     list_requirements,
 )
+from seamline.cli.machine_checks import check_java, check_writable
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.runtime.java import list_java_parts
 from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[3]
@@ -47,6 +48,21 @@ def test_what_is_looked_for_is_what_the_package_asks_for() -> None:
     """A list of its own would drift from the project's; what the demo alone needs is not missing."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     assert {str(each) for each in list_requirements()} == {str(Requirement(line)) for line in declared}
+
+
+def test_a_warehouse_in_a_bucket_needs_jars_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams and most builds run without: the first that Spark reads itself would fail."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "/srv/warehouse")
+    assert not [each for each in check_java() if "bucket" in each.name]
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "s3://lake")
+    [found] = [each for each in check_java() if "bucket" in each.name]
+    assert (found.good, found.found) == (True, f"{len(list_java_parts('s3'))} jars")
+    monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
+    [found] = [each for each in check_java() if "bucket" in each.name]
+    assert not found.good
+    assert "seamline setup --store" in found.hint
 
 
 def test_a_version_that_was_not_tried_is_named_with_the_one_that_was() -> None:

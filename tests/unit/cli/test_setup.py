@@ -84,6 +84,23 @@ def elsewhere() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
+@pytest.mark.parametrize(
+    ("warehouse", "asked", "groups"),
+    [
+        ("/srv/warehouse", {}, ["spark"]),
+        ("s3://lake/warehouse", {}, ["spark", "s3"]),
+        ("s3://lake/warehouse", {"store": False}, ["spark"]),
+        ("", {"store": True, "broker": True}, ["spark", "s3", "kafka"]),
+    ],
+)
+def test_the_jars_for_a_bucket_are_for_who_has_one(
+    warehouse: str, asked: dict[str, bool], groups: list[str]
+) -> None:
+    """Whoever keeps tables on disk needs none of them."""
+    given = {"broker": False, "store": None, **asked}
+    assert setup.list_groups({"SEAMLINE_WAREHOUSE": warehouse}, **given) == groups
+
+
 @pytest.mark.parametrize("place", ["file/below", "taken"])
 def test_a_folder_that_cannot_be_filled_is_named(
     tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], place: str

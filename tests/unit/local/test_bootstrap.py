@@ -90,7 +90,7 @@ def test_it_runs_on_a_python_that_has_nothing_but_itself() -> None:
 def test_a_fresh_checkout_needs_everything(empty: checkout.Checkout) -> None:
     """What is decided here is what gets installed."""
     assert checkout.plan_setup(empty) == checkout.Todo(
-        python=True, own_java=True, java=True, parts=("spark", "kafka")
+        python=True, own_java=True, java=True, parts=("spark", "s3", "kafka")
     )
 
 
@@ -122,6 +122,26 @@ def test_classes_are_archived_again_for_another_java(
     assert not checkout.plan_setup(empty)
     (empty.own_java / "release").write_text('JAVA_VERSION="17.0.99"')
     assert checkout.plan_setup(empty).classes
+
+
+def test_jars_behind_sparks_own_leave_the_archive(
+    empty: checkout.Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a minute to write, and what is not in front of Spark's own jars is not in it."""
+    settle(empty)
+    monkeypatch.setattr(checkout, "list_missing_parts", lambda parts, folder: [])
+    program(empty.trainer, "")
+    program(empty.python, '#!/bin/sh\ntouch "$3"\n')
+    assert install.archive_classes(empty, own_java=True)
+
+    def lack(group: str) -> checkout.Todo:
+        monkeypatch.setattr(
+            checkout, "list_missing_parts", lambda parts, folder: parts if folder.name == group else []
+        )
+        return checkout.plan_setup(empty)
+
+    assert (lack("s3").parts, lack("s3").classes) == (("s3",), False)
+    assert (lack("spark").parts, lack("spark").classes) == (("spark",), True)
 
 
 def test_jvms_are_started_with_the_archive_and_what_was_asked_for(

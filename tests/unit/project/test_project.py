@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pyspark
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -129,12 +130,20 @@ def test_what_is_installed_is_what_is_pinned() -> None:
     assert {name: metadata.version(name) for name in names} == {name: version(name) for name in names}
 
 
-@pytest.mark.parametrize("group", ["spark", "kafka"])
+@pytest.mark.parametrize("group", ["spark", "s3", "kafka"])
 def test_every_java_part_has_a_checksum_and_a_name_of_its_own(group: str) -> None:
     """Two revisions of a jar on one class path is an error nobody finds."""
     listed = list_java_parts(group)
     assert all(re.fullmatch("[0-9a-f]{64}", part.sha256) for part in listed)
     assert len({part.name for part in listed}) == len(listed) > 0
+
+
+def test_the_connector_to_buckets_is_that_of_sparks_hadoop() -> None:
+    """Hadoop's jars of two releases do not work together; whoever updates Spark must renew the group."""
+    [shipped] = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    jars = {part.name: part.revision for part in list_java_parts("s3")}
+    assert shipped.name == f"hadoop-client-api-{jars['hadoop-aws']}.jar"
+    assert len({part.revision for part in list_java_parts("s3") if part.organisation.endswith("awssdk")}) == 1
 
 
 def test_the_composition_is_one(composition: dict[str, Any]) -> None:

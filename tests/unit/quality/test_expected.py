@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +24,7 @@ from seamline.testing.oracle import to_nearest_double
 
 pytestmark = pytest.mark.slow
 DAY = "2024-01-01T00:00:00Z"
+START = datetime(2024, 1, 1, tzinfo=UTC)
 TEXTS = st.sampled_from(["", "a", "b", "A", "it's", "a\n", "ab", None])
 NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.5, math.inf, -math.inf, math.nan, None])
 BOUNDS = st.none() | st.sampled_from([-1, 0, 1, 2.5, 1e300])
@@ -75,6 +77,7 @@ def test_the_query_and_the_oracle_agree(
 ) -> None:
     """A definition's tests would otherwise promise what its certificates do not hold."""
     view = largest(*expect)
+    rows = [{**row, "window_start": START} for row in rows]
     before = {} if served is None else {DAY: served}
     table = presented_of(rows).drop_columns("grouping")
     found = find_broken_expectations(view, table, {DAY: len(rows)}, before)
@@ -109,11 +112,11 @@ def test_what_is_broken_is_told_by_interval_with_an_example() -> None:
 def test_a_total_over_all_shops_has_no_shop() -> None:
     """NULL stands there for all of them: that is no value that is missing, and no shop that comes twice."""
     view = largest(Expect("shop", not_null=True, unique=True), sets=[["shop"], []])
-    total = {"grouping": format_grouping_set(()), "shop": None, "large": 1.0}
-    rows = [{"grouping": "shop", "shop": "a", "large": 1.0}, total, total]
+    total = {"window_start": START, "grouping": format_grouping_set(()), "shop": None, "large": 1.0}
+    rows = [{"window_start": START, "grouping": "shop", "shop": "a", "large": 1.0}, total, total]
     assert not find_broken_expectations(view, presented_of(rows), {DAY: 3}, {})
     assert not list_unmet_expectations(view, rows, None)
-    rows.append({"grouping": "shop", "shop": None, "large": 1.0})
+    rows.append({"window_start": START, "grouping": "shop", "shop": None, "large": 1.0})
     assert len(find_broken_expectations(view, presented_of(rows), {DAY: 4}, {})[DAY]) == 1
     assert len(list_unmet_expectations(view, rows, None)) == 1
 

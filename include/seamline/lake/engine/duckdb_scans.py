@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from seamline.lake.store.fetched_files import localize_files
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -16,7 +17,7 @@ def read_parquet_sql(paths: Iterable[str], *, uneven: bool = False) -> str:
 
     ``uneven`` files may each lack columns that others have: those are NULL.
     """
-    names = ", ".join(map(quote_literal, paths))
+    names = ", ".join(map(quote_literal, localize_files(paths)))
     return f"read_parquet([{names}], hive_partitioning=false, union_by_name={str(uneven).lower()})"
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from seamline.lake.log.ledger_summaries import LedgerFile
 from seamline.lake.storage import parquet_files
@@ -154,6 +153,6 @@ def iterate_edges(groups: Iterable[Group]) -> Iterator[int]:
     """Iterate over the edges of a ledger, those of a batch of rows at a time."""
     for group in groups:
         for file in group.files:
-            with pq.ParquetFile(file.path) as opened:
+            with parquet_files.open_parquet_file(file.path) as opened:
                 for rows in opened.iter_batches(columns=["epoch", "edge"]):
                     yield from rows.column("epoch").filter(rows.column("edge")).to_pylist()

@@ -10,14 +10,18 @@ import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.lake.storage.arrow_types import INSTANT
-from seamline.lake.storage.data_files import DataFile, describe_data_file
+from seamline.lake.storage.column_bounds import Bounds
+from seamline.lake.storage.data_files import DataFile, describe_target
+from seamline.lake.storage.parquet_files import open_parquet_file, read_parquet_footer
+from seamline.lake.store.data_writing import DataTarget
+from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.locations import Location
 from seamline.model.protocol.condensed import condense_epochs, count_of, first_of, from_text, to_text
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.recent import Recent
@@ -57,7 +61,7 @@ def flatten_epoch(epoch: Epoch) -> dict[str, object]:
     }
 
 
-def write_ledger_file(epochs: Iterable[Epoch], root: Path, name: str) -> DataFile:
+def write_ledger_file(epochs: Iterable[Epoch], root: Location, name: str) -> DataFile:
     """Write epochs, in order and each once, as a file with its summary, a block at a time."""
     blocks = (
         (pa.Table.from_pylist([flatten_epoch(each) for each in block], schema=SCHEMA), condense_epochs(block))
@@ -66,9 +70,12 @@ def write_ledger_file(epochs: Iterable[Epoch], root: Path, name: str) -> DataFil
     return write_ledger_blocks(blocks, root, name)
 
 
-def write_ledger_blocks(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Path, name: str) -> DataFile:
+def write_ledger_blocks(
+    blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Location, name: str
+) -> DataFile:
     """Write row groups, each with its epochs condensed, as a file."""
-    with pq.ParquetWriter(root / name, SCHEMA, compression="zstd", compression_level=1) as writer:
+    target, doubles = DataTarget(root / name), Bounds()
+    with pq.ParquetWriter(target.sink, SCHEMA, compression="zstd", compression_level=1) as writer:
         told: list[list[Epoch]] = []
         for rows, block in blocks:
             writer.write_table(rows)
@@ -77,7 +84,7 @@ def write_ledger_blocks(blocks: Iterable[tuple[pa.Table, list[Epoch]]], root: Pa
             whole = condense_epochs(row for block in told for row in block)
             texts = json.dumps([to_text(block) for block in told])
             writer.add_key_value_metadata({WHOLE.decode(): to_text(whole), BLOCKS.decode(): texts})
-    return describe_data_file(root, name, stats=["epoch"])
+    return describe_target(target, name, doubles)
 
 
 def split_into_blocks(epochs: Iterable[Epoch]) -> Iterator[list[Epoch]]:
@@ -126,7 +133,7 @@ class LedgerFile:
 
     def read(self, groups: Sequence[int] | None = None) -> list[Epoch]:
         """Read its epochs, in order and each once, or those of some row groups."""
-        with pq.ParquetFile(self.path) as file:
+        with open_parquet_file(self.path) as file:
             rows = file.read(["row"]) if groups is None else file.read_row_groups(list(groups), ["row"])
         found = {each.number: each for each in map(Epoch.from_json, rows["row"].to_pylist())}
         return [found[number] for number in sorted(found)]
@@ -137,7 +144,7 @@ class LedgerFile:
         return rows if fits and count_of(rows) == self.rows else []
 
     def _footer(self, key: bytes) -> str:
-        found: bytes = (pq.read_metadata(self.path).metadata or {}).get(key, b"")
+        found: bytes = (read_parquet_footer(self.path).metadata or {}).get(key, b"")
         return found.decode()
 
 
@@ -147,7 +154,7 @@ _kept: Recent[tuple[Hashable, ...], Any] = Recent(KEPT)
 
 def read_cached_summary(path: str, what: bytes, read: Callable[[], T]) -> T:
     """Read a file, or return what was read of it before: a file never changes, but may be replaced by another."""
-    found = os.stat(path)  # noqa: PTH116 - there are many
+    found = os.stat(localize_file(path))  # noqa: PTH116 - there are many
     key = (path, found.st_ino, found.st_mtime_ns, what)
     known: tuple[T] | None = _kept.get(key)
     if known is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.log.master import PRUNES
 from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
-from seamline.lake.storage.data_files import DataFile, describe_data_file
+from seamline.lake.storage.data_files import DataFile, describe_target
+from seamline.lake.store.data_writing import DataTarget
+from seamline.lake.store.locations import Location
 
 RAW = ("_key", "_value", "_headers")
 ASCENDING = ("_offset",)
@@ -25,7 +25,7 @@ class Sink:
 
     def __init__(
         self,
-        root: Path,
+        root: Location,
         name: str,
         schema: pa.Schema,
         *,
@@ -34,6 +34,7 @@ class Sink:
     ) -> None:
         self.root, self.name, self.schema, self.partition = root, name, schema, partition
         self.memory = pa.BufferOutputStream() if dry else None
+        self.target: DataTarget | None = None
         self.writer: pq.ParquetWriter | None = None
         self.doubles = Bounds()
 
@@ -43,8 +44,9 @@ class Sink:
             return
         if self.writer is None:
             plain = [name for name in self.schema.names if name not in RAW]
+            self.target = None if self.memory else DataTarget(self.root / self.name)
             self.writer = pq.ParquetWriter(
-                self.memory or self.root / self.name,
+                self.target.sink if self.target else self.memory,
                 self.schema,
                 compression="zstd",
                 compression_level=1,
@@ -64,11 +66,8 @@ class Sink:
         if self.memory is not None:
             delta_statistics_json(pq.read_metadata(pa.BufferReader(self.memory.getvalue())), self.doubles)
             return []
-        return [
-            describe_data_file(
-                self.root, self.name, stats=PRUNES, partition=self.partition, doubles=self.doubles
-            )
-        ]
+        assert self.target
+        return [describe_target(self.target, self.name, self.doubles, partition=self.partition)]
 
 
 def fill_missing_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

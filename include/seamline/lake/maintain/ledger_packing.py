@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from seamline.lake.log.ledger_summaries import BLOCK, WHOLE, write_ledger_file
 from seamline.lake.maintain.packing import measure_piece, pack_file_groups
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.parquet_files import read_parquet_footer, read_plain_columns
 from seamline.lake.storage.rewrites import Upkeep, list_live_pieces, upkeep_file_name
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.packing_groups import TARGET, filter_packable, plan_packing, without_jumps
@@ -43,7 +43,7 @@ def has_no_summary(table: Table, piece: Piece) -> bool:
     """Return whether a file of several epochs does not sum itself up."""
     if piece.first == piece.last:
         return False
-    return WHOLE not in (pq.read_metadata(table.root / piece.path).metadata or {})
+    return WHOLE not in (read_parquet_footer(table.root / piece.path).metadata or {})
 
 
 def merge_ledger_files(table: Table, group: Sequence[Piece]) -> DataFile:
@@ -54,9 +54,7 @@ def merge_ledger_files(table: Table, group: Sequence[Piece]) -> DataFile:
 
 def read_ledger_epochs(table: Table, group: Sequence[Piece]) -> Iterator[Epoch]:
     """Read the rows of some files, in order; one that was written twice is given once."""
-    read = [
-        pq.read_table(table.root / piece.path, columns=["epoch", "row"], partitioning=None) for piece in group
-    ]
+    read = [read_plain_columns(table.root / piece.path, ["epoch", "row"]) for piece in group]
     rows = pa.concat_tables(read).sort_by("epoch")
     last = None
     for batch in rows.to_batches(max_chunksize=BLOCK):

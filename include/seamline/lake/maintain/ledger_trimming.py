@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 
-import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.log.ledger import Ledger
@@ -14,6 +13,7 @@ from seamline.lake.log.ledger_summaries import write_ledger_file
 from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.master import Master
 from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.repair_steps import list_unchained_epochs
@@ -54,7 +54,7 @@ def find_epoch_files(ledger: Ledger, numbers: Collection[int]) -> tuple[list[Rem
     for name, path, size, low, high in facts:
         if low is None or (low <= most and high >= least):
             found.append(RemoveAction(name, True, now, size, {}))
-            texts += pq.read_table(path, columns=["row"], partitioning=None)["row"].to_pylist()
+            texts += read_plain_columns(path, ["row"])["row"].to_pylist()
     rows = {each.number: each for each in map(Epoch.from_json, texts)}
     return found, [rows[number] for number in sorted(rows)]
 

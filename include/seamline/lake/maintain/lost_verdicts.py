@@ -11,6 +11,7 @@ from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import list_live_pieces, take_out
+from seamline.lake.store.locations import list_places
 from seamline.model.protocol.seam import NOTHING
 
 
@@ -47,6 +48,6 @@ def remove_lost_epoch_files(table: Table, end: int) -> int:
 
 def open_verdict_tables(layout: Layout) -> Iterator[Table]:
     """Open the verdicts of every record version."""
-    for folder in sorted(layout.table("records").glob("*/verdicts")):
+    for folder in list_places(layout.table("records"), "*/verdicts"):
         if Table.exists(folder):
             yield Table.open(folder)

@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.parquet_files import read_parquet_footer
 from seamline.lake.storage.rewrites import (
     APP,
     Upkeep,
@@ -103,7 +103,7 @@ def measure_piece(table: Table, piece: Piece, target: int) -> Piece:
     """Measure a file in memory by its footer; one that is large on disk is not opened."""
     if piece.size >= target:
         return replace(piece, unpacked=piece.size)
-    footer = pq.read_metadata(table.root / piece.path)
+    footer = read_parquet_footer(table.root / piece.path)
     groups = range(footer.num_row_groups)
     size = sum(footer.row_group(at).total_byte_size for at in groups)
     return replace(piece, unpacked=size + ROW * footer.num_rows)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from pathlib import Path
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.rewrites import PARTITION, Upkeep, take_out
+from seamline.lake.store.locations import Location, list_places, path_below
 from seamline.lake.tables.reprocessed import ATTEMPT, EPOCHS, read_version_verdicts
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.failed_attempts import dead_attempts
@@ -24,13 +24,13 @@ REASON = "of an attempt at reprocessing that another overtook"
 def swept_attempts(layout: Layout, held: CommittedEpochs) -> Upkeep:
     """Clear away what dead attempts of every record version left."""
     done = Upkeep()
-    for folder in sorted(layout.table("records").glob("*")):
+    for folder in list_places(layout.table("records"), "*"):
         if Table.exists(folder / "rows") and Table.exists(folder / "verdicts"):
             done = done.plus(clean_version_attempts(folder, held))
     return done
 
 
-def clean_version_attempts(folder: Path, held: CommittedEpochs) -> Upkeep:
+def clean_version_attempts(folder: Location, held: CommittedEpochs) -> Upkeep:
     """Clear away what dead attempts of one record version left."""
     # The attempts are listed first: earlier verdicts do not decide about those that begin later.
     attempts = {path: path.name.partition("=")[2] for path in (folder / "rows").glob(f"{ATTEMPT}=*")}
@@ -51,30 +51,28 @@ def clean_version_attempts(folder: Path, held: CommittedEpochs) -> Upkeep:
     return delete_attempt_files(table, {path for path, attempt in attempts.items() if attempt in dead})
 
 
-def epochs_of(folder: Path) -> set[int]:
+def epochs_of(folder: Location) -> set[int]:
     """Read which epochs an attempt is about: as it wrote down, else by its rows; a file cut short says nothing."""
     if (folder / EPOCHS).is_file():
         return {int(line) for line in (folder / EPOCHS).read_text().split()}
     found: set[int] = set()
     for path in folder.glob("*.parquet"):
         try:
-            found |= set(
-                pc.unique(pq.read_table(path, columns=["_epoch"], partitioning=None)["_epoch"]).to_pylist()
-            )
+            found |= set(pc.unique(read_plain_columns(path, ["_epoch"])["_epoch"]).to_pylist())
         except (OSError, ValueError):
             continue
     return found
 
 
-def delete_attempt_files(table: Table, folders: Collection[Path]) -> Upkeep:
+def delete_attempt_files(table: Table, folders: Collection[Location]) -> Upkeep:
     """Delete the files of dead attempts, but those that a reader may have pinned, and then their folders."""
     live = set(table.actions()["path"].to_pylist())
     pinned = live | (list_tombstones(table, 0) - list_tombstones(table, PINNED_HOURS))
     count: Counter[str] = Counter()
     left = 0
     for folder in folders:
-        for path in sorted(folder.glob("*.parquet")):
-            if str(path.relative_to(table.root)) in pinned:
+        for path in list_places(folder, "*.parquet"):
+            if path_below(path, table.root) in pinned:
                 left += 1
             else:
                 path.unlink(missing_ok=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 
-import pyarrow.parquet as pq
-
 from seamline.lake.maintain.cleaning import PINNED_HOURS, list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.rewrites import Upkeep, take_out
 from seamline.lake.storage.table_cache import Files
+from seamline.lake.store.locations import Location, delete_files
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -86,11 +86,9 @@ def list_generation_files(layout: Layout, view: str) -> list[tuple[str, str, str
     return found
 
 
-def read_file_generations(path: object) -> list[str]:
+def read_file_generations(path: Location) -> list[str]:
     """Read which generations a file is of."""
-    names: list[str] = pq.read_table(path, columns=["generation"], partitioning=None)[
-        "generation"
-    ].to_pylist()
+    names: list[str] = read_plain_columns(path, ["generation"])["generation"].to_pylist()
     return names
 
 
@@ -153,9 +151,7 @@ def delete_removed_files(layout: Layout, view: str) -> Upkeep:
     """Delete the files that were taken out longer ago than any read."""
     table = Table.open(layout.generations_of(view))
     live = set(table.actions()["path"].to_pylist())
-    count = 0
-    for path in list_tombstones(table, PINNED_HOURS) - live:
-        if (table.root / path).is_file():
-            (table.root / path).unlink()
-            count += 1
-    return Upkeep(deleted={"of forgotten generations": count} if count else {})
+    gone = [table.root / path for path in list_tombstones(table, PINNED_HOURS) - live]
+    there = [each for each in gone if each.is_file()]
+    delete_files(there)
+    return Upkeep(deleted={"of forgotten generations": len(there)} if there else {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection
 from datetime import datetime
 
@@ -10,6 +9,7 @@ from seamline.lake.maintain.cleaning import list_tombstones
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import Upkeep
+from seamline.lake.store.locations import delete_folder
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of
 from seamline.lake.tables.generations import CLOSED
@@ -51,7 +51,7 @@ def delete_abandoned_builds(table: Table, until: int) -> Upkeep:
     for name in list_uncommitted_folders(table):
         at = parse_build_start(name)
         if at is not None and at <= (table.txn(CLOSED) or 0):
-            shutil.rmtree(table.root / name, ignore_errors=True)
+            delete_folder(table.root / name)
             count += 1
         else:
             left += 1
@@ -78,6 +78,6 @@ def delete_old_reports(layout: Layout, manifest: Manifest, *, now: datetime) -> 
     count = 0
     for run in list_expired_reports(manifest, rows, now=now):
         if layout.report(run).is_dir():
-            shutil.rmtree(layout.report(run), ignore_errors=True)
+            delete_folder(layout.report(run))
             count += 1
     return Upkeep(deleted={"(folders) of reports of what is served no more": count} if count else {})

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from seamline.lake.log.log_lines import (
     BOOT,
@@ -23,6 +22,7 @@ from seamline.lake.maintain.lost_verdicts import newest_reprocessed_epoch
 from seamline.lake.storage import set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.control_table import ControlTable
@@ -55,7 +55,7 @@ def find_overmerged_panes(slices: Table, end: int, least: int) -> frozenset[date
     found: set[datetime] = set()
     for piece in list_live_pieces(slices, "from_epoch", "to_epoch"):
         if piece.first <= end and piece.last > least:
-            rows = pq.read_table(slices.root / piece.path, columns=columns, partitioning=None)
+            rows = read_plain_columns(slices.root / piece.path, columns)
             over = pc.and_(pc.less_equal(rows["from_epoch"], end), pc.greater(rows["to_epoch"], least))
             found.update(rows["pane"].filter(over).to_pylist())
     return frozenset(found)

@@ -6,11 +6,9 @@ last, so a fork that was cut short leaves nothing that counts.
 
 from __future__ import annotations
 
-import os
-import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -26,6 +24,7 @@ from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import list_live_pieces
+from seamline.lake.store.locations import copy_folder, copy_unchanging_file, delete_folder, move_folder
 from seamline.lake.tables import readiness
 from seamline.lake.tables.control_table import ControlTable, list_restatements
 from seamline.lake.tables.renewing import keep_renewing
@@ -61,7 +60,7 @@ def fork_pipeline(
             copy_restatements(layout, to, point)
             move_fork_tables(draft, to)
     finally:
-        shutil.rmtree(draft.warehouse / draft.pipeline, ignore_errors=True)
+        delete_folder(draft.warehouse / draft.pipeline)
     return rows
 
 
@@ -132,7 +131,7 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
     Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
     Ledger.ensure(draft).append(list(held))
     if (lookups := layout.table("lookups")).is_dir():
-        shutil.copytree(lookups, draft.table("lookups"), copy_function=link_file)
+        copy_folder(lookups, draft.table("lookups"))
     return sum(file.rows for file in taken[LAST])
 
 
@@ -159,7 +158,7 @@ def copy_table_files(
         path = table.root / piece.path
         # Numbers jump where a line begins.
         if piece.last - piece.first < len(numbers) and set(range(piece.first, piece.last + 1)) <= numbers:
-            link_file(str(path), str(made.root / path.name))
+            copy_unchanging_file(path, made.root / path.name)
             found.append(data_files.describe_data_file(made.root, path.name))
             continue
         rows = parquet_files.read_parquet_file(path)
@@ -169,20 +168,9 @@ def copy_table_files(
     return found
 
 
-def link_file(path: str, target: str) -> str:
-    """Link a file, or copy it to where links do not reach."""
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copy2(path, target)
-    return target
-
-
 def move_fork_tables(draft: Layout, to: Layout) -> None:
     """Move the tables into place, the master last; what an earlier fork left there is removed."""
     names = sorted(path.name for path in draft.table(LAST).parent.iterdir())
     for name in [*(name for name in names if name != LAST), LAST]:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(to.table(name))
-        to.table(name).parent.mkdir(parents=True, exist_ok=True)
-        draft.table(name).rename(to.table(name))
+        delete_folder(to.table(name))
+        move_folder(draft.table(name), to.table(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +17,7 @@ from seamline.lake.engine.windowing import read_numpy_column
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.table_cache import Files
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.lapsed import lapsed_answer_error
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import Side
@@ -60,7 +60,7 @@ class GenerationFiles:
 
 _marks: Recent[tuple[str, Side], tuple[Manifest, pa.Table]] = Recent(256)
 """By view and side: the newest manifest that was asked for, and what it marks."""
-_placed: Recent[Path, GenerationFiles] = Recent(256)
+_placed: Recent[Location, GenerationFiles] = Recent(256)
 
 
 def marks_of(snapshot: Snapshot, side: Side) -> pa.Table:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql, relation_of
@@ -16,6 +14,8 @@ from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answers import Answer
 from seamline.lake.storage.arrow_types import decoration_fields
 from seamline.lake.storage.layout import Layout, definitions_folder
+from seamline.lake.storage.parquet_files import read_plain_columns
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.lookup_tables import (
     hash_lookup_rows,
     load_lookup,
@@ -44,7 +44,7 @@ class Shown:
     """The look-up's rows; none if the version is empty."""
 
 
-_known: Recent[tuple[Path, Layout, Join], tuple[object, Shown]] = Recent(64)
+_known: Recent[tuple[Location, Layout, Join], tuple[object, Shown]] = Recent(64)
 
 
 def load_current_lookup(join: Join, layout: Layout) -> Shown:
@@ -71,7 +71,7 @@ def read_served_lookup(join: Join, layout: Layout) -> Shown:
     """Read a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
-        table = pq.read_table(path)
+        table = read_plain_columns(path)
         if table.schema == schema:
             return Shown(hash_lookup_rows(table), table)
     return Shown("", schema.empty_table())

@@ -34,6 +34,7 @@ from seamline.lake.read.decorations import add_lookup_columns
 from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.bucket import StoreError
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import OutOfStep, ReadUnstable
 from seamline.model.protocol.read_request import ReadRequest
@@ -87,7 +88,14 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
     for attempt in in_time(range(ATTEMPTS)):
         try:
             return once()
-        except (Unsettled, OutOfStep, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+        except (
+            Unsettled,
+            OutOfStep,
+            DeltaError,
+            duckdb.IOException,
+            FileNotFoundError,
+            StoreError,
+        ) as problem:
             last = problem
             if isinstance(problem, FileNotFoundError):
                 forget_past()

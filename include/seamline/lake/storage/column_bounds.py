@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seamline.lake.storage.parquet_files import open_parquet_file
 from seamline.model.types.exact_json import dump_exact_json
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -47,11 +47,11 @@ class Bounds:
     """False as soon as one column has values and no bounds."""
 
     @classmethod
-    def of_file(cls, path: Path, metadata: pq.FileMetaData) -> Bounds:
+    def of_file(cls, path: str, metadata: pq.FileMetaData) -> Bounds:
         """Read the doubles of a file that another writer wrote."""
         found, schema = cls(), metadata.schema.to_arrow_schema()
         if doubles := [each.name for each in schema if is_double(each.type)]:
-            with pq.ParquetFile(path) as file:
+            with open_parquet_file(path) as file:
                 for group in range(metadata.num_row_groups):
                     found.see(file.read_row_group(group, columns=doubles))
         return found

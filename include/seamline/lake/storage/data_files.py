@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
 from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
+from seamline.lake.store.data_writing import DataTarget
+from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.locations import Location
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class DataFile:
 
 def write_data_file(
     table: pa.Table,
-    root: Path,
+    root: Location,
     name: str,
     *,
     stats: Collection[str] = (),
@@ -47,22 +50,29 @@ def write_data_file(
     group: int | None = None,
 ) -> DataFile:
     """Write one Parquet file of a table, in groups of ``group`` rows; ``stats`` names the columns that prune reads."""
-    path, doubles = root / name, Bounds()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    target, doubles = DataTarget(root / name), Bounds()
     doubles.see(table)
     pq.write_table(
         table,
-        path,
+        target.sink,
         compression="zstd",
         compression_level=1,
         row_group_size=group,
         write_statistics=list_bounded_columns(table.schema),
     )
-    return describe_data_file(root, name, stats=stats, partition=partition, doubles=doubles)
+    return describe_target(target, name, doubles, partition=partition)
+
+
+def describe_target(
+    target: DataTarget, name: str, doubles: Bounds, *, partition: Mapping[str, str] | None = None
+) -> DataFile:
+    """Finish a file that was just written, and describe it."""
+    size, metadata = target.finish()
+    return DataFile(name, size, metadata.num_rows, delta_statistics_json(metadata, doubles), partition or {})
 
 
 def describe_data_file(
-    root: Path,
+    root: Location,
     name: str,
     *,
     stats: Collection[str] = (),
@@ -70,7 +80,7 @@ def describe_data_file(
     doubles: Bounds | None = None,
 ) -> DataFile:
     """Describe a Parquet file that is already there, from its footer and the bounds of its doubles."""
-    path = root / name
+    path = localize_file(root / name)
     metadata = pq.read_metadata(path)
     told = delta_statistics_json(metadata, doubles or Bounds.of_file(path, metadata))
-    return DataFile(name, path.stat().st_size, metadata.num_rows, told, partition or {})
+    return DataFile(name, Path(path).stat().st_size, metadata.num_rows, told, partition or {})

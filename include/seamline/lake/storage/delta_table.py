@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -14,6 +13,8 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.fenced_commits import Committed, build_commit_properties
 from seamline.lake.storage.table_settings import settings_of
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.definition.pipeline import DURABILITY
 from seamline.model.errors import ProtocolError
 
@@ -25,7 +26,7 @@ class Table(Committed):
     """One Delta table at one version."""
 
     @classmethod
-    def open(cls, root: Path) -> Table:
+    def open(cls, root: Location) -> Table:
         """Open a table at its newest version, or before the first entry that is not whole.
 
         NotFound if there is none; NotWhole if nothing can be opened before what is broken. A commit after
@@ -36,15 +37,17 @@ class Table(Committed):
     @classmethod
     def ensure(
         cls,
-        root: Path,
+        root: Location,
         schema: pa.Schema,
         *,
         partition_by: list[str] | None = None,
         txns: Mapping[str, int] | None = None,
     ) -> Table:
         """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
-        if not DeltaTable.is_deltatable(str(root)):
-            there = next(each for each in root.parents if each.is_dir())
+        if not cls.exists(root):
+            there = (
+                root if isinstance(root, ObjectPath) else next(each for each in root.parents if each.is_dir())
+            )
             root.mkdir(parents=True, exist_ok=True)
             try:
                 DeltaTable.create(
@@ -64,8 +67,11 @@ class Table(Committed):
         return cls.open(root)
 
     @classmethod
-    def exists(cls, root: Path) -> bool:
-        """Return whether there is a table."""
+    def exists(cls, root: Location) -> bool:
+        """Return whether there is a table: in a bucket by its first entry, which log clean-up may have taken."""
+        if isinstance(root, ObjectPath):
+            log_folder = root / log_store.FOLDER
+            return log_store.entry_path(root, 0).is_file() or (log_folder / log_store.LAST).is_file()
         return bool(DeltaTable.is_deltatable(str(root)))
 
     def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from seamline.lake.store.locations import Location
 from seamline.runtime.process_exit import exit_process
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
@@ -36,9 +37,12 @@ def is_sync_enabled() -> bool:
     return os.environ.get("SEAMLINE_FSYNC", "") != OFF
 
 
-def sync_files(paths: Iterable[Path]) -> None:
-    """Sync the contents of files to disk, several at once where there are many: disks do that in one go."""
-    wanted = list(paths)
+def sync_files(paths: Iterable[Location]) -> None:
+    """Sync the contents of files to disk, several at once where there are many: disks do that in one go.
+
+    Here and below, what is in a bucket was safe before its store said that it is there.
+    """
+    wanted = [path for path in paths if isinstance(path, Path)]
     if len(wanted) <= FEW:
         for path in wanted:
             sync_file(path)
@@ -47,22 +51,22 @@ def sync_files(paths: Iterable[Path]) -> None:
         list(threads.map(sync_file, wanted))
 
 
-def sync_file(path: Path) -> None:
+def sync_file(path: Location) -> None:
     """Sync the content of a file to disk."""
-    if is_sync_enabled():
+    if isinstance(path, Path) and is_sync_enabled():
         sync_or_exit(path, os.O_RDONLY, os.fdatasync)
 
 
-def sync_folders(paths: Iterable[Path], *, above: Path | None = None) -> None:
+def sync_folders(paths: Iterable[Location], *, above: Location | None = None) -> None:
     """Sync the names in folders to disk, the innermost first; also those of the folders up to ``above``."""
-    wanted = set(paths)
-    if above is not None:
+    wanted = {path for path in paths if isinstance(path, Path)}
+    if isinstance(above, Path):
         wanted |= {each for path in list(wanted) for each in path.parents if each.is_relative_to(above)}
     for path in sorted(wanted, key=lambda path: -len(path.parts)):
         sync_folder(path)
 
 
-def sync_folder(path: Path) -> None:
+def sync_folder(path: Location) -> None:
     """Sync the names in a folder to disk; some file systems know no such thing, and keep names by themselves."""
 
     def named(handle: int) -> None:
@@ -72,16 +76,16 @@ def sync_folder(path: Path) -> None:
             if error.errno != errno.EINVAL:
                 raise
 
-    if is_sync_enabled():
+    if isinstance(path, Path) and is_sync_enabled():
         sync_or_exit(path, os.O_RDONLY | os.O_DIRECTORY, named)
 
 
-def sync_disk(folder: Path) -> None:
+def sync_disk(folder: Location) -> None:
     """Have all on disk that was written to the file system of a folder, by whomever; however much it has grown.
 
     For what has gone on for hours unsynced: epochs, before something that is synced names them.
     """
-    if is_sync_enabled():
+    if isinstance(folder, Path) and is_sync_enabled():
         sync_or_exit(folder, os.O_RDONLY | os.O_DIRECTORY, file_system)
 
 

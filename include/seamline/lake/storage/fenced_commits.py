@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
 from seamline.lake.storage.table_settings import parse_log_retention
+from seamline.lake.store.locations import Location
 from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 TOKEN = commit_conflicts.TOKEN
@@ -43,7 +44,7 @@ log = logging.getLogger("seamline.lake")
 class Committed(Synced):
     """One Delta table at one version; only ``refresh`` and its own commits move it on."""
 
-    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
+    def __init__(self, root: Location, handle: DeltaTable, newest: Commit | None) -> None:
         super().__init__(root, handle, newest)
         self.token: int | None = None
         self.insists = False
@@ -89,7 +90,8 @@ class Committed(Synced):
         now = datetime.now(UTC)
         written = list(files)
         for file in written:
-            if not (self.root / file.path).is_file():
+            # A store has said that what was put there is there; to ask it again is a request for each.
+            if isinstance(self.root, Path) and not (self.root / file.path).is_file():
                 raise FileNotFoundError(f"{self.root / file.path} vanished before its commit")
         actions: list[AddAction | RemoveAction] = [*removes, *(file.add(now) for file in written)]
         marks = dict(txns or {})
@@ -132,9 +134,9 @@ class Committed(Synced):
         if synced:
             self.sync()
         ours, data = draft.placed(self.version + 1, self.newest)
-        with log_store.draft_entry(self.root, data, synced=synced) as file:
+        with log_store.draft_entry(self.root, data, synced=synced) as put:
             other = log_store.retry_commit(
-                self.root, ours.version, lambda: self._put(file), insists=self.insists
+                self.root, ours.version, lambda: self._put(put), insists=self.insists
             )
         match (
             Meeting.OURS
@@ -161,8 +163,8 @@ class Committed(Synced):
         self._follow(other or ours)
         return False
 
-    def _put(self, draft: Path) -> bool:
-        return log_store.link_draft(draft, self.root, self.version + 1)
+    def _put(self, put: Callable[[int], bool]) -> bool:
+        return put(self.version + 1)
 
     def _follows(self) -> bool:
         """Return whether the next number is free, or its entry there: it may have been taken once, and cleaned away."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from seamline.lake.storage import parquet_files
+from seamline.lake.store.fetched_files import localize_files
 from seamline.runtime.deadline import in_time
 
 SMALL = 1_000_000
@@ -34,10 +35,10 @@ class CachedFiles:
 
         Of more than fits nothing is kept: it would be gone before it is asked for again.
         """
-        looked = [(path, os.stat(path)) for path in paths]  # noqa: PTH116 - a Path for each takes longer than this
+        looked = [(path, os.stat(path)) for path in localize_files(paths)]  # noqa: PTH116 - a Path for each takes longer than this
         small = [(path, found) for path, found in looked if found.st_size <= self.small]
         if UNPACKED * sum(found.st_size for _, found in small) > self.most:
-            return [], list(paths)
+            return [], [path for path, _ in looked]
         others = [path for path, found in looked if found.st_size > self.small]
         return [self.table((path, found.st_ino, found.st_mtime_ns)) for path, found in in_time(small)], others
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +16,7 @@ from deltalake.table import ProtocolVersions
 
 from seamline.lake.storage import log_store
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.locations import Location
 from seamline.model.errors import ChangedByOthers, NotWhole
 
 KNOWN = frozenset(
@@ -41,7 +41,7 @@ class Change:
     gone: frozenset[str] = frozenset()
     """Files that were there before and are not now."""
 
-    def refusal(self, root: Path) -> ChangedByOthers:
+    def refusal(self, root: Location) -> ChangedByOthers:
         """Say who has changed a table, and how that is undone."""
         before = self.version - 1
         return ChangedByOthers(
@@ -92,7 +92,7 @@ def list_unknown_features(protocol: ProtocolVersions) -> list[str]:
     return sorted(asked - KNOWN)
 
 
-def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthers:
+def foreign_features_error(root: Location, features: Iterable[str]) -> ChangedByOthers:
     """Make the error that says what another writer has made a table ask for, and how that is undone."""
     named = ", ".join(features)
     return ChangedByOthers(
@@ -102,7 +102,7 @@ def foreign_features_error(root: Path, features: Iterable[str]) -> ChangedByOthe
     )
 
 
-def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
+def find_foreign_change(root: Location, newest: Commit | None) -> Change | None:
     """Find what others have changed up to a table's newest commit, from our own last one on.
 
     None if none of ours is found before an entry that is gone, by another's log clean-up: who looked in the meantime
@@ -116,7 +116,7 @@ def find_foreign_change(root: Path, newest: Commit | None) -> Change | None:
     return None
 
 
-def walk_commits_back(root: Path, newest: Commit | None) -> Iterable[Commit]:
+def walk_commits_back(root: Location, newest: Commit | None) -> Iterable[Commit]:
     """Go back from a commit, as far as entries are there."""
     commit = newest
     while commit is not None:

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from seamline.lake.store.locations import Location, list_places, parse_location, path_below
 from seamline.model.compile.compiled_pipeline import CompiledView
 
 
@@ -14,67 +15,70 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 class Layout:
     """The folders of one pipeline's tables."""
 
-    warehouse: Path
+    warehouse: Location
     """The folder of all pipelines."""
     pipeline: str
     """Its name, which is the name of its folder."""
 
-    def table(self, name: str) -> Path:
+    def table(self, name: str) -> Location:
         """Return the folder of a table of the pipeline: master, quarantine, ledger, manifest, ..."""
         return self.warehouse / self.pipeline / name
 
-    def slices(self, view: CompiledView) -> Path:
+    def slices(self, view: CompiledView) -> Location:
         """Return the folder of a view version's slices."""
         return self.slices_of(view.id)
 
-    def slices_of(self, id: str) -> Path:
+    def slices_of(self, id: str) -> Location:
         """Return the folder of the slices of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "slices"
 
-    def every_slices(self) -> dict[str, Path]:
+    def every_slices(self) -> dict[str, Location]:
         """List the folders of the slices of all view versions that have any, by ``name/fingerprint``."""
         folder = self.warehouse / self.pipeline / "views"
-        return {
-            each.parent.relative_to(folder).as_posix(): each for each in sorted(folder.glob("*/*/slices"))
-        }
+        return {path_below(each.parent, folder): each for each in list_places(folder, "*/*/slices")}
 
-    def generations(self, view: CompiledView) -> Path:
+    def generations(self, view: CompiledView) -> Location:
         """Return the folder of a view version's generations."""
         return self.generations_of(view.id)
 
-    def generations_of(self, id: str) -> Path:
+    def generations_of(self, id: str) -> Location:
         """Return the folder of the generations of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "generations"
 
-    def report(self, run: str) -> Path:
+    def report(self, run: str) -> Location:
         """Return the folder of what is reported of a run."""
         clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)
         return self.table("reports") / f"{clean}-{hashlib.sha256(run.encode()).hexdigest()[:8]}"
 
-    def failure(self, run: str) -> Path:
+    def failure(self, run: str) -> Location:
         """Return the file in which the driver of a run's build says what it ended with."""
         return self.report(run) / "failure.json"
 
-    def records(self, hash: str) -> Path:
+    def records(self, hash: str) -> Location:
         """Return the folder of what was validated again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash
 
-    def lookup(self, name: str, version: str) -> Path:
+    def lookup(self, name: str, version: str) -> Location:
         """Return the file of one version of a look-up, as epochs name it."""
         return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
 
-    def serving(self, view: CompiledView) -> Path:
+    def serving(self, view: CompiledView) -> Location:
         """Return the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"
 
-    def every_serving(self) -> list[Path]:
+    def every_serving(self) -> list[Location]:
         """List the folders of the serving tables that there are."""
-        return sorted((self.warehouse / self.pipeline / "views").glob("*/serving"))
+        return list_places(self.warehouse / self.pipeline / "views", "*/serving")
 
 
-def warehouse_folder() -> Path:
-    """Return the warehouse folder by setting."""
-    return Path(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse")).resolve()
+def warehouse_folder() -> Location:
+    """Return the place of the warehouse by setting: a folder, or a URL such as ``s3://bucket/prefix``."""
+    return parse_location(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse"))
+
+
+def locate_warehouse(given: str | Location | None) -> Location:
+    """Return the place of a warehouse that is given as text or as it is; by setting where none is."""
+    return parse_location(given) if isinstance(given, str) else given or warehouse_folder()
 
 
 def home_folder() -> Path:

@@ -7,14 +7,13 @@ anything goes. A turn that is cut short leaves a log that begins later, and the 
 from __future__ import annotations
 
 import heapq
-import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from seamline.lake.storage import durability, log_store
 from seamline.lake.storage.log_wholeness import all_whole, find_whole_checkpoint, list_checkpoints
+from seamline.lake.store.locations import Location, delete_files, list_names
 
 TURN = 250_000
 """Files that go in a turn of upkeep: some seconds. Logs of millions, which earlier releases kept, take several."""
@@ -22,7 +21,7 @@ NUMBERED = re.compile(r"\.?(\d{20})\.")
 """A file of a version: its entry, its checkpoint, and the check sums that other engines put beside them."""
 
 
-def delete_old_entries(root: Path, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
+def delete_old_entries(root: Location, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
     """Delete the files of the oldest versions of a log that were followed longer ago than it is ``kept``; count them.
 
     Nothing is deleted at or above the newest whole checkpoint of that age: without one, nothing at all.
@@ -35,12 +34,11 @@ def delete_old_entries(root: Path, kept: timedelta, *, now: datetime, most: int 
     if gone:
         durability.sync_files(files)
         durability.sync_folder(root / log_store.FOLDER)
-    for _, name in gone:
-        (root / log_store.FOLDER / name).unlink(missing_ok=True)
+    delete_files(root / log_store.FOLDER / name for _, name in gone)
     return len(gone)
 
 
-def find_log_start(root: Path, instant: datetime) -> tuple[int, list[Path]] | None:
+def find_log_start(root: Location, instant: datetime) -> tuple[int, list[Location]] | None:
     """Find the newest whole checkpoint that was there at an instant, as version and files; None without one."""
     newest = find_whole_checkpoint(root)
     for version, files in sorted(list_checkpoints(root).items(), reverse=True):
@@ -49,13 +47,13 @@ def find_log_start(root: Path, instant: datetime) -> tuple[int, list[Path]] | No
     return None
 
 
-def checkpoint_written_at(files: list[Path]) -> datetime:
+def checkpoint_written_at(files: list[Location]) -> datetime:
     """Return when the last file of a checkpoint was written."""
     return datetime.fromtimestamp(max(file.stat().st_mtime for file in files), UTC)
 
 
-def list_files_below(root: Path, first: int) -> Iterator[tuple[int, str]]:
+def list_files_below(root: Location, first: int) -> Iterator[tuple[int, str]]:
     """List the files of all versions below one."""
-    for file in os.scandir(root / log_store.FOLDER):
-        if (match := NUMBERED.match(file.name)) and (version := int(match[1])) < first:
-            yield version, file.name
+    for name in list_names(root / log_store.FOLDER):
+        if (match := NUMBERED.match(name)) and (version := int(match[1])) < first:
+            yield version, name

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from seamline.lake.storage import log_store
 from seamline.lake.storage.durability import ALWAYS
 from seamline.lake.storage.log_entries import Commit, find_entry_flaw, parse_entry
 from seamline.lake.storage.log_wholeness import MAGIC, all_whole, find_whole_checkpoint, list_checkpoints
+from seamline.lake.storage.synced_log import locate_table_file
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -38,7 +39,7 @@ class Damage:
     """How many versions from ``version`` on are whole nevertheless."""
 
 
-def find_log_damage(root: Path) -> Damage | None:
+def find_log_damage(root: Location) -> Damage | None:
     """Find where a table's log has to end; None if all of it is whole."""
     commits, end, why = read_whole_commits(root)
     first, newest = end, last(root, end) if why else end - 1
@@ -51,7 +52,7 @@ def find_log_damage(root: Path) -> Damage | None:
     return Damage(first, why, newest, len(later) - len(gone) + count_whole_entries(root, end, newest))
 
 
-def read_whole_commits(root: Path) -> tuple[list[Commit], int, str]:
+def read_whole_commits(root: Location) -> tuple[list[Commit], int, str]:
     """Read the entries that count, up to a version that is not there or not whole; say why the log ends there.
 
     Below the newest whole checkpoint one that log clean-up takes meanwhile only ends how far back files are looked
@@ -78,19 +79,19 @@ def read_whole_commits(root: Path) -> tuple[list[Commit], int, str]:
         version += 1
 
 
-def is_outrun_by_checkpoint(root: Path, version: int) -> bool:
+def is_outrun_by_checkpoint(root: Location, version: int) -> bool:
     """Return whether a broken entry that a checkpoint sums up ends the log: the power went between the two."""
     return root.name not in ALWAYS and opens_below(root, version)
 
 
-def opens_below(root: Path, version: int) -> bool:
+def opens_below(root: Location, version: int) -> bool:
     """Return whether a table can be opened without its entries from a version on."""
     whole = [at for at, files in list_checkpoints(root).items() if at < version and all_whole(files)]
     base = max(whole, default=-1)
     return all(log_store.entry_path(root, at).exists() for at in range(base + 1, version))
 
 
-def bytes_of(root: Path, version: int) -> bytes | None:
+def bytes_of(root: Location, version: int) -> bytes | None:
     """Return the bytes of an entry; None if it is not there."""
     try:
         return log_store.entry_path(root, version).read_bytes()
@@ -98,7 +99,7 @@ def bytes_of(root: Path, version: int) -> bytes | None:
         return None
 
 
-def last(root: Path, version: int) -> int:
+def last(root: Location, version: int) -> int:
     """Return the newest version there is from one on, over gaps that are not too wide."""
     newest, at = version - 1, version
     while at <= newest + AHEAD:
@@ -108,13 +109,13 @@ def last(root: Path, version: int) -> int:
     return newest
 
 
-def count_whole_entries(root: Path, first: int, newest: int) -> int:
+def count_whole_entries(root: Location, first: int, newest: int) -> int:
     """Count the whole entries from a version on."""
     found = (bytes_of(root, version) for version in range(first, newest + 1))
     return sum(data is not None and not find_entry_flaw(data) for data in found)
 
 
-def find_missing_file(root: Path, commits: Sequence[Commit]) -> tuple[int, str] | None:
+def find_missing_file(root: Location, commits: Sequence[Commit]) -> tuple[int, str] | None:
     """Find the first commit that adds a file which is not there as it was written, and is not removed again."""
     live: dict[str, tuple[int, str]] = {}
     for commit in commits:
@@ -125,10 +126,11 @@ def find_missing_file(root: Path, commits: Sequence[Commit]) -> tuple[int, str] 
     return min((each for each in live.values() if each[1]), default=None)
 
 
-def find_data_file_flaw(root: Path, file: Mapping[str, Any]) -> str:
+def find_data_file_flaw(root: Location, file: Mapping[str, Any]) -> str:
     """Find how a data file differs from what its commit says of it; empty if it does not."""
-    path = root / file["path"]
-    path = path if path.exists() else root / unquote(file["path"])
+    path = locate_table_file(root, file["path"])
+    if isinstance(path, ObjectPath):
+        return "" if path.is_file() else f"{path.name} is missing"
     try:
         size = path.stat().st_size
         if size != file["size"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
@@ -14,6 +13,8 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import foreign_commits, live_files, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, parse_log_retention
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotWhole
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
@@ -27,7 +28,7 @@ REMEMBERED = 1000
 class Followed:
     """What a table says of itself at one version: its ``txn`` versions, its live files, what its commits say."""
 
-    def __init__(self, root: Path, handle: DeltaTable, newest: Commit | None) -> None:
+    def __init__(self, root: Location, handle: DeltaTable, newest: Commit | None) -> None:
         self.root = root
         self._opened(handle, newest)
 
@@ -179,8 +180,13 @@ class Followed:
         return self._live
 
 
-def file_identity(file: Path) -> tuple[int, int] | None:
-    """Distinguish a file from another that was later put in its place; None if there is none."""
+def file_identity(file: Location) -> tuple[int, int] | None:
+    """Distinguish a file from another that was later put in its place; None if there is none.
+
+    Nothing puts another entry in the place of one in a bucket, so that its store is not asked.
+    """
+    if isinstance(file, ObjectPath):
+        return 0, 0
     try:
         found = file.stat()
     except OSError:

@@ -1,7 +1,8 @@
-"""The log of a Delta table on a file system: one JSON file a commit, put there by who comes first.
+"""The log of a Delta table: one JSON file a commit, put there by who comes first.
 
 A commit is a file of its own, written whole and then linked under its number, which fails where that number is taken:
-what excludes two writers is the file system, for this code and for deltalake alike.
+what excludes two writers is the file system, for this code and for deltalake alike. A bucket's store creates an object
+only where there is none, and excludes them so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from seamline.lake.storage import log_entries
 from seamline.lake.storage.durability import sync_file
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotWhole
 
 FOLDER = "_delta_log"
@@ -31,12 +34,17 @@ PATIENCE = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 """Seconds before each further attempt at a commit of which nobody knows whether it is there."""
 
 
-def entry_path(root: Path, version: int) -> Path:
+def entry_path(root: Location, version: int) -> Location:
+    """Return the place of a version's entry."""
+    return root / FOLDER / name_entry(version)
+
+
+def name_entry(version: int) -> str:
     """Name the file of a version."""
-    return root / FOLDER / f"{version:020d}.json"
+    return f"{version:020d}.json"
 
 
-def read_commit(root: Path, version: int) -> Commit | None:
+def read_commit(root: Location, version: int) -> Commit | None:
     """Read a commit; None if there is no such version, or its file was cleaned away after a checkpoint.
 
     NotWhole if the file is no whole commit: a power cut may leave it empty, cut off or filled with zeros.
@@ -53,14 +61,21 @@ def read_commit(root: Path, version: int) -> Commit | None:
 
 
 @contextmanager
-def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
-    """Write an entry to a file that has no number yet; OSError if nothing can be written."""
+def draft_entry(root: Location, data: bytes, *, synced: bool) -> Iterator[Callable[[int], bool]]:
+    """Draft an entry that has no number yet; OSError if nothing can be written.
+
+    Returns what puts it under a version, whole or not at all: False if that is taken, OSError if nobody knows. On disk
+    a draft is a file of its own that is linked; to a bucket it is sent as it is.
+    """
+    if isinstance(root, ObjectPath):
+        yield lambda version: root.bucket.create(f"{root.key}/{FOLDER}/{name_entry(version)}", data)
+        return
     draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
     try:
         draft.write_bytes(data)
         if synced:
             sync_file(draft)
-        yield draft
+        yield lambda version: link_draft(draft, root, version)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -68,13 +83,15 @@ def draft_entry(root: Path, data: bytes, *, synced: bool) -> Iterator[Path]:
 def link_draft(draft: Path, root: Path, version: int) -> bool:
     """Link a draft to a version, whole or not at all; False if that is taken, OSError if nobody knows."""
     try:
-        os.link(draft, entry_path(root, version))
+        os.link(draft, root / FOLDER / name_entry(version))
     except FileExistsError:
         return False
     return True
 
 
-def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insists: bool) -> Commit | None:
+def retry_commit(
+    root: Location, version: int, attempt: Callable[[], bool], *, insists: bool
+) -> Commit | None:
     """Retry a commit under a version until it is known what has that version; return it, or None if ours just landed.
 
     That the version is taken proves nothing: a share may say so of a link that it has made, a store of an object that
@@ -99,7 +116,7 @@ def retry_commit(root: Path, version: int, attempt: Callable[[], bool], *, insis
     raise problem
 
 
-def read_last_checkpoint(root: Path) -> int:
+def read_last_checkpoint(root: Location) -> int:
     """Read the version of the last checkpoint, before which files of commits may be gone; -1 for none."""
     try:
         return int(json.loads((root / FOLDER / LAST).read_bytes())["version"])

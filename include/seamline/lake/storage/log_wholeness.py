@@ -7,22 +7,28 @@ far up as deltalake reads it: entries below a checkpoint are not looked at.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from pathlib import Path
+import time
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from seamline.lake.storage import log_entries, log_store
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.locations import Location, list_names
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotFound, NotWhole
 
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
 MAGIC = b"PAR1"
+REOPENED = (0.1, 0.5, 2.0)
+"""Seconds before each further attempt at opening a table of a store."""
+log = logging.getLogger("seamline.lake")
 
 
-def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
+def open_whole_table(root: Location) -> tuple[DeltaTable, Commit | None]:
     """Open a table at its newest version, or before the first entry that is not whole; return that commit too.
 
     It is None where log clean-up has taken its entry.
@@ -30,7 +36,7 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
     NotFound if there is no table; NotWhole if nothing can be opened before what is broken.
     """
     try:
-        handle = DeltaTable(str(root))
+        handle = open_delta_handle(root)
     except TableNotFoundError:
         raise NotFound(f"There is no table at {root}.", hint="check that the stream has run.") from None
     except DeltaError:
@@ -39,20 +45,37 @@ def open_whole_table(root: Path) -> tuple[DeltaTable, Commit | None]:
         if (broken := find_broken_entry(root)) is None:
             raise
         return open_before_broken(root, broken)
+    if isinstance(root, ObjectPath):
+        # An object is whole, or not there.
+        return handle, log_store.read_commit(root, int(handle.version()))
     if (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
     return handle, log_store.read_commit(root, int(handle.version()))
 
 
-def open_before_broken(root: Path, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
+def open_delta_handle(root: Location, version: int | None = None) -> DeltaTable:
+    """Open a table by deltalake, at its newest version or an older one; it takes a store's settings as we do.
+
+    To open a table changes nothing, so that what its client gave up after retrying is tried again a few times.
+    """
+    for wait in REOPENED if isinstance(root, ObjectPath) else ():
+        try:
+            return DeltaTable(str(root), version=version)
+        except OSError as error:
+            log.warning("%s could not be opened: %s", root, error)
+            time.sleep(wait)
+    return DeltaTable(str(root), version=version)
+
+
+def open_before_broken(root: Location, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:
     """Open a table at the version before one that is broken, which is raised where there is none."""
     if not broken.version:
         raise broken
-    handle = DeltaTable(str(root), version=broken.version - 1)
+    handle = open_delta_handle(root, version=broken.version - 1)
     return handle, log_store.read_commit(root, int(handle.version()))
 
 
-def find_broken_entry(root: Path, *, until: int | None = None) -> NotWhole | None:
+def find_broken_entry(root: Location, *, until: int | None = None) -> NotWhole | None:
     """Find the first entry above the newest checkpoint that is not whole, up to a version or the last there is."""
     version = find_whole_checkpoint(root) + 1
     while until is None or version <= until:
@@ -67,7 +90,7 @@ def find_broken_entry(root: Path, *, until: int | None = None) -> NotWhole | Non
     return None
 
 
-def find_whole_checkpoint(root: Path) -> int:
+def find_whole_checkpoint(root: Location) -> int:
     """Find the version of the newest whole checkpoint, -1 for none; the log is listed where its mark does not say."""
     marked = log_store.read_last_checkpoint(root)
     if marked >= 0 and not flaw_of_checkpoint(classic_checkpoint_path(root, marked)):
@@ -75,13 +98,13 @@ def find_whole_checkpoint(root: Path) -> int:
     return max((version for version, files in list_checkpoints(root).items() if all_whole(files)), default=-1)
 
 
-def checkpoints_of(root: Path, version: int) -> list[Path]:
+def checkpoints_of(root: Location, version: int) -> list[Location]:
     """List the files of a version's checkpoint."""
     file = classic_checkpoint_path(root, version)
     return [file] if file.exists() else list_checkpoints(root).get(version, [])
 
 
-def broken_checkpoint(root: Path) -> NotWhole | None:
+def broken_checkpoint(root: Location) -> NotWhole | None:
     """Describe what is wrong with the checkpoint from which deltalake would open a table; None if nothing is."""
     marked = log_store.read_last_checkpoint(root)
     found = list_checkpoints(root)
@@ -95,33 +118,35 @@ def broken_checkpoint(root: Path) -> NotWhole | None:
     return None
 
 
-def list_checkpoints(root: Path) -> dict[int, list[Path]]:
+def list_checkpoints(root: Location) -> dict[int, list[Location]]:
     """List the checkpoints by their versions, each with its files; whose parts are not all there is left out."""
-    found: dict[int, list[Path]] = {}
-    for file in os.scandir(root / log_store.FOLDER):
-        if match := CHECKPOINT.fullmatch(file.name):
-            found.setdefault(int(match[1]), []).append(Path(file.path))
+    found: dict[int, list[Location]] = {}
+    for name in list_names(root / log_store.FOLDER):
+        if match := CHECKPOINT.fullmatch(name):
+            found.setdefault(int(match[1]), []).append(root / log_store.FOLDER / name)
     return {version: files for version, files in found.items() if len(files) == parts_of(files)}
 
 
-def parts_of(files: list[Path]) -> int:
+def parts_of(files: list[Location]) -> int:
     """Return how many files a checkpoint has, by the name of one."""
     match = CHECKPOINT.fullmatch(files[0].name)
     return int(match[3]) if match and match[3] else 1
 
 
-def all_whole(files: list[Path]) -> bool:
+def all_whole(files: list[Location]) -> bool:
     """Return whether every file of a checkpoint is whole."""
     return not any(map(flaw_of_checkpoint, files))
 
 
-def classic_checkpoint_path(root: Path, version: int) -> Path:
+def classic_checkpoint_path(root: Location, version: int) -> Location:
     """Name the checkpoint of a version that is one file."""
     return root / log_store.FOLDER / f"{version:020d}.checkpoint.parquet"
 
 
-def flaw_of_checkpoint(file: Path) -> str:
+def flaw_of_checkpoint(file: Location) -> str:
     """Describe why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
+    if isinstance(file, ObjectPath):
+        return "" if file.is_file() else "it is missing"
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size

@@ -1,4 +1,4 @@
-"""One Parquet file of a table, read with instants as we write them.
+"""Parquet files of tables, wherever they are, read with instants as we write them.
 
 Spark writes an instant as INT96 unless it is set otherwise, without a time zone, also where it packs files of ours;
 read as nanoseconds, what is beyond 1677 to 2262 would be another instant.
@@ -7,18 +7,21 @@ read as nanoseconds, what is beyond 1677 to 2262 would be another instant.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.locations import Location
 
 NAIVE, AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
 OLD = "INT96"
 
 
-def read_parquet_file(path: str | Path, columns: Sequence[str] | None = None) -> pa.Table:
+def read_parquet_file(path: str | Location, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a file, or some of its columns."""
     asked = None if columns is None else list(columns)
+    path = localize_file(path)
     rows = pq.read_table(path, columns=asked, partitioning=None, coerce_int96_timestamp_unit="us")
     if not any(str(NAIVE) in str(field.type) for field in rows.schema):
         return rows
@@ -34,7 +37,23 @@ def read_parquet_file(path: str | Path, columns: Sequence[str] | None = None) ->
     )
 
 
-def written_old(path: str | Path) -> set[str]:
+def read_plain_columns(path: str | Location, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read columns of which none is an instant, as they are in the file."""
+    asked = None if columns is None else list(columns)
+    return pq.read_table(localize_file(path), columns=asked, partitioning=None)
+
+
+def open_parquet_file(path: str | Location) -> pq.ParquetFile:
+    """Open a file, to read a part of it; whoever opens it closes it."""
+    return pq.ParquetFile(localize_file(path))
+
+
+def read_parquet_footer(path: str | Location) -> pq.FileMetaData:
+    """Read what a file says of itself."""
+    return pq.read_metadata(localize_file(path))
+
+
+def written_old(path: str) -> set[str]:
     """List the columns of a file that have instants in the old form."""
     with pq.ParquetFile(path) as file:
         leaves = map(file.schema.column, range(len(file.schema)))

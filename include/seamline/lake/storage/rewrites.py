@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake.transaction import RemoveAction
 
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.model.errors import Conflict
 from seamline.plan.maintain.slice_upkeep import Block, Piece
 
@@ -88,7 +88,7 @@ def list_live_pieces(table: Table, low: str, high: str) -> list[Piece]:
     for row in actions.select([name for name in wanted if name in actions.column_names]).to_pylist():
         first, last = row.get(f"min.{low}"), row.get(f"max.{high}")
         if first is None or last is None:
-            spans = pq.read_table(table.root / row["path"], columns=list({low, high}), partitioning=None)
+            spans = read_plain_columns(table.root / row["path"], list({low, high}))
             first, last = pc.min(spans[low]).as_py(), pc.max(spans[high]).as_py()
         found.append(Piece(row["path"], row["size_bytes"], first, last))
     return found

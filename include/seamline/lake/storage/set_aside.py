@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from seamline.lake.storage import log_store
 from seamline.lake.storage.durability import sync_folder
+from seamline.lake.store.locations import Location, delete_folder, list_places, move_file
 
 FOLDER = "_aside"
 KEPT = timedelta(days=7)
@@ -25,7 +24,7 @@ STAMP = "%Y%m%dT%H%M%S%fZ"
 log = logging.getLogger("seamline.lake")
 
 
-def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
+def set_aside(root: Location, first: int, why: str, *, now: datetime) -> list[str]:
     """Take every entry and checkpoint of a log from version ``first`` on out of it; return their names."""
     folder = root / log_store.FOLDER
     found = [
@@ -36,7 +35,7 @@ def set_aside(root: Path, first: int, why: str, *, now: datetime) -> list[str]:
     mark = folder / "_last_checkpoint"
     gone = [*([mark] if mark.exists() else []), *sorted(found, key=last_first)]
     for each in gone:
-        each.rename(place / each.name)
+        move_file(each, place / each.name)
     for each in (root, root / FOLDER, place, folder):
         sync_folder(each)
     names = [each.name for each in gone]
@@ -52,14 +51,14 @@ def parse_log_version(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def last_first(file: Path) -> tuple[bool, int]:
+def last_first(file: Location) -> tuple[bool, int]:
     """Order checkpoints before entries, and the newest first."""
     return file.suffix == ".json", -(parse_log_version(file.name) or 0)
 
 
-def read_aside_actions(root: Path) -> Iterator[dict[str, Any]]:
+def read_aside_actions(root: Location) -> Iterator[dict[str, Any]]:
     """Read the actions of what was set aside, as far as they can be read."""
-    for file in (root / FOLDER).glob("*/*.json"):
+    for file in list_places(root / FOLDER, "*/*.json"):
         for line in file.read_bytes().splitlines():
             try:
                 action = json.loads(line)
@@ -69,20 +68,20 @@ def read_aside_actions(root: Path) -> Iterator[dict[str, Any]]:
                 yield action
 
 
-def newest_aside_version(root: Path, app: str) -> int:
+def newest_aside_version(root: Location, app: str) -> int:
     """Return the greatest version of an app id in what was set aside, -1 for none."""
     found = (action["txn"] for action in read_aside_actions(root) if "txn" in action)
     return max((int(each["version"]) for each in found if each["appId"] == app), default=-1)
 
 
-def list_aside_files(root: Path) -> set[str]:
+def list_aside_files(root: Location) -> set[str]:
     """List the data files of what was set aside, which stay as long as it does."""
     return {unquote(action["add"]["path"]) for action in read_aside_actions(root) if "add" in action}
 
 
-def delete_expired_aside(root: Path, *, now: datetime) -> None:
+def delete_expired_aside(root: Location, *, now: datetime) -> None:
     """Delete what was set aside longer ago than it is kept."""
-    for place in (root / FOLDER).glob("*Z-*"):
+    for place in list_places(root / FOLDER, "*Z-*"):
         at = datetime.strptime(place.name.partition("-")[0], STAMP).replace(tzinfo=UTC)
         if at < now - KEPT:
-            shutil.rmtree(place)
+            delete_folder(place)

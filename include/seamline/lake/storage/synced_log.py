@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -11,6 +10,8 @@ from deltalake import DeltaTable
 from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.log_follower import Followed
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotWhole
 
 BELOW = 200
@@ -39,7 +40,7 @@ class Synced(Followed):
         The newest checkpoint stands for most of the entries below it. The last of them may have been written just
         now, with the files that it names.
         """
-        if self._durable == self.version:
+        if self._durable == self.version or isinstance(self.root, ObjectPath):
             return
         base = log_wholeness.find_whole_checkpoint(self.root)
         if base > self._durable:
@@ -68,7 +69,12 @@ class Synced(Followed):
         durability.sync_folders({path.parent for path in found}, above=self.root)
 
 
-def locate_table_file(root: Path, name: str) -> Path:
-    """Locate a file of a table; the log may spell its path in URL form."""
+def locate_table_file(root: Location, name: str) -> Location:
+    """Locate a file of a table; the log may spell its path in URL form.
+
+    A key in a bucket is what the log's spelling stands for: no request is made to find out.
+    """
+    if isinstance(root, ObjectPath):
+        return root / unquote(name)
     path = root / name
     return path if "%" not in name or path.exists() else root / unquote(name)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +14,8 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_follower import file_identity
+from seamline.lake.storage.synced_log import locate_table_file
+from seamline.lake.store.locations import Location
 from seamline.model.errors import NotFound
 from seamline.model.recent import Recent
 
@@ -59,11 +59,11 @@ class CachedTable:
             self.seen.clear()
 
 
-_held: Recent[Path, CachedTable] = Recent(1_024)
+_held: Recent[Location, CachedTable] = Recent(1_024)
 _guard = threading.Lock()
 
 
-def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T | None:
+def read_cached_table(root: Location, key: Hashable, see: Callable[[Table], T]) -> T | None:
     """Read what ``see`` finds in the newest version of a table, None if there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
@@ -82,7 +82,7 @@ def read_cached_table(root: Path, key: Hashable, see: Callable[[Table], T]) -> T
         return seen.found
 
 
-def take_cached_table(root: Path) -> Table | None:
+def take_cached_table(root: Location) -> Table | None:
     """Take the handle itself, at the newest version, for a writer; None if none is cached. Others reopen.
 
     The handle of a table that is gone, or was created again since, is forgotten.
@@ -101,7 +101,7 @@ def take_cached_table(root: Path) -> Table | None:
         return held.table
 
 
-def _holding(root: Path) -> CachedTable | None:
+def _holding(root: Location) -> CachedTable | None:
     # Another table that was later made at the same place has another first version.
     first = file_identity(log_store.entry_path(root, 0))
     with _guard:
@@ -121,7 +121,7 @@ def _holding(root: Path) -> CachedTable | None:
 class Files:
     """The live files of one version of a table."""
 
-    root: Path
+    root: Location
     """The table's folder."""
     version: int
     """The table's version."""
@@ -156,13 +156,14 @@ class Files:
 
     @property
     def paths(self) -> list[str]:
-        """Return the absolute path of every file."""
+        """Return the absolute path of every file, or its URL."""
         return [self._path(name) for name in self.actions["path"].to_pylist()]
 
     def _path(self, name: str) -> str:
         # The log may spell a path in URL form; the folder on disk is named as it was written.
-        path = f"{self.root}/{name}"
-        return path if "%" not in name or Path(path).exists() else f"{self.root}/{unquote(name)}"
+        if "%" not in name:
+            return f"{self.root}/{name}"
+        return str(locate_table_file(self.root, name))
 
     def _stat(self, name: str) -> pa.ChunkedArray:
         if name in self.actions.column_names:

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import pyarrow.parquet as pq
-
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.manifest import Manifest, Statement
 
@@ -39,6 +38,6 @@ def count_rows_by_generation(layout: Layout, view: str) -> Counter[tuple[str, st
         if low and low == high:
             found[interval, low] += rows
         else:
-            names = pq.read_table(path, columns=["generation"], partitioning=None)["generation"].to_pylist()
+            names = read_plain_columns(path, ["generation"])["generation"].to_pylist()
             found.update((interval, name) for name in names)
     return found

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.model.errors import LeaseHeld
@@ -272,7 +272,7 @@ def format_holder(lease: Lease) -> LeaseHeld:
     )
 
 
-_watched: Recent[Path, Sighting] = Recent(1_024)
+_watched: Recent[Location, Sighting] = Recent(1_024)
 
 
 def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Lease | None:

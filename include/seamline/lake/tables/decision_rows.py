@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from seamline.lake.log.record_files import fill_missing_columns
 from seamline.lake.storage import data_files, parquet_files
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.parquet_files import read_parquet_footer, read_plain_columns
 from seamline.lake.storage.rewrites import Upkeep, discard_refused_files, replace_files
 from seamline.lake.storage.table_cache import Files
+from seamline.lake.store.locations import Location
 from seamline.model.errors import Conflict, Overtaken, ProtocolError
 from seamline.model.recent import Recent
 from seamline.plan.maintain.slice_upkeep import Piece
@@ -97,7 +97,7 @@ class Decisions:
         )
 
 
-_newest: Recent[tuple[Path, str], tuple[int, str]] = Recent(1_024)
+_newest: Recent[tuple[Location, str], tuple[int, str]] = Recent(1_024)
 
 
 def whole_of(table: Table, seq: int) -> str:
@@ -114,8 +114,8 @@ def found_in(table: Table, seq: int) -> str:
     found = Files.of(table)
     fits = pc.fill_null(pc.equal(found.high("seq").cast(pa.int64()), seq), True)
     for path in found.keep(fits).paths if found.actions.num_rows else []:
-        if "whole" in pq.read_schema(path).names:
-            rows = pq.read_table(path, columns=["seq", "whole"], partitioning=None)
+        if "whole" in read_parquet_footer(path).schema.names:
+            rows = read_plain_columns(path, ["seq", "whole"])
             for number, whole in zip(*rows.to_pydict().values(), strict=True):
                 if number == seq and whole is not None:
                     return str(whole)
@@ -172,7 +172,7 @@ def compact_decision_rows(decisions: Decisions, *, passing: Collection[str] = ()
 
 def read_decision_numbers(path: str) -> list[int | None]:
     """Read the numbers of a file's rows; none if an earlier release wrote it."""
-    if "seq" not in pq.read_schema(path).names:
+    if "seq" not in read_parquet_footer(path).schema.names:
         return []
-    found: list[int | None] = pq.read_table(path, columns=["seq"], partitioning=None)["seq"].to_pylist()
+    found: list[int | None] = read_plain_columns(path, ["seq"])["seq"].to_pylist()
     return found

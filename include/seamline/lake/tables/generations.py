@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from seamline.lake.storage import data_files, durability
 from seamline.lake.storage.arrow_types import generations_schema, late_names
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.table_cache import Files
+from seamline.lake.store.fetched_files import localize_files
+from seamline.lake.store.locations import Location, path_below
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Conflict
 from seamline.model.time.intervals import Interval
@@ -52,20 +53,20 @@ class Generations:
         table = Table.ensure(layout.generations(view), schema, partition_by=["interval"])
         return cls(table.holding(schema, late=late_names(view)), view)
 
-    def folder(self, generation: str) -> Path:
+    def folder(self, generation: str) -> Location:
         """Return the folder in which one generation's files are written before their commit."""
         return self.table.root / generation
 
-    def append(self, written: Iterable[tuple[Path, Interval]]) -> dict[str, Volume]:
+    def append(self, written: Iterable[tuple[Location, Interval]]) -> dict[str, Volume]:
         """Commit files that are below the table's folder, all at once; return the volume per interval id.
 
         The files have every column but ``interval``. Raises Conflict if upkeep has given the build up meanwhile.
         """
         described = []
         for path, interval in written:
-            name = str(path.relative_to(self.table.root))
+            name = path_below(path, self.table.root)
             file = data_files.describe_data_file(self.table.root, name, partition={"interval": interval.id})
-            counted = pc.sum(pq.read_table(path, columns=["rows"], partitioning=None)["rows"]).as_py() or 0
+            counted = pc.sum(read_plain_columns(path, ["rows"])["rows"]).as_py() or 0
             described.append((file, Volume(file.rows, counted)))
         return self.commit_files(described)
 
@@ -115,11 +116,12 @@ class Generations:
         if not files.actions.num_rows:
             return pa.schema([schema.field(name) for name in names]).empty_table()
         place = schema.get_field_index(INTERVAL)
-        dataset = ds.dataset(files.paths, schema=schema.remove(place), format="parquet", partitioning=None)
+        paths = localize_files(files.paths)
+        dataset = ds.dataset(paths, schema=schema.remove(place), format="parquet", partitioning=None)
         found = dataset.to_table(
             columns=[*(name for name in names if name != INTERVAL), FILE],
             filter=pc.field("generation") == generation,
         )
-        of_file = pc.index_in(found[FILE], pa.array(files.paths, pa.string()))
+        of_file = pc.index_in(found[FILE], pa.array(paths, pa.string()))
         interval = pc.take(files.partition(INTERVAL).combine_chunks().cast(pa.string()), of_file)
         return found.append_column(INTERVAL, interval).select(names)

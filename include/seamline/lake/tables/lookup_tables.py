@@ -7,7 +7,6 @@ import importlib
 import logging
 import re
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.durability import sync_file, sync_folders
 from seamline.lake.storage.exact_casts import cast_exactly, through_doubles
 from seamline.lake.storage.layout import Layout, definitions_folder
+from seamline.lake.storage.parquet_files import read_plain_columns
+from seamline.lake.store.locations import Location, replace_file
 from seamline.model.compile.lookup_join import Join
 from seamline.model.errors import LookupBroken, SeamlineError
 
@@ -102,7 +103,7 @@ def read_lookup_source(join: Join, wanted: Sequence[str]) -> pa.Table:
     if path.is_dir():
         return DeltaTable(str(path)).to_pyarrow_table()
     if path.suffix == ".parquet":
-        return pq.read_table(path)
+        return read_plain_columns(path)
     options = pcsv.ConvertOptions(
         column_types=dict.fromkeys(wanted, pa.string()), strings_can_be_null=True, null_values=[""]
     )
@@ -180,7 +181,7 @@ class Lookups:
             self.asked = self.clock()
         return dict(self.versions)
 
-    def version_paths(self, versions: Mapping[str, str]) -> dict[str, Path]:
+    def version_paths(self, versions: Mapping[str, str]) -> dict[str, Location]:
         """Return the file of each version."""
         return {name: self.layout.lookup(name, version) for name, version in versions.items()}
 
@@ -215,11 +216,9 @@ def keep_lookup_version(join: Join, layout: Layout) -> str:
     return version
 
 
-def write_lookup_version(table: pa.Table, path: Path) -> None:
+def write_lookup_version(table: pa.Table, path: Location) -> None:
     """Write a version whole or not at all; it is on disk before an epoch names it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{uuid.uuid4().hex}.new")
-    pq.write_table(table, fresh)
-    sync_file(fresh)
-    fresh.replace(path)
+    written = pa.BufferOutputStream()
+    pq.write_table(table, written)
+    replace_file(path, written.getvalue().to_pybytes(), before=sync_file)
     sync_folders([path.parent], above=path.parents[2])

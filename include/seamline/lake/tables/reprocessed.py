@@ -11,7 +11,6 @@ import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import is_epoch_committed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -69,7 +69,7 @@ class Reprocessed:
         root = self.layout.records(self.hash) / "rows"
         return Table.ensure(root, schema, partition_by=[ATTEMPT]).widen(schema)
 
-    def begin(self, attempt: str, epochs: Iterable[int]) -> Path:
+    def begin(self, attempt: str, epochs: Iterable[int]) -> Location:
         """Make the folder of an attempt at some epochs; return that of the table, below which its files go."""
         root = self.rows().root
         (root / f"{ATTEMPT}={attempt}").mkdir()
@@ -120,7 +120,7 @@ class Reprocessed:
         retry_overtaken(once, attempts=None)
 
 
-def read_version_verdicts(folder: Path) -> Mapping[int, Verdict]:
+def read_version_verdicts(folder: Location) -> Mapping[int, Verdict]:
     """Read the verdicts of a record version by the folder of its tables."""
     return read_cached_table(folder / "verdicts", "all", read_all_verdicts) or {}
 

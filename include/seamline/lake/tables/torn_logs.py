@@ -9,7 +9,6 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 from seamline.lake.log.log_lines import LINE, MARK
 from seamline.lake.log.master import Master
@@ -19,6 +18,8 @@ from seamline.lake.storage.durability import ALWAYS
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_damage import find_log_damage, opens_below
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.store.locations import Location, list_places
+from seamline.lake.store.object_path import ObjectPath
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import OutOfStep
 from seamline.model.protocol.seam import NOTHING
@@ -35,8 +36,12 @@ QUARANTINE = "quarantine"
 
 
 @contextmanager
-def lock_table_folder(folder: Path) -> Iterator[None]:
+def lock_table_folder(folder: Location) -> Iterator[None]:
     """Keep a second start on this machine out meanwhile."""
+    if isinstance(folder, ObjectPath):
+        # No cut tears what is in a bucket; a second start is kept out by the lease.
+        yield
+        return
     with (folder / "_mending.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -52,19 +57,21 @@ def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -
     if not folder.is_dir():
         return []
     with lock_table_folder(folder):
-        found = [each for root in list_table_roots(folder) if (each := repair_torn_log(root, now=now))]
+        # What is in a bucket is whole, or not there: no log is looked through for what a cut has torn.
+        roots = () if isinstance(folder, ObjectPath) else list_table_roots(folder)
+        found = [each for root in roots if (each := repair_torn_log(root, now=now))]
         found += cut_back(layout, now=now, accepted=accepted)
     return found
 
 
-def list_table_roots(folder: Path) -> Iterator[Path]:
+def list_table_roots(folder: Location) -> Iterator[Location]:
     """List the folders of a pipeline's tables."""
     for place in PLACES:
-        for log_folder in sorted(folder.glob(f"{place}/{log_store.FOLDER}")):
+        for log_folder in list_places(folder, f"{place}/{log_store.FOLDER}"):
             yield log_folder.parent
 
 
-def repair_torn_log(root: Path, *, now: datetime) -> str:
+def repair_torn_log(root: Location, *, now: datetime) -> str:
     """Set aside the end of one table's log, if it is not whole; say so."""
     if (found := find_log_damage(root)) is None:
         return ""

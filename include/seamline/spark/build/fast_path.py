@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +24,11 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.table_cache import Files
+from seamline.lake.store.data_writing import DataTarget
+from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.locations import Location, delete_folder
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -221,7 +223,7 @@ def count_task_slots(spark: SparkSession) -> int:
 
 
 def write_merged_states(
-    whole: pa.Table, view: CompiledView, root: Path, attempt: str
+    whole: pa.Table, view: CompiledView, root: Location, attempt: str
 ) -> Iterator[tuple[DataFile, Volume]]:
     """Write merged states, a file for each interval."""
     whole = add_cell_column(whole, view)
@@ -245,7 +247,7 @@ class Merging:
     """Paths of spilled states."""
     shares: tuple[tuple[int, ...], ...]
     """Interval starts, in microseconds since 1970, by task number."""
-    root: Path
+    root: Location
     """The folder of the generations table."""
     attempt: str
     """The id of the attempt that builds."""
@@ -254,7 +256,8 @@ class Merging:
         """Merge the intervals of a share, one by one, and report each file."""
         for cell in self.shares[number]:
             found = [
-                pq.read_table(path, filters=[(CELL, "=", cell)], partitioning=None) for path in self.parts
+                pq.read_table(localize_file(path), filters=[(CELL, "=", cell)], partitioning=None)
+                for path in self.parts
             ]
             whole = states.combine_states(self.view, found)
             for file, volume in write_merged_states(whole, self.view, self.root, self.attempt):
@@ -263,21 +266,24 @@ class Merging:
 
 
 def merge_states_in_tasks(
-    spark: SparkSession, view: CompiledView, folder: Path, attempt: str, found: GatheredReports, memory: str
+    spark: SparkSession,
+    view: CompiledView,
+    folder: Location,
+    attempt: str,
+    found: GatheredReports,
+    memory: str,
 ) -> list[tuple[DataFile, Volume]]:
     """Merge states that were written to files; those that were reported join them."""
     parts = list(found.parts[view.id])
     if found.states[view.id]:
         rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
-        pq.write_table(add_cell_column(pa.concat_tables(found.states[view.id]), view), rest)
+        target = DataTarget(rest)
+        pq.write_table(add_cell_column(pa.concat_tables(found.states[view.id]), view), target.sink)
+        target.finish()
         parts.append(str(rest))
     weights: Counter[int] = Counter()
     for path in parts:
-        counted = (
-            pq.read_table(path, columns=[CELL], partitioning=None)
-            .group_by(CELL)
-            .aggregate([([], "count_all")])
-        )
+        counted = read_plain_columns(path, [CELL]).group_by(CELL).aggregate([([], "count_all")])
         weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
     cells = sorted(weights)
     work = split_by_size([weights[cell] for cell in cells], count_task_slots(spark), least=1)
@@ -285,7 +291,7 @@ def merge_states_in_tasks(
         view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
     )
     rows = run_in_tasks(spark, limit_task_memory(task, memory), len(work))
-    shutil.rmtree(folder / "parts")
+    delete_folder(folder / "parts")
     return [*map(parse_written_file, (json.loads(payload) for _, payload in rows))]
 
 

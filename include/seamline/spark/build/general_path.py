@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -14,6 +13,7 @@ from seamline.kernel.restated_rows import HINT, TROUBLE, RowReprocessing
 from seamline.lake.engine.accepted_rows import READ_ORDER
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -201,7 +201,7 @@ def write_interval_states(
     return volumes
 
 
-def list_state_files(folder: Path, pipeline: CompiledPipeline) -> Iterator[tuple[Path, Interval]]:
+def list_state_files(folder: Location, pipeline: CompiledPipeline) -> Iterator[tuple[Location, Interval]]:
     """List the files below a generation's folder with their intervals."""
-    for path in sorted(folder.glob(f"{CELL}=*/*.parquet")):
+    for path in list_places(folder, f"{CELL}=*/*.parquet"):
         yield path, pipeline.grid.of(EPOCH + int(path.parent.name.partition("=")[2]) * MICROSECOND)

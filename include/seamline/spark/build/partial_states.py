@@ -6,7 +6,6 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +16,8 @@ from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import READ_ORDER, record_version_sql, repeated_id_sql, selected_sql
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_start_sql
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.store.data_writing import DataTarget
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.reprocessed import REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
@@ -62,7 +63,7 @@ class Partials:
     """The event times that are built."""
     cut: int
     """The last epoch, inclusive."""
-    folders: Mapping[str, Path]
+    folders: Mapping[str, Location]
     """The folder of each generation, where states are spilled, by version id."""
     most: int
     """Bytes of states of one view that are reported directly; more are spilled."""
@@ -102,16 +103,16 @@ class Partials:
 
     def spill(self, found: pa.Table, view: CompiledView) -> str:
         """Write states to a file that is merged later, and return its path."""
-        path = self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        target = DataTarget(self.folders[view.id] / "parts" / f"{uuid.uuid4().hex}.parquet")
         pq.write_table(
             add_cell_column(found, view),
-            path,
+            target.sink,
             compression="zstd",
             compression_level=1,
             row_group_size=100_000,
         )
-        return str(path)
+        target.finish()
+        return str(target.place)
 
     def rows_sql(self, share: Share) -> str:
         """Write the query for the rows of a share that fit, with the interval and whether the id is repeated."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -21,7 +22,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.maintain.released_records import count_readable_records
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import keep_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -71,6 +72,14 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
     return done
 
 
+def find_attempt_note(layout: Layout, hash: str) -> Path:
+    """Return the file of the note about attempts, which is about this machine."""
+    folder = layout.records(hash)
+    if not isinstance(folder, Path):
+        folder = home_folder() / "reprocessing" / layout.pipeline / hash
+    return folder / "attempt.json"
+
+
 def reprocess_block(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, block: Sequence[Epoch]
 ) -> int:
@@ -91,7 +100,7 @@ def reprocess_block(
     )
     stream = pipeline.definition.stream
     suspects = Suspects(
-        layout.records(held.hash) / "attempt.json",
+        find_attempt_note(layout, held.hash),
         f"{pipeline.record_version} {stream.worker_memory} {stream.memory}",
     )
     found = ReprocessedRows()

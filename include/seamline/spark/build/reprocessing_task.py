@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from seamline.kernel.validation import REPEATED
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.reprocessed import ATTEMPT, REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import OffsetRange
@@ -96,13 +96,13 @@ class Task:
 
     pipeline: CompiledPipeline
     """By which records are validated."""
-    root: Path
+    root: Location
     """The folder of the table of rows."""
     attempt: str
     """The attempt's name, by which the table of rows is partitioned."""
     processed: Mapping[int, datetime]
     """When each epoch was committed, by its number: the processing time of its rows."""
-    lookups: Mapping[str, Path]
+    lookups: Mapping[str, Location]
     """The file of each look-up's version, by look-up name."""
     condemned: tuple[OffsetRange, ...] = ()
     """Records to refuse without validating them, one offset each."""

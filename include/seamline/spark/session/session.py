@@ -22,10 +22,18 @@ from pyspark.sql import SparkSession
 
 from seamline.model.errors import SetupError
 from seamline.model.protocol.job_arguments import BRIEF
-from seamline.runtime.java import class_path, jvm_options, spark_jars
+from seamline.runtime.java import (
+    class_path,
+    is_in_bucket,
+    jvm_options,
+    spark_jars,
+    store_class_path,
+    store_jars,
+)
 from seamline.spark.session import unix_sockets
 from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import Attempted
+from seamline.spark.session.object_store import s3a_settings
 
 PACKAGES = Path(__file__).resolve().parents[3]
 SETTINGS = {
@@ -80,16 +88,21 @@ def open_spark_session(
     more: Mapping[str, str] | None = None,
     java: str | None = None,
     brief: bool = False,
+    warehouse: str | None = None,
 ) -> SparkSession:
     """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true turns on Spark's pages; ``more`` settings go before ours;
     ``java`` are options of its JVM instead of ``jvm_options``; with ``brief`` it ends before it has done much.
+    ``warehouse`` is where tables are, SEAMLINE_WAREHOUSE if it is not given: for one in a bucket Spark gets what
+    it needs to read and write there.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
+    place = os.environ.get("SEAMLINE_WAREHOUSE", "") if warehouse is None else warehouse
+    bucket = is_in_bucket(place)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = submitted_master() if submitted else cores
     local = master.startswith("local")
@@ -97,9 +110,11 @@ def open_spark_session(
     if not submitted:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
         builder = builder.config("spark.driver.extraClassPath", class_path())
+        os.environ.update(store_class_path(os.environ) if bucket else {})
     if not local:
         # An executor in the driver has its class path; what is named here is copied for each.
-        builder = builder.config("spark.jars", ",".join(map(str, spark_jars())))
+        jars = [*spark_jars(), *(store_jars() if bucket else [])]
+        builder = builder.config("spark.jars", ",".join(map(str, jars)))
     shown = {
         "spark.ui.enabled": os.environ.get("SEAMLINE_SPARK_UI", SETTINGS["spark.ui.enabled"]),
         "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options(brief=brief) if java is None else java}",
@@ -107,7 +122,15 @@ def open_spark_session(
     }
     ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
     near = {"spark.python.daemon.module": DAEMON, **unix_sockets.unix_socket_settings()} if local else {}
-    for name, value in {**ours, **near, **shown, **(BRIEF if brief else {}), **(more or {})}.items():
+    small = BRIEF if brief else {}
+    for name, value in {
+        **ours,
+        **near,
+        **shown,
+        **s3a_settings(os.environ, place),
+        **small,
+        **(more or {}),
+    }.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

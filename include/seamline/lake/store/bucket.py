@@ -1,0 +1,180 @@
+"""A bucket of an object store: whole objects by key, created by one writer only, and every request counted.
+
+Requests that change nothing are retried by the client, for seconds. One that creates an object is sent once: whoever
+sends it finds out by reading what became of it (``log_store.retry_commit``).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from seamline.model.errors import SetupError
+
+T = TypeVar("T")
+SCHEMES = ("s3", "gs", "az", "abfss")
+PATIENCE = timedelta(seconds=6)
+"""How long requests that change nothing are retried: less than a lease lasts."""
+LONGEST = timedelta(minutes=2)
+"""How long one such request may take, with its body."""
+UNKNOWN_AFTER = timedelta(seconds=3)
+"""How long a creation is waited for. A lease is renewed every five seconds, and lasts fifteen."""
+requests: Counter[str] = Counter()
+"""How many requests this process has sent, by kind: get, head, list, put, create, delete."""
+_counting = threading.Lock()
+
+
+class StoreError(OSError):
+    """A store that did not do what it was asked, for a reason that may pass."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An object as a listing shows it."""
+
+    key: str
+    """Its key."""
+    size: int
+    """Bytes."""
+    modified: datetime
+    """When it was put there, by the store's clock."""
+    tag: str
+    """What distinguishes its content from another."""
+
+
+class Bucket:
+    """One bucket; ``url`` is its scheme and name, as in ``s3://lake``. Settings come from the environment."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._patient = open_client(url, PATIENCE, timeout=LONGEST)
+        self._once = open_client(url, timedelta(0), timeout=UNKNOWN_AFTER)
+
+    def get(self, key: str) -> bytes:
+        """Return an object's bytes; FileNotFoundError if there is none."""
+        import obstore
+
+        return self._ask("get", key, lambda: bytes(obstore.get(self._patient, key).bytes()))
+
+    def head(self, key: str) -> Entry | None:
+        """Describe an object; None if there is none."""
+        import obstore
+
+        try:
+            return describe(self._ask("head", key, lambda: obstore.head(self._patient, key)))
+        except FileNotFoundError:
+            return None
+
+    def put(self, key: str, data: bytes) -> None:
+        """Put an object in place of what may be there."""
+        import obstore
+
+        self._ask("put", key, lambda: obstore.put(self._patient, key, data))
+
+    def create(self, key: str, data: bytes) -> bool:
+        """Put an object where there is none; False if there is one, StoreError if nobody knows."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        try:
+            self._ask(
+                "create", key, lambda: obstore.put(self._once, key, data, mode="create", use_multipart=False)
+            )
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        return True
+
+    def list_objects(self, prefix: str) -> list[Entry]:
+        """List all objects below a prefix, which is a whole part of a key, or empty."""
+        import obstore
+
+        found = self._ask(
+            "list", prefix, lambda: obstore.list(self._patient, prefix=prefix or None).collect()
+        )
+        return [describe(each) for each in found]
+
+    def list_folder(self, prefix: str) -> tuple[list[Entry], list[str]]:
+        """List the objects right below a prefix, and the prefixes right below it."""
+        import obstore
+
+        found = self._ask(
+            "list", prefix, lambda: obstore.list_with_delimiter(self._patient, prefix=prefix or None)
+        )
+        return [describe(each) for each in found["objects"]], list(found["common_prefixes"])
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete objects; one that is not there is no error."""
+        import obstore
+
+        if keys:
+            try:
+                self._ask("delete", keys[0], lambda: obstore.delete(self._patient, list(keys)))
+            except FileNotFoundError:
+                return
+
+    def copy(self, key: str, to: str) -> None:
+        """Copy an object within the store."""
+        import obstore
+
+        self._ask("copy", key, lambda: obstore.copy(self._patient, key, to))
+
+    def _ask(self, kind: str, key: str, send: Callable[[], T]) -> T:
+        from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+
+        with _counting:
+            requests[kind] += 1
+        try:
+            return send()
+        except (AlreadyExistsError, PreconditionError):
+            raise
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                raise missing_bucket(self.url) from None
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", f"{self.url}/{key}") from None
+        except BaseError as error:
+            if "NoSuchBucket" in str(error):
+                raise missing_bucket(self.url) from None
+            raise StoreError(errno.EIO, first_line(error), f"{self.url}/{key}") from error
+
+
+def missing_bucket(url: str) -> SetupError:
+    """Describe a bucket that is not there."""
+    return SetupError(f"There is no bucket {url}.", hint="create it, or correct SEAMLINE_WAREHOUSE.")
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error says without its long description."""
+    return str(error).partition("\n")[0].partition(" <?xml")[0]
+
+
+def describe(found: Any) -> Entry:
+    """Describe an object by what the client says of it."""
+    return Entry(found["path"], found["size"], found["last_modified"], found["e_tag"] or "")
+
+
+def open_client(url: str, retried: timedelta, *, timeout: timedelta) -> Any:
+    """Open the client of a bucket, which retries for a while."""
+    from obstore.store import from_url
+
+    return from_url(
+        url,
+        retry_config={"max_retries": 10 if retried else 0, "retry_timeout": retried},
+        client_options={
+            "timeout": timeout,
+            "connect_timeout": UNKNOWN_AFTER,
+            "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"),
+        },
+    )
+
+
+@lru_cache(maxsize=16)
+def bucket_at(url: str) -> Bucket:
+    """Return this process's client of a bucket."""
+    return Bucket(url)

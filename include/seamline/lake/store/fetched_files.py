@@ -1,0 +1,129 @@
+"""Files of a bucket on this machine's disk, where engines read them: fetched once, side by side, bounded in bytes.
+
+Data files never change, so that a copy is right for as long as it is there. Files of a warehouse on disk are read
+where they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
+
+AT_ONCE = 16
+MOST = 20 << 30
+"""Bytes on disk, unless SEAMLINE_STORE_CACHE says otherwise: what was not read for longest goes first."""
+IN_USE = 600.0
+"""Seconds after its last use before a file may go: an engine may be about to open it."""
+LOOK_EVERY = 1 << 28
+"""Bytes fetched between two looks at how much there is."""
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fetch")
+_guard = threading.Lock()
+
+
+@dataclass
+class Fetched:
+    """What this process has fetched since it last looked at how much there is."""
+
+    bytes: int = 0
+    """How much."""
+
+
+_fetched = Fetched()
+
+
+def localize_file(place: str | Location) -> str:
+    """Return the path of one file on this machine, as ``localize_files`` does."""
+    return localize_files([place])[0]
+
+
+def localize_files(places: Iterable[str | Location]) -> list[str]:
+    """Return the paths of files on this machine, fetching those that are not there.
+
+    A place is a path on disk, or the URL of an object. FileNotFoundError if an object is not there.
+    """
+    found: list[str] = []
+    missing: list[tuple[ObjectPath, str]] = []
+    for each in places:
+        text = str(each)
+        if "://" not in text:
+            found.append(text)
+            continue
+        place = ObjectPath.parse(text)
+        path = name_copy(place)
+        found.append(path)
+        try:
+            os.utime(path)
+        except FileNotFoundError:
+            missing.append((place, path))
+    if missing:
+        list(_threads.map(lambda each: fetch_one(*each), missing))
+        shrink_cache()
+    return found
+
+
+def name_copy(place: ObjectPath) -> str:
+    """Name the copy of an object; its key is in it, since engines read partitions from paths."""
+    bucket = re.sub(r"\W+", "-", place.url)
+    return f"{cache_folder()}/{bucket}-{hashlib.sha256(place.url.encode()).hexdigest()[:8]}/{place.key}"
+
+
+def cache_folder() -> str:
+    """Return the folder of the copies, by setting."""
+    return os.environ.get("SEAMLINE_STORE_FILES") or f"{os.environ.get('SEAMLINE_HOME', '.seamline')}/files"
+
+
+def fetch_one(place: ObjectPath, path: str) -> None:
+    """Fetch an object into its copy, whole or not at all."""
+    data = place.read_bytes()
+    keep_copy(path, data)
+    with _guard:
+        _fetched.bytes += len(data)
+
+
+def keep_copy(path: str, data: bytes) -> None:
+    """Put bytes into a copy, whole or not at all."""
+    folder = os.path.dirname(path)  # noqa: PTH120 - there are many
+    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+    handle, fresh = tempfile.mkstemp(dir=folder, prefix=".fetched-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(fresh, path)  # noqa: PTH105
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)  # noqa: PTH108
+        raise
+
+
+def shrink_cache(*, force: bool = False) -> int:
+    """Delete the copies that were not read for longest until there are no more bytes than allowed; return how many."""
+    with _guard:
+        if _fetched.bytes < LOOK_EVERY and not force:
+            return 0
+        _fetched.bytes = 0
+    found = sorted(
+        (each.stat().st_atime, each.stat().st_size, each)
+        for each in Path(cache_folder()).rglob("*")
+        if each.is_file()
+    )
+    excess = sum(size for _, size, _ in found) - int(os.environ.get("SEAMLINE_STORE_CACHE", MOST))
+    gone = 0
+    for at, size, path in found:
+        if excess <= 0 or at > time.time() - IN_USE:
+            break
+        path.unlink(missing_ok=True)
+        excess -= size
+        gone += 1
+    return gone

@@ -1,0 +1,52 @@
+"""Whether a store keeps two writers apart: of several that create the same object at once, one may win."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from seamline.lake.store.bucket import StoreError
+from seamline.lake.store.object_path import ObjectPath
+from seamline.model.errors import SetupError
+
+RACES = 8
+WRITERS = 8
+
+
+def probe_creation(place: ObjectPath) -> tuple[str, str]:
+    """Race writers for objects below a place; return what is wrong and the way out, both empty where nothing is."""
+    name = f"_probe/{uuid.uuid4().hex}"
+    try:
+        for race in range(RACES):
+            if (winners := race_writers(place / name / str(race))) != 1:
+                return (
+                    f"{place}: {winners} of {WRITERS} writers were told that they had created the same object.",
+                    "use a store whose conditional puts (If-None-Match) are atomic: S3, GCS, Azure, versitygw.",
+                )
+    except SetupError as error:
+        return error.message, error.hint
+    except OSError as error:
+        return (
+            f"{place} cannot be used: {error}.",
+            "check the address, the region, the credentials and the clock.",
+        )
+    finally:
+        with suppress(OSError, SetupError):
+            place.bucket.delete([f"{place.key}/{name}/{race}".lstrip("/") for race in range(RACES)])
+    return "", ""
+
+
+def race_writers(place: ObjectPath) -> int:
+    """Let writers create one object at once; return how many were told that they have, StoreError if none knows."""
+    with ThreadPoolExecutor(WRITERS) as threads:
+        won = list(threads.map(lambda number: create_or_wait(place, number), range(WRITERS)))
+    found = place.read_bytes()
+    if sum(won) == 1 and found != str(won.index(True)).encode():
+        raise StoreError(5, "another writer's object is there than the one that was told so", str(place))
+    return sum(won)
+
+
+def create_or_wait(place: ObjectPath, number: int) -> bool:
+    """Create an object; False if another has."""
+    return place.bucket.create(place.key, str(number).encode())

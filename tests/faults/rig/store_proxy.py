@@ -1,0 +1,263 @@
+"""A proxy in front of a server that speaks S3, which does to requests what networks and stores do.
+
+It is a process of its own: clients of stores hold the interpreter's lock while they wait. Whatever it does is counted,
+so that a trial can show that it was struck.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+SKIPPED = ("transfer-encoding", "connection", "content-length")
+CONTROL = "/-/"
+"""What a path begins with that is for the proxy itself: no bucket is called so."""
+SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code><Message>Try again.</Message></Error>"
+
+
+class Trouble(StrEnum):
+    """What befalls a request."""
+
+    LOST_REPLY = "lost reply"
+    """It is done, and nobody hears of it."""
+    REFUSED = "refused"
+    """The connection is closed before anything is done."""
+    CONFLICT = "409"
+    """The store says that another request is in the way, and does nothing."""
+    SLOW_DOWN = "503"
+    """The store is busy, and does nothing."""
+    LATE = "late"
+    """The client has given up when it is done."""
+    TRUNCATED = "truncated"
+    """The body ends too early."""
+    STALLED = "stalled"
+    """Nothing is done, and nobody says so."""
+
+
+@dataclass
+class Fault:
+    """A trouble for the next ``times`` requests that are meant."""
+
+    trouble: Trouble
+    """What befalls them."""
+    method: str
+    """The method of those that are meant, as a regular expression."""
+    path: str
+    """What is found in their paths, likewise."""
+    times: int
+    """How often it strikes."""
+    seconds: float
+    """How late a late request is done, and how long a stalled one is kept."""
+
+    def is_meant(self, method: str, path: str) -> bool:
+        """Return whether it may strike a request."""
+        return bool(self.times and re.fullmatch(self.method, method) and re.search(self.path, path))
+
+
+@dataclass(frozen=True)
+class StoreProxy:
+    """The proxy as a test has it; ``port`` is where it listens on this machine."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The address of the proxy."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def strike(
+        self, trouble: Trouble, path: str, *, method: str = ".*", times: int = 1, seconds: float = 1.0
+    ) -> None:
+        """Have a trouble befall the next requests that are meant."""
+        self.ask("strike", **asdict(Fault(trouble, method, path, times, seconds)))
+
+    def clear(self) -> None:
+        """Leave requests alone from now on, and wait for what is done late."""
+        self.ask("clear")
+
+    def forget(self) -> None:
+        """Leave alone the requests that nothing has befallen yet."""
+        self.ask("forget")
+
+    @property
+    def struck(self) -> Counter[str]:
+        """How often each trouble has befallen a request."""
+        return Counter(self.ask("struck"))
+
+    @property
+    def seen(self) -> list[tuple[str, str]]:
+        """Every request so far: its method and its path."""
+        return [(method, path) for method, path in self.ask("seen")]
+
+    def ask(self, what: str, **told: Any) -> Any:
+        """Ask the proxy itself."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)) as proxy:
+            proxy.request("POST", f"{CONTROL}{what}", json.dumps(told))
+            return json.loads(proxy.getresponse().read())
+
+
+@contextmanager
+def proxy_before(upstream: int, *, delay: float = 0.0) -> Iterator[StoreProxy]:
+    """Run a proxy before a port of this machine while the block runs; ``delay`` is added to each reply, in seconds."""
+    command = [sys.executable, "-m", "tests.faults.rig.store_proxy", str(upstream), str(delay)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+        try:
+            yield StoreProxy(int(process.stdout.readline()))
+        finally:
+            # It ends with the end of its input, and so with whoever has started it.
+            process.stdin.close()
+            process.wait()
+
+
+class Passing:
+    """What the proxy's process does with requests."""
+
+    def __init__(self, upstream: int, delay: float) -> None:
+        self.upstream, self.delay = upstream, delay
+        self.lock = threading.Lock()
+        self.faults: list[Fault] = []
+        self.struck: Counter[str] = Counter()
+        self.seen: list[tuple[str, str]] = []
+        self.later: list[threading.Thread] = []
+
+    def control(self, what: str, told: dict[str, Any]) -> object:
+        """Do what a test asks of the proxy itself."""
+        with self.lock:
+            match what:
+                case "strike":
+                    self.faults.append(Fault(**{**told, "trouble": Trouble(told["trouble"])}))
+                case "clear" | "forget":
+                    self.faults.clear()
+                case "struck":
+                    return dict(self.struck)
+                case "seen":
+                    return list(self.seen)
+        for each in list(self.later) if what == "clear" else ():
+            each.join()
+        return None
+
+    def find_fault(self, method: str, path: str) -> Fault | None:
+        """Take the fault that befalls a request; None if it is left alone."""
+        with self.lock:
+            self.seen.append((method, path))
+            for each in self.faults:
+                if each.is_meant(method, path):
+                    each.times -= 1
+                    self.struck[each.trouble] += 1
+                    return each
+        return None
+
+    def pass_on(self, handler: BaseHTTPRequestHandler) -> None:
+        """Do what a request asks for, or what befalls it."""
+        body = handler.rfile.read(int(handler.headers.get("content-length") or 0))
+        if handler.path.startswith(CONTROL):
+            found = self.control(handler.path.removeprefix(CONTROL), json.loads(body))
+            reply(handler, 200, {}, json.dumps(found).encode())
+            return
+        time.sleep(self.delay)
+        fault = self.find_fault(handler.command, handler.path)
+        asked = (handler.command, handler.path, dict(handler.headers), body)
+        match fault.trouble if fault else None:
+            case Trouble.CONFLICT:
+                reply(handler, 409, {}, CONFLICT)
+            case Trouble.SLOW_DOWN:
+                reply(handler, 503, {}, SLOW_DOWN)
+            case Trouble.TRUNCATED:
+                status, headers, whole = self.send(*asked)
+                reply(handler, status, headers, whole, cut=len(whole) // 2)
+                handler.close_connection = True
+            case None:
+                reply(handler, *self.send(*asked))
+            case silent:
+                assert fault
+                self.keep_silent(silent, fault.seconds, asked)
+                handler.close_connection = True
+
+    def keep_silent(self, trouble: Trouble, seconds: float, asked: tuple[Any, ...]) -> None:
+        """Do, or do not do, what is asked for, and answer nothing."""
+        if trouble is Trouble.LOST_REPLY:
+            self.send(*asked)
+        elif trouble is Trouble.LATE:
+            late = threading.Timer(seconds, self.send, asked)
+            self.later.append(late)
+            late.start()
+        elif trouble is Trouble.STALLED:
+            time.sleep(seconds)
+
+    def send(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Ask the server; its host is named as the client has named it, which is signed."""
+        with closing(http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=30)) as server:
+            server.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers.items():
+                server.putheader(name, value)
+            server.endheaders(body or None)
+            found = server.getresponse()
+            return found.status, dict(found.getheaders()), found.read()
+
+
+def reply(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    *,
+    cut: int | None = None,
+) -> None:
+    """Answer the client; ``cut`` says after how many bytes the answer breaks off."""
+    handler.send_response_only(status)
+    for name, value in headers.items():
+        if name.lower() not in SKIPPED:
+            handler.send_header(name, value)
+    described = {name.lower(): value for name, value in headers.items()}.get("content-length", "0")
+    handler.send_header("Content-Length", described if handler.command == "HEAD" else str(len(body)))
+    handler.end_headers()
+    if handler.command != "HEAD":
+        handler.wfile.write(body if cut is None else body[:cut])
+
+
+def serve(upstream: int, delay: float) -> None:
+    """Pass requests on until the input ends; the port is the one line of output."""
+    passing = Passing(upstream, delay)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one_request(self) -> None:
+            try:
+                super().handle_one_request()
+            except ConnectionError:
+                self.close_connection = True
+
+        def do_GET(self) -> None:
+            passing.pass_on(self)
+
+        do_PUT = do_HEAD = do_DELETE = do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *told: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), float(sys.argv[2]))

@@ -1,0 +1,116 @@
+"""A place in a bucket has the words of one on disk: the same code works on both."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from seamline.lake.store.locations import (
+    Location,
+    copy_folder,
+    create_file,
+    delete_files,
+    delete_folder,
+    list_all_files,
+    list_names,
+    list_places,
+    move_folder,
+    parse_location,
+    path_below,
+    replace_file,
+)
+from seamline.lake.store.object_path import ObjectPath
+from seamline.model.errors import SetupError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["disk", "bucket"])
+def folder(request: pytest.FixtureRequest) -> Location:
+    """The same folder on disk and in a bucket."""
+    if request.param == "disk":
+        return request.getfixturevalue("tmp_path") / "the lake"
+    return request.getfixturevalue("lake")
+
+
+def fill(folder: Location) -> None:
+    """Put some files there."""
+    for name in ("a/one.txt", "a/b c/two.txt", "a/b c/é=%20.txt", "z.txt"):
+        replace_file(folder / name, name.encode())
+
+
+def test_what_is_there_is_found_under_the_same_names(folder: Location) -> None:
+    """A name with a space, a percent sign or an accent is a name."""
+    fill(folder)
+    assert [path_below(each, folder) for each in list_all_files(folder)] == sorted(
+        ["a/one.txt", "a/b c/two.txt", "a/b c/é=%20.txt", "z.txt"]
+    )
+    assert [each.name for each in list_places(folder, "*/*/two.*")] == ["two.txt"]
+    assert [each.name for each in list_places(folder, "a/b*")] == ["b c"]
+    assert list_names(folder / "a") == ["one.txt"]
+    assert (folder / "a" / "b c" / "é=%20.txt").read_text() == "a/b c/é=%20.txt"
+    assert (folder / "a").is_dir() and not (folder / "a").is_file() and (folder / "a").exists()
+    assert not (folder / "b").exists() and not (folder / "b").is_dir()
+    assert (folder / "z.txt").stat().st_size == 5
+    with pytest.raises(FileNotFoundError):
+        (folder / "y.txt").read_bytes()
+    with pytest.raises(FileNotFoundError):
+        (folder / "y.txt").stat()
+
+
+def test_only_one_writer_creates_a_file(folder: Location) -> None:
+    """Commits are told apart by this, and by nothing else."""
+    folder.mkdir(parents=True, exist_ok=True)
+    assert create_file(folder / "x", b"first")
+    assert not create_file(folder / "x", b"second")
+    assert (folder / "x").read_bytes() == b"first"
+
+
+def test_folders_are_copied_moved_and_cleared_away(folder: Location) -> None:
+    """A fork, a repair and upkeep do that."""
+    fill(folder)
+    copy_folder(folder / "a", folder / "c")
+    move_folder(folder / "a", folder / "d")
+    assert not list_all_files(folder / "a")
+    assert [path_below(each, folder / "c") for each in list_all_files(folder / "c")] == [
+        path_below(each, folder / "d") for each in list_all_files(folder / "d")
+    ]
+    delete_folder(folder / "c")
+    delete_folder(folder / "c")
+    delete_files([folder / "z.txt", folder / "nothing"])
+    assert {path_below(each, folder).partition("/")[0] for each in list_all_files(folder)} == {"d"}
+
+
+def test_places_are_compared_and_written_as_text() -> None:
+    """They are keys of caches, and travel to tasks."""
+    place = parse_location("s3://lake//a/b/")
+    assert str(place) == "s3://lake/a/b" and place == ObjectPath("s3://lake", "a/b")
+    assert pickle.loads(pickle.dumps(place)) == place and hash(place) == hash(place.parent / "b")
+    assert (place.name, place.parent.name, str(place.parent.parent)) == ("b", "a", "s3://lake")
+    assert (place / "c.d.json").suffix == ".json" and (place / "c.d.json").stem == "c.d"
+    assert sorted([place / "b", place / "a"]) == [place / "a", place / "b"]
+    assert place.is_relative_to(place.parent) and not place.parent.is_relative_to(place)
+    with pytest.raises(ValueError, match="is not below"):
+        place.relative_to(place / "c")
+
+
+def test_a_place_is_a_folder_or_a_known_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typing error must not make a folder called ``s4:``."""
+    monkeypatch.chdir(tmp_path)
+    assert parse_location("w") == tmp_path / "w"
+    assert parse_location(f"file://{tmp_path}/w") == tmp_path / "w"
+    with pytest.raises(SetupError, match="s4://lake"):
+        parse_location("s4://lake/w")
+    with pytest.raises(SetupError, match="the lake"):
+        parse_location("s3://bucket/the lake")
+
+
+def test_a_bucket_that_is_not_there_is_named(lake: Location) -> None:
+    """The store's own answer is a page of XML."""
+    gone = parse_location("s3://no-such-bucket/w")
+    assert isinstance(gone, ObjectPath)
+    for ask in (gone.read_bytes, gone.is_dir, lambda: gone.write_bytes(b"")):
+        with pytest.raises(SetupError, match="There is no bucket s3://no-such-bucket"):
+            ask()
