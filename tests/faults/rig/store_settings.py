@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.services.addresses import Bucket
 
-from seamline.lake.store.bucket import bucket_at
+from seamline.lake.store.bucket import open_bucket
 
 
 def set_store(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, endpoint: str, home: Path) -> dict[str, str]:
@@ -23,5 +23,5 @@ def set_store(monkeypatch: pytest.MonkeyPatch, bucket: Bucket, endpoint: str, ho
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SEAMLINE_HOME", str(home))
-    bucket_at.cache_clear()
+    open_bucket.cache_clear()
     return settings

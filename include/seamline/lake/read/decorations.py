@@ -14,7 +14,7 @@ from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answers import Answer
 from seamline.lake.storage.arrow_types import decoration_fields
 from seamline.lake.storage.layout import Layout, definitions_folder
-from seamline.lake.storage.parquet_files import read_plain_columns
+from seamline.lake.storage.parquet_files import read_replaced_file
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.lookup_tables import (
     hash_lookup_rows,
@@ -71,7 +71,7 @@ def read_served_lookup(join: Join, layout: Layout) -> Shown:
     """Read a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
-        table = read_plain_columns(path)
+        table = read_replaced_file(path)
         if table.schema == schema:
             return Shown(hash_lookup_rows(table), table)
     return Shown("", schema.empty_table())

@@ -174,7 +174,12 @@ def open_client(url: str, retried: timedelta, *, timeout: timedelta) -> Any:
     )
 
 
-@lru_cache(maxsize=16)
 def bucket_at(url: str) -> Bucket:
-    """Return this process's client of a bucket."""
+    """Return this process's client of a bucket; the child of a fork makes its own."""
+    return open_bucket(url, os.getpid())
+
+
+@lru_cache(maxsize=16)
+def open_bucket(url: str, process: int) -> Bucket:
+    """Open the client of a bucket once in a process."""
     return Bucket(url)

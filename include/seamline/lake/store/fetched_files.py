@@ -28,7 +28,6 @@ IN_USE = 600.0
 """Seconds after its last use before a file may go: an engine may be about to open it."""
 LOOK_EVERY = 1 << 28
 """Bytes fetched between two looks at how much there is."""
-_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fetch")
 _guard = threading.Lock()
 
 
@@ -68,7 +67,9 @@ def localize_files(places: Iterable[str | Location]) -> list[str]:
         except FileNotFoundError:
             missing.append((place, path))
     if missing:
-        list(_threads.map(lambda each: fetch_one(*each), missing))
+        # Threads of a module would not be there in the child of a fork, as Spark's workers are.
+        with ThreadPoolExecutor(min(AT_ONCE, len(missing)), thread_name_prefix="fetch") as threads:
+            list(threads.map(lambda each: fetch_one(*each), missing))
         shrink_cache()
     return found
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from seamline.lake.storage.parquet_files import read_replaced_file
+from seamline.lake.store.fetched_files import localize_file, localize_files, shrink_cache
 from seamline.lake.store.locations import (
     Location,
     copy_folder,
@@ -114,3 +119,30 @@ def test_a_bucket_that_is_not_there_is_named(lake: Location) -> None:
     for ask in (gone.read_bytes, gone.is_dir, lambda: gone.write_bytes(b"")):
         with pytest.raises(SetupError, match="There is no bucket s3://no-such-bucket"):
             ask()
+
+
+def test_a_file_that_is_replaced_is_read_anew_and_one_that_never_changes_once(folder: Location) -> None:
+    """The look-up that a serving table shows keeps its name; a copy of it would be shown for ever."""
+    for number in (1, 2):
+        written = pa.BufferOutputStream()
+        pq.write_table(pa.table({"n": [number]}), written)
+        replace_file(folder / "newest.parquet", written.getvalue().to_pybytes())
+        assert read_replaced_file(folder / "newest.parquet")["n"].to_pylist() == [number]
+
+
+def test_copies_that_nobody_read_for_longest_go_first(
+    lake: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk of a reader is not the size of a lake; a file that an engine may be about to open stays."""
+    for name in ("old", "new"):
+        replace_file(lake / name, b"x" * 1000)
+    old, new = localize_files([lake / "old", lake / "new"])
+    os.utime(old, (0, 0))
+    monkeypatch.setenv("SEAMLINE_STORE_CACHE", "1500")
+    assert shrink_cache(force=True) == 1
+    assert (Path(old).exists(), Path(new).exists()) == (False, True)
+    monkeypatch.setenv("SEAMLINE_STORE_CACHE", "0")
+    assert shrink_cache(force=True) == 0
+    assert Path(localize_file(lake / "old")).read_bytes() == b"x" * 1000
+    with pytest.raises(FileNotFoundError):
+        localize_file(lake / "nothing")

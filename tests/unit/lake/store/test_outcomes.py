@@ -132,7 +132,7 @@ def test_a_store_that_is_away_is_an_error_of_the_store(shaky: Location, proxy: S
     """It may come back: nobody's record is to blame."""
     monkey = pytest.MonkeyPatch()
     monkey.setattr(buckets, "PATIENCE", timedelta(seconds=0.2))
-    buckets.bucket_at.cache_clear()
+    buckets.open_bucket.cache_clear()
     proxy.strike(Trouble.REFUSED, "", times=999)
     with pytest.raises(StoreError, match="s3://"):
         (shaky / "x").read_bytes()
