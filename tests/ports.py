@@ -21,7 +21,7 @@ FIRST, SHARE = 10_000, 4_000
 
 def candidates() -> Iterator[int]:
     """Go through this worker's share of ports, not to meet another worker's."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    worker = int((os.environ.get("PYTEST_XDIST_WORKER") or "gw0").removeprefix("gw"))
     first = FIRST + worker % 4 * SHARE
     return iter(range(first, first + SHARE))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,14 @@ from tests.faults.rig.trial import eventually
 from tests.services.run import ROOT, Service, living, read_record
 
 CONFTEST = 'pytest_plugins = ["tests.services.fixtures"]\n'
+OUTER = re.compile("PYTEST_|CI$")
+"""Settings that are of the run around it; with CI pytest says more at the end."""
+REACHABLE = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""What a shell starts in the background ignores Ctrl-C, with all that it starts in turn."""
 # Tells where it is, and waits: what a person or the system ends in the middle.
 WAITING = """
 import os, pathlib, time
@@ -68,7 +77,8 @@ def begin_run(home: Path, test: str, *words: str) -> InnerRun:
     told = {"STARTED": str(home / "started"), "ENOUGH": str(home / "enough")}
     # Other plugins take longer to load than the tests to run.
     told |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", f"--basetemp={home / 'run'}"]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", f"--basetemp={home / 'run'}"]
+    command = [sys.executable, "-c", REACHABLE, *pytest]
     process = subprocess.Popen(
         [*command, *words, str(home)],
         stdin=subprocess.DEVNULL,
@@ -76,7 +86,7 @@ def begin_run(home: Path, test: str, *words: str) -> InnerRun:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=home,
-        env={**{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}, **told},
+        env={**{name: value for name, value in os.environ.items() if not OUTER.match(name)}, **told},
         start_new_session=True,
     )
     return InnerRun(home, process)
