@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view, record_version, view_facts
-from seamline.model.compile.stored_definition import CLASSES, from_json, to_json
+from seamline.model.compile.stored_definition import CLASSES, compile_stored_version, from_json, to_json
 from seamline.model.definition import expectations, pipeline
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
@@ -196,3 +196,14 @@ def test_what_cannot_be_read_is_a_sentence(text: str) -> None:
     """Also what an earlier or a later release stored."""
     with pytest.raises(DefinitionError, match="stored definition"):
         from_json(text)
+
+
+def test_what_an_earlier_release_let_pass_keeps_no_version_from_being_read() -> None:
+    """What a view expects changes no number of it; who edits the definition is told."""
+    made = flights()
+    view = replace(made.views[0], expect=[Expect("carrier", at_least=0)])
+    text = to_json(replace(made, views=[view, *made.views[1:]]))
+    with pytest.raises(DefinitionError, match="has no bounds"):
+        compile_pipeline(from_json(text))
+    compiled, found = compile_stored_version(f"{view.name}/{fingerprint_view(made, view)}", text)
+    assert not found.expect and len(compiled.views) == len(made.views)

@@ -17,6 +17,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.definition.expectations import ExpectRows
 from seamline.model.errors import CertificateFailed, NotFound
 from seamline.model.protocol.certificate_checks import (
     Certificate,
@@ -27,6 +28,7 @@ from seamline.model.protocol.certificate_checks import (
 )
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
+from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.time.intervals import Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -69,18 +71,17 @@ def certify_run(
     decisions = list_restatements(layout)
     certificates: list[Certificate] = []
     pages: dict[tuple[str, str], str] = {}
-    published = ManifestTable.ensure(layout).read().published
+    manifest = ManifestTable.ensure(layout).read()
     for view in add_live_versions(pipeline, layout).views:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]
-            served = {
-                row.interval: published[view.id, row.interval].generation
-                for row in rows
-                if (view.id, row.interval) in published
-            }
             audit = Audit.of(
-                view, Generations.ensure(layout, view), generation, [row.interval for row in rows], served
+                view,
+                Generations.ensure(layout, view),
+                generation,
+                [row.interval for row in rows],
+                find_replaced_generations(manifest, rows),
             )
             named = write_results(report, view.id, audit.results)
             pages |= {(view.id, interval): page for interval, page in named.items()}
@@ -100,6 +101,20 @@ def certify_run(
     Certificates.ensure(layout).append(certificates)
     hit_failpoint("certified")
     return certificates
+
+
+def find_replaced_generations(manifest: Manifest, rows: Sequence[BuildRow]) -> dict[str, str]:
+    """Find the generations in whose place a run built, by interval id: what it expected there, whatever came since.
+
+    One that was published while its interval was open is left out: it had the rows of a part of it.
+    """
+    found = {}
+    for row in rows:
+        stated = manifest.history.get((row.view, row.interval), ())
+        hows = {each.how for each in stated if each.generation == row.expected}
+        if row.expected and How.PROVISIONAL not in hows:
+            found[row.interval] = row.expected
+    return found
 
 
 def certificates_of(layout: Layout, run: str) -> list[Certificate]:
@@ -215,8 +230,10 @@ class Audit:
         return cls(counted, failed, suites.results)
 
 
-def count_expectations(view: CompiledView) -> int:
-    """Count what a view expects, one by one."""
+def count_expectations(view: CompiledView, *, rows: int) -> int:
+    """Count what was evaluated, one by one: without rows nothing but how many there are."""
+    if not rows:
+        return sum(isinstance(each, ExpectRows) for each in view.expect)
     return len(view.expect) - len(list_suites(view)) + count_suite_expectations(view)
 
 
@@ -244,7 +261,7 @@ def certify_generation(
         exploded=row.exploded,
         state_rows=audit.state_rows.get(interval.id, 0),
         expectations=tuple(audit.failed.get(interval.id, ())),
-        expectations_checked=count_expectations(view) if audit.state_rows.get(interval.id) else 0,
+        expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0)),
     )
     return Certificate(
         view=view.name,

@@ -8,6 +8,7 @@ left out, and the page forbids the rest.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -16,12 +17,15 @@ from html import escape
 from threading import Lock
 from typing import Any
 
-from seamline.lake.store.locations import Location, list_places, parse_location
-from seamline.model.errors import SetupError
+from seamline.lake.store.locations import Location, delete_files, list_places, parse_location
+from seamline.model.errors import SetupError, TooSlow
 from seamline.quality.quality_pages import HEAD, write_whole_file
 from seamline.quality.suites import import_great_expectations
 
 RESULTS = ".results.json"
+WAITS, LONGEST = 20.0, 120.0
+"""Seconds that a page waits for others to be rendered, and that its own rendering may take."""
+log = logging.getLogger("seamline.batch")
 rendering = Lock()
 """Held while a process renders: each takes a core for seconds."""
 ACTIVE = re.compile(r"<script\b.*?</script\s*>|<(?:link|img)\b[^>]*>", re.DOTALL | re.IGNORECASE)
@@ -39,6 +43,8 @@ def write_results(folder: Location, view: str, results: Mapping[str, Mapping[str
     if results:
         named = {pages[interval]: each for interval, each in results.items()}
         write_whole_file(folder / f"{view.replace('/', '-')}{RESULTS}", json.dumps(named))
+        # What was rendered of an earlier attempt says something else.
+        delete_files(folder / page for page in named)
     return pages
 
 
@@ -65,15 +71,21 @@ def render_in_process(folder: Location, page: str) -> Location | None:
     done = folder / page
     if page not in list_pages(folder):
         return None
-    with rendering:
+    if not rendering.acquire(timeout=WAITS):
+        raise TooSlow(f"Other pages are being rendered before {page}.", hint="try again in a minute.")
+    try:
         if not done.is_file():
             command = [sys.executable, "-P", "-m", "seamline.quality.data_docs", str(folder), page]
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if ended.returncode:
+            try:
+                subprocess.run(command, capture_output=True, text=True, check=True, timeout=LONGEST)
+            except subprocess.SubprocessError as error:
+                log.warning("%s was not rendered: %s", done, getattr(error, "stderr", "") or error)
                 raise SetupError(
-                    f"Great Expectations could not render {page}: {ended.stderr.strip()[-500:]}",
+                    f"Great Expectations could not render {page}; the log of this process says why.",
                     hint="seamline report renders the pages where builds run: with seamline[spark] installed.",
-                )
+                ) from error
+    finally:
+        rendering.release()
     return done
 
 

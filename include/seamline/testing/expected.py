@@ -72,5 +72,5 @@ def has_expected_count(expect: ExpectRows, rows: int, served: int | None) -> boo
     return (
         (expect.at_least is None or rows >= expect.at_least)
         and (expect.at_most is None or rows <= expect.at_most)
-        and (expect.max_change is None or served is None or abs(rows - served) <= expect.max_change * served)
+        and (expect.max_change is None or not served or abs(rows - served) <= expect.max_change * served)
     )

@@ -12,7 +12,7 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate_checks import Check, Evidence, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Generation
+from seamline.model.protocol.manifest import Generation, How
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
@@ -170,7 +170,7 @@ class Plain(PlainStream):
     def count_served(self, view: CompiledView, interval: Interval) -> int | None:
         """Count the rows that the batch layer serves of an interval; None before its first generation."""
         served = self.manifest.published.get((view.id, interval.id))
-        if served is None:
+        if served is None or served.how is How.PROVISIONAL:
             return None
         mine = self.build_input(view, interval, served.epoch, served.restated)
         cuts = {interval.id: served.epoch}

@@ -13,12 +13,13 @@ from seamline.lake.storage.layout import Layout, warehouse_folder
 from seamline.model.compile.problems import NAME
 from seamline.model.errors import NotFound
 from seamline.quality.data_docs import render_in_process
+from seamline.web.limits import enforce_rate_limit
 
 PAGE = re.compile(r"[\w.-]+\.html")
 LONGEST = 250
 """Airflow's own bound of a run's id."""
 SAFE = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"}
-router = APIRouter(include_in_schema=False)
+router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
 may_see = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
 
 

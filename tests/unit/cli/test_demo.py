@@ -14,6 +14,7 @@ from seamline.cli import main
 from seamline.local.demo import __main__, scene
 from seamline.local.demo.options import Options
 from seamline.local.demo.scene import Scene
+from seamline.model.errors import SetupError
 from seamline.runtime.java import jar_folder, list_java_parts
 
 ROOT = Path(__file__).parents[3]
@@ -99,3 +100,22 @@ def test_another_terminal_has_what_the_demo_has(tmp_path: Path, monkeypatch: pyt
     assert settings["SEAMLINE_AIRFLOW_PASSWORD"] == made.password
     assert "airflow" in (home / "dags" / "pipelines.py").read_text()
     assert [each.name for each in tmp_path.iterdir()] == ["a demo"]
+
+
+def test_a_folder_of_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+    """A demo clears away what an earlier one left, and ``--home ~/work`` is typed easily."""
+    (tmp_path / "thesis.txt").write_text("three years")
+    with pytest.raises(SetupError, match="no demo has written"):
+        scene.delete_demo_data(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "three years"
+    (tmp_path / scene.MARK).touch()
+    scene.delete_demo_data(tmp_path)
+    assert not tmp_path.exists()
+    scene.delete_demo_data(tmp_path)
+
+
+def test_a_projects_own_flights_are_not_the_demos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demo checks every number of a definition that it knows."""
+    (tmp_path / "flights.py").write_text("")
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    assert Scene(Options.parse([])).definitions.parent.name == "demo"

@@ -344,6 +344,26 @@ WRONG = {
         "views[by_customer].expect",
         "not a list of its values",
     ),
+    "a bound that is text": (
+        with_view(expect=[Expect("orders", at_least="5")]),  # type: ignore[arg-type]
+        "views[by_customer].expect",
+        "no bound",
+    ),
+    "a bound that is no number": (
+        with_view(expect=[Expect("orders", at_most=float("nan"))]),
+        "views[by_customer].expect",
+        "no bound",
+    ),
+    "a set that cannot be stored": (
+        with_view(expect=[Expect("customer", in_set={"a"})]),  # type: ignore[arg-type]
+        "views[by_customer].expect",
+        "not a list of its values",
+    ),
+    "rows by text": (
+        with_view(expect=[ExpectRows(at_least="1")]),  # type: ignore[arg-type]
+        "views[by_customer].expect",
+        "no number",
+    ),
     "a regex for a number": (
         with_view(expect=[Expect("orders", regex="1")]),
         "views[by_customer].expect",

@@ -37,7 +37,9 @@ EXPECT = st.one_of(
     ),
     st.builds(Expect, st.just("shop"), in_set=st.sampled_from([(), ("a",), ("it's", "b")])),
     st.builds(
-        Expect, st.just("shop"), regex=st.sampled_from(["", "a", "[a-z]*", "a|b", "(?i)A.?", "a(?=b)b"])
+        Expect,
+        st.just("shop"),
+        regex=st.sampled_from(["", "a", "[a-z]*", "[A-Z]*", "a|b", "(?i)A.?", "a(?=b)b"]),
     ),
     st.builds(Expect, st.just("large"), at_least=BOUNDS, at_most=BOUNDS),
     st.builds(Expect, st.just("large"), in_set=st.sampled_from([(), (0,), (1, 2.5)])),
@@ -72,6 +74,7 @@ def presented_of(rows: list[dict[str, Any]]) -> pa.Table:
 @example([Expect("large", at_most=1)], [{"shop": "a", "large": math.nan}], None)
 @example([Expect("shop", unique=True)], [{"shop": None, "large": 1.0}] * 2, None)
 @example([ExpectRows(max_change=0.5)], [], 1)
+@example([ExpectRows(max_change=0.5)], [{"shop": "a", "large": 1.0}], 0)
 def test_the_query_and_the_oracle_agree(
     expect: list[Expectation], rows: list[dict[str, Any]], served: int | None
 ) -> None:
@@ -107,6 +110,15 @@ def test_what_is_broken_is_told_by_interval_with_an_example() -> None:
         ],
         "d3": ["at least 3 rows: there are 0"],
     }
+
+
+@pytest.mark.parametrize("patterns", [(r"\w+", r"\W+"), ("[a-z]+", "[A-Z]+")])
+def test_patterns_that_differ_by_case_are_two(patterns: tuple[str, str]) -> None:
+    """DuckDB ignores the case of a column's name, quoted or not."""
+    view = largest(*(Expect("shop", regex=each) for each in patterns))
+    rows = presented_of([{"shop": "abc", "large": 1.0}])
+    [sentence] = find_broken_expectations(view, rows, {DAY: 1}, {})[DAY]
+    assert sentence.startswith(f"shop matching {patterns[1]}")
 
 
 def test_a_total_over_all_shops_has_no_shop() -> None:

@@ -18,9 +18,14 @@ from seamline.model.definition.expectations import Expect, ExpectationSuite
 from seamline.model.errors import SetupError
 from seamline.model.protocol.certificate_checks import Certificate, Making
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement
 from seamline.model.time.intervals import Interval
 from seamline.quality import data_docs, suites
-from seamline.quality.certify import certify_run, lookup_versions_by_interval
+from seamline.quality.certify import (
+    certify_run,
+    find_replaced_generations,
+    lookup_versions_by_interval,
+)
 from seamline.quality.quality_pages import format_certificate
 
 pytestmark = pytest.mark.slow
@@ -123,6 +128,32 @@ def test_a_page_is_rendered_when_it_is_opened_and_only_then(
     assert data_docs.render_in_process(folder, page) == rendered
     assert data_docs.render_in_process(folder, "index.html") is None
     assert data_docs.render_page(folder, "other.html") is None
+
+
+def test_a_page_of_an_earlier_attempt_is_gone(shop: Shop) -> None:
+    """Whoever opens it after a task was cleared must not read the verdict of before."""
+    folder = shop.layout.report("r")
+    for met in (True, False):
+        results = {"2013-01-01T00:00:00Z": {"success": met, "results": [], "statistics": {}, "meta": {}}}
+        [page] = data_docs.write_results(folder, "sales/abc", results).values()
+        assert not (folder / page).exists()
+        (folder / page).write_text("rendered")
+
+
+def test_a_build_is_compared_with_what_it_replaced(shop: Shop) -> None:
+    """Cleared after it was published, or after another, it would be compared with itself, or with a later one."""
+    place = (shop.view.id, "2013-01-01T00:00:00Z")
+    stated = [
+        Statement(Act.PUBLISH, *place[:1], interval=place[1], generation=name, how=how)
+        for name, how in (("a", How.PROVISIONAL), ("b", How.CERTIFIED), ("c", How.CERTIFIED))
+    ]
+    manifest = Manifest(history={place: tuple(stated)})
+    builds = Builds.ensure(shop.layout).of("scheduled__<b>1")[:1]
+    found = {
+        name: find_replaced_generations(manifest, [replace(builds[0], interval=place[1], expected=name)])
+        for name in ("", "a", "b")
+    }
+    assert found == {"": {}, "a": {}, "b": {place[1]: "b"}}
 
 
 def test_a_server_without_the_library_says_so(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,8 +58,9 @@ class Table(Committed):
                     configuration=dict(settings_of(root.name)),
                     commit_properties=build_commit_properties(txns or {}),
                 )
-            except DeltaError:
-                if not DeltaTable.is_deltatable(str(root)):
+            except (DeltaError, OSError):
+                # Another has made it, or it is there, and the reply that said so was lost.
+                if not cls.exists(root):
                     raise
             if root.name in durability.ALWAYS:
                 durability.sync_file(log_store.entry_path(root, 0))

@@ -16,6 +16,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_follower import file_identity
 from seamline.lake.storage.synced_log import locate_table_file
 from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotFound
 from seamline.model.recent import Recent
 
@@ -88,6 +89,11 @@ def take_cached_table(root: Location) -> Table | None:
     The handle of a table that is gone, or was created again since, is forgotten.
     """
     first = file_identity(log_store.entry_path(root, 0))
+    if isinstance(root, ObjectPath):
+        # Of a table that was made again, nothing else would tell its writer.
+        with _guard:
+            _held.pop(root)
+        return None
     with _guard:
         held = _held.pop(root)
     if held is None or held.identity != first:

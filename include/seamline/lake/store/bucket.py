@@ -24,8 +24,13 @@ PATIENCE = timedelta(seconds=6)
 """How long requests that change nothing are retried: less than a lease lasts."""
 LONGEST = timedelta(minutes=2)
 """How long one such request may take, with its body."""
+QUICK = timedelta(seconds=5)
+"""How long a look at a log may take."""
+LOG = "/_delta_log/"
 UNKNOWN_AFTER = timedelta(seconds=3)
 """How long a creation is waited for. A lease is renewed every five seconds, and lasts fifteen."""
+YES = ("1", "true", "t", "yes", "y", "on")
+"""What deltalake takes for yes."""
 requests: Counter[str] = Counter()
 """How many requests this process has sent, by kind: get, head, list, put, create, delete."""
 _counting = threading.Lock()
@@ -55,20 +60,23 @@ class Bucket:
     def __init__(self, url: str) -> None:
         self.url = url
         self._patient = open_client(url, PATIENCE, timeout=LONGEST)
+        self._quick = open_client(url, PATIENCE, timeout=QUICK)
         self._once = open_client(url, timedelta(0), timeout=UNKNOWN_AFTER)
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; FileNotFoundError if there is none."""
         import obstore
 
-        return self._ask("get", key, lambda: bytes(obstore.get(self._patient, key).bytes()))
+        # A lease does not wait for a store that says nothing; a large file may take its time.
+        client = self._quick if LOG in key else self._patient
+        return self._ask("get", key, lambda: bytes(obstore.get(client, key).bytes()))
 
     def head(self, key: str) -> Entry | None:
         """Describe an object; None if there is none."""
         import obstore
 
         try:
-            return describe(self._ask("head", key, lambda: obstore.head(self._patient, key)))
+            return describe(self._ask("head", key, lambda: obstore.head(self._quick, key)))
         except FileNotFoundError:
             return None
 
@@ -117,7 +125,9 @@ class Bucket:
             try:
                 self._ask("delete", keys[0], lambda: obstore.delete(self._patient, list(keys)))
             except FileNotFoundError:
-                return
+                # Some stores stop at the first that is not there.
+                for key in keys if len(keys) > 1 else ():
+                    self.delete([key])
 
     def copy(self, key: str, to: str) -> None:
         """Copy an object within the store."""
@@ -169,17 +179,30 @@ def open_client(url: str, retried: timedelta, *, timeout: timedelta) -> Any:
         client_options={
             "timeout": timeout,
             "connect_timeout": UNKNOWN_AFTER,
-            "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"),
+            "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in YES,
         },
     )
 
 
-def bucket_at(url: str) -> Bucket:
-    """Return this process's client of a bucket; the child of a fork makes its own."""
-    return open_bucket(url, os.getpid())
-
-
 @lru_cache(maxsize=16)
-def open_bucket(url: str, process: int) -> Bucket:
-    """Open the client of a bucket once in a process."""
+def open_bucket(url: str) -> Bucket:
+    """Return this process's client of a bucket; RuntimeError in the child of a fork, if its parent had one.
+
+    The threads of such a client are not there in the child: it would wait for them for ever.
+    """
+    if _forked:
+        raise RuntimeError("this process was forked from one that has used a bucket: start it anew")
     return Bucket(url)
+
+
+_forked: list[int] = []
+
+
+def mark_forked() -> None:
+    """Note that this process cannot use a bucket, if the one that it was forked from has."""
+    if open_bucket.cache_info().currsize:
+        open_bucket.cache_clear()
+        _forked.append(os.getpid())
+
+
+os.register_at_fork(after_in_child=mark_forked)

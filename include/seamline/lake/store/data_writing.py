@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seamline.lake.store.fetched_files import keep_copy, name_copy
+from seamline.lake.store.fetched_files import keep_copy, name_copy, shrink_cache
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
 
@@ -29,8 +30,11 @@ class DataTarget:
         if isinstance(self.place, ObjectPath):
             assert isinstance(self.sink, pa.BufferOutputStream)
             data = self.sink.getvalue()
-            self.place.write_bytes(data.to_pybytes())
-            # Whoever wrote it is likely to read it next.
-            keep_copy(name_copy(self.place), data.to_pybytes())
+            whole = data.to_pybytes()
+            self.place.write_bytes(whole)
+            # Whoever wrote it is likely to read it next; where it cannot be kept, it is fetched.
+            with suppress(OSError):
+                keep_copy(name_copy(self.place), whole)
+                shrink_cache()
             return data.size, pq.read_metadata(pa.BufferReader(data))
         return self.place.stat().st_size, pq.read_metadata(self.place)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ def localize_files(places: Iterable[str | Location]) -> list[str]:
         path = name_copy(place)
         found.append(path)
         try:
-            os.utime(path)
+            touch_copy(path)
         except FileNotFoundError:
             missing.append((place, path))
     if missing:
@@ -87,10 +88,7 @@ def cache_folder() -> str:
 
 def fetch_one(place: ObjectPath, path: str) -> None:
     """Fetch an object into its copy, whole or not at all."""
-    data = place.read_bytes()
-    keep_copy(path, data)
-    with _guard:
-        _fetched.bytes += len(data)
+    keep_copy(path, place.read_bytes())
 
 
 def keep_copy(path: str, data: bytes) -> None:
@@ -101,11 +99,22 @@ def keep_copy(path: str, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+            file.flush()
+            # A power cut would leave a copy that is empty, and believed for ever.
+            os.fdatasync(file.fileno())
+        touch_copy(fresh)
         os.replace(fresh, path)  # noqa: PTH105
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(fresh)  # noqa: PTH108
         raise
+    with _guard:
+        _fetched.bytes += len(data)
+
+
+def touch_copy(path: str) -> None:
+    """Note that a copy was used; what else is known of it stays, since caches tell files apart by that."""
+    os.utime(path, (time.time(), 0))
 
 
 def shrink_cache(*, force: bool = False) -> int:
@@ -114,17 +123,25 @@ def shrink_cache(*, force: bool = False) -> int:
         if _fetched.bytes < LOOK_EVERY and not force:
             return 0
         _fetched.bytes = 0
-    found = sorted(
-        (each.stat().st_atime, each.stat().st_size, each)
-        for each in Path(cache_folder()).rglob("*")
-        if each.is_file()
-    )
+    found = sorted(list_copies())
     excess = sum(size for _, size, _ in found) - int(os.environ.get("SEAMLINE_STORE_CACHE", MOST))
     gone = 0
     for at, size, path in found:
         if excess <= 0 or at > time.time() - IN_USE:
             break
-        path.unlink(missing_ok=True)
-        excess -= size
-        gone += 1
+        with suppress(FileNotFoundError):
+            # It may have been used since it was listed.
+            if path.stat().st_atime == at:
+                path.unlink()
+                excess -= size
+                gone += 1
     return gone
+
+
+def list_copies() -> Iterator[tuple[float, int, Path]]:
+    """List the copies with the seconds of their last use and their bytes; another process may delete some meanwhile."""
+    for each in Path(cache_folder()).rglob("*"):
+        with suppress(FileNotFoundError):
+            about = each.stat()
+            if stat.S_ISREG(about.st_mode):
+                yield about.st_atime, about.st_size, each

@@ -131,22 +131,21 @@ def copy_folder(folder: Location, to: Location) -> None:
 def move_folder(folder: Location, to: Location) -> None:
     """Give a table's folder another name.
 
-    In a bucket data files are copied before the log, and its entries in their order: what is there at any instant is an
-    earlier version of the table.
+    In a bucket data files are copied before the log, and its first entry last, without which there is no table.
     """
     if isinstance(folder, Path) and isinstance(to, Path):
         to.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(to)
         return
-    ways = sorted((path_below(each, folder) for each in list_all_files(folder)), key=log_last)
-    for way in ways:
+    for way in sorted((path_below(each, folder) for each in list_all_files(folder)), key=first_entry_last):
         copy_unchanging_file(folder / way, to / way)
     delete_folder(folder)
 
 
-def log_last(way: str) -> tuple[bool, str]:
-    """Order the files of a table: its log after all else."""
-    return "_delta_log/" in way, way
+def first_entry_last(way: str) -> tuple[bool, bool, bool, str]:
+    """Order the files of a table: its data, its log, the mark of its checkpoint, and the entry that begins it."""
+    begins = way.endswith(f"_delta_log/{0:020d}.json")
+    return begins, way.endswith("_last_checkpoint"), "_delta_log/" in way, way
 
 
 def delete_folder(place: Location) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import total_ordering
 
-from seamline.lake.store.bucket import Bucket, Entry, bucket_at
+from seamline.lake.store.bucket import Bucket, Entry, open_bucket
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class ObjectPath:
     @property
     def bucket(self) -> Bucket:
         """The client of its bucket."""
-        return bucket_at(self.url)
+        return open_bucket(self.url)
 
     def __str__(self) -> str:
         return f"{self.url}/{self.key}" if self.key else self.url

@@ -36,6 +36,8 @@ EXTRA = ("airflow", "plotly", "pyspark")
 """What comes with the extra ``demo`` alone, beside the flights."""
 DEFINITION = "flights.py"
 HEADER = "# Gives a shell this demo's Airflow, Kafka and tables, while the demo runs.\n"
+MARK = ".made-by-seamline-demo"
+"""A file in a demo's folder that says so: what is in another folder is nobody's to remove."""
 
 
 class Scene:
@@ -50,8 +52,9 @@ class Scene:
     @property
     def definitions(self) -> Path:
         """A checkout's own folder, so that what is added to it appears; else the one that is installed."""
-        own = definitions_folder()
-        return own if (own / DEFINITION).is_file() else Path(__file__).with_name("pipelines")
+        own, shipped = definitions_folder(), Path(__file__).with_name("pipelines")
+        checkout = Path(seamline.__file__).resolve().parents[1] / "pipelines"
+        return own if own == checkout and own.is_dir() else shipped
 
     @property
     def exports(self) -> str:
@@ -106,7 +109,9 @@ class Scene:
         """Remove what an earlier demo left; write the file of its DAGs, and the one for other terminals."""
         home = self.options.home
         delete_demo_data(home)
-        (home / "dags").mkdir(parents=True)
+        home.mkdir(parents=True)
+        (home / MARK).touch()
+        (home / "dags").mkdir()
         (home / "dags" / "pipelines.py").write_text(read_dag_file())
         (home / "demo.pid").write_text(str(os.getpid()))
         settings = self.standalone.settings()
@@ -150,6 +155,12 @@ def delete_demo_data(home: Path) -> None:
     if pid.exists() and psutil.pid_exists(int(pid.read_text())) and int(pid.read_text()) != os.getpid():
         raise SetupError(
             f"A demo is running (process {pid.read_text()}).", hint="stop it with Ctrl-C in its terminal."
+        )
+    own = home.parts[-2:] == (".seamline", "demo") or (home / MARK).exists()
+    if not own and home.is_dir() and any(home.iterdir()):
+        raise SetupError(
+            f"{home} has files that no demo has written.",
+            hint="name a folder that is not there yet, by --home: a demo removes what it finds in its own.",
         )
     shutil.rmtree(home, ignore_errors=True)
 

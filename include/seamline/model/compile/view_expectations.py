@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -60,6 +61,8 @@ def check_expectations(
 def find_column_problems(expect: Expect, type: str) -> Iterator[Problem]:
     """Say what is wrong with an expectation of a column of a type; the type is empty if it is not known."""
     name = expect.column
+    if wrong := [each for each in (expect.at_least, expect.at_most) if not is_bound(each)]:
+        yield f"{wrong[0]!r} is no bound for {name!r}.", "write a number."
     bounded = (expect.at_least, expect.at_most) != (None, None)
     if not type:
         return
@@ -80,11 +83,19 @@ def find_column_problems(expect: Expect, type: str) -> Iterator[Problem]:
             f"{name!r} presents {type}, whose values are not compared.",
             "expect something of another column.",
         )
-    if isinstance(expect.in_set, str) or not all(fits_type(value, type) for value in expect.in_set):
+    if not isinstance(expect.in_set, list | tuple) or not all(
+        fits_type(value, type) for value in expect.in_set
+    ):
         yield (
             f"{name!r} presents {type}; in_set={expect.in_set!r} is not a list of its values.",
             "list texts for a STRING, numbers for a number, and True or False for a BOOLEAN.",
         )
+
+
+def is_bound(value: object) -> bool:
+    """Return whether a value is a number to compare with, or None for no bound."""
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (plain and math.isfinite(value))  # type: ignore[arg-type]
 
 
 def find_regex_problem(pattern: str) -> str:
@@ -108,9 +119,9 @@ def find_row_problems(expect: ExpectRows) -> Iterator[Problem]:
     bounds = [expect.at_least, expect.at_most, expect.max_change]
     if bounds == [None] * 3:
         yield "Nothing is expected of the number of rows.", "for example ExpectRows(at_least=1)."
-    if any(bound is not None and bound < 0 for bound in bounds):
+    if any(not is_bound(bound) or (bound or 0) < 0 for bound in bounds):
         yield (
-            f"{expect!r} has a bound below 0.",
+            f"{expect!r} has a bound that is no number, or below 0.",
             "bounds are numbers of rows, max_change is a share such as 0.5.",
         )
 

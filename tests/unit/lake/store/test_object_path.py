@@ -18,6 +18,7 @@ from seamline.lake.store.locations import (
     create_file,
     delete_files,
     delete_folder,
+    first_entry_last,
     list_all_files,
     list_names,
     list_places,
@@ -146,3 +147,40 @@ def test_copies_that_nobody_read_for_longest_go_first(
     assert Path(localize_file(lake / "old")).read_bytes() == b"x" * 1000
     with pytest.raises(FileNotFoundError):
         localize_file(lake / "nothing")
+
+
+def test_a_table_that_is_moved_is_none_until_all_of_it_is_there() -> None:
+    """A fork that is cut off must not leave a master that counts."""
+    log_folder = "_delta_log/"
+    ways = [
+        f"{log_folder}{0:020d}.json",
+        "a.parquet",
+        f"{log_folder}_last_checkpoint",
+        f"{log_folder}{1:020d}.json",
+    ]
+    assert sorted(ways, key=first_entry_last) == [ways[1], ways[3], ways[2], ways[0]]
+
+
+def test_the_child_of_a_fork_says_that_it_cannot_use_a_bucket(lake: Location) -> None:
+    """Its client's threads are its parent's: it would wait for ever."""
+    replace_file(lake / "x", b"x")
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            (lake / "x").read_bytes()
+        except RuntimeError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        assert "forked" in said.read()
+    assert (lake / "x").read_bytes() == b"x"
+
+
+def test_a_copy_that_was_used_again_is_the_same_file(lake: Location) -> None:
+    """What is kept in memory is found by what a file system says of the copy."""
+    replace_file(lake / "x", b"x")
+    looks = [Path(localize_file(lake / "x")).stat() for _ in range(2)]
+    assert len({(each.st_ino, each.st_mtime_ns) for each in looks}) == 1
