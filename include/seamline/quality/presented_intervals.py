@@ -74,9 +74,15 @@ def present_windows(view: CompiledView, found: pa.Table, interval: str) -> pa.Ta
     """Present states per window of an interval as they are served, but for what a suite needs to know of no side."""
     names = [*([GROUPING] if view.grouped else []), *(key.name for key in view.keys)]
     rows = approximate_totals(view, states.present_states(view, found, names))
-    for name, bound in (("window_start", "_start"), ("window_end", "_end")):
-        rows = rows.append_column(name, found[bound].cast(INSTANT))
-    return rows.append_column("interval", pa.repeat(pa.scalar(interval), rows.num_rows))
+    # Without keys and measures the rows have no column, and so no number.
+    return pa.table(
+        {
+            **{name: rows[name] for name in rows.column_names},
+            "window_start": found["_start"].cast(INSTANT),
+            "window_end": found["_end"].cast(INSTANT),
+            "interval": pa.repeat(pa.scalar(interval), found.num_rows),
+        }
+    )
 
 
 def approximate_totals(view: CompiledView, rows: pa.Table) -> pa.Table:

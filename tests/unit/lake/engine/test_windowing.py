@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,14 @@ def test_expectations_judge_whole_windows_only() -> None:
     [row] = present_intervals(view, held).to_pylist()
     assert (row["page"], row["hits"], row["interval"]) == ("a", 2, "2024-01-01T00:00:00Z")
     assert row["window_end"] - row["window_start"] == timedelta(days=1)
+
+
+def test_a_view_without_keys_of_which_nothing_is_expected_has_rows() -> None:
+    """Nothing but the bounds of its windows is presented then, and they are counted."""
+    view = replace(hits(Tumbling("1 day")), keys=(), sets=((),), measures=())
+    held = pa.table({"pane": pa.array([MIDNIGHT], pa.timestamp("us", "UTC")), "rows": [2]})
+    held = held.append_column("interval", pa.array(["2024-01-01T00:00:00Z"]))
+    assert present_intervals(view, held).num_rows == 1
 
 
 def test_a_row_says_its_phase(tmp_path: Path) -> None:
