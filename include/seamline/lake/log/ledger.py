@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.log.ledger_files import groups_of
 from seamline.lake.log.ledger_summaries import SCHEMA, write_ledger_file
+from seamline.lake.storage.data_files import name_epoch_file
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.model.protocol.epoch import Epoch
@@ -32,7 +33,7 @@ class Ledger:
         if not epochs:
             return
         first, last = epochs[0].number, epochs[-1].number
-        name = f"{self.table.token or 0:06d}-{first:012d}-{last:012d}.parquet"
+        name = name_epoch_file(self.table.token, first, last)
         self.table.append([write_ledger_file(epochs, self.table.root, name)], txns={EPOCH: last})
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +39,14 @@ class DataFile:
         """Describe the file to Delta."""
         moment = int(written_at.timestamp() * 1000)
         return AddAction(self.path, self.size, dict(self.partition), moment, self.data_change, self.stats)
+
+
+def name_epoch_file(token: int | None, first: int, last: int) -> str:
+    """Name a file by its writer's token and its epochs, by which upkeep tells what nobody needs (rule 16).
+
+    No two files have the same name, not even those of a table that was begun again: copies are found by names.
+    """
+    return f"{token or 0:06d}-{first:012d}-{last:012d}-{uuid.uuid4().hex}.parquet"
 
 
 def write_data_file(

@@ -41,7 +41,7 @@ class Followed:
         """The version that is seen."""
         self.newest = newest.id if newest else ""
         """The id of the commit that made it; empty where it has none, or its entry is gone."""
-        self._entry = file_identity(log_store.entry_path(self.root, self.version))
+        self._entry = self._identify(log_store.entry_path(self.root, self.version))
         self.id = str(metadata.id)
         """The table's own, whatever its place."""
         self._partition_by = list(metadata.partition_columns)
@@ -59,7 +59,11 @@ class Followed:
 
     def _marked(self) -> tuple[int, int] | None:
         """Distinguish the mark of one checkpoint from that of another."""
-        return file_identity(self.root / log_store.FOLDER / log_store.LAST)
+        return self._identify(self.root / log_store.FOLDER / log_store.LAST)
+
+    def _identify(self, file: Location) -> tuple[int, int] | None:
+        """Distinguish a file of the log from another in its place; in a bucket none is, and its store is not asked."""
+        return (0, 0) if isinstance(self.root, ObjectPath) else file_identity(file)
 
     @property
     def handle(self) -> DeltaTable:
@@ -93,7 +97,8 @@ class Followed:
         return self
 
     def _moved_on(self) -> Self:
-        if self._outlived() or file_identity(log_store.entry_path(self.root, self.version)) != self._entry:
+        entry = self._identify(log_store.entry_path(self.root, self.version))
+        if self._outlived() or entry != self._entry:
             return self._anew()
         while (commit := self._next()) is not None:
             if commit.shape or not self._joins(commit):
@@ -130,7 +135,7 @@ class Followed:
     def _follow(self, commit: Commit) -> None:
         """Apply the next commit."""
         self.version, self.newest = commit.version, commit.id
-        self._entry = file_identity(log_store.entry_path(self.root, self.version))
+        self._entry = self._identify(log_store.entry_path(self.root, self.version))
         self._change = foreign_commits.apply_foreign_commit(self._change, commit)
         self._txns |= commit.txns
         if self._live is not None:
@@ -181,12 +186,7 @@ class Followed:
 
 
 def file_identity(file: Location) -> tuple[int, int] | None:
-    """Distinguish a file from another that was later put in its place; None if there is none.
-
-    Nothing puts another entry in the place of one in a bucket, so that its store is not asked.
-    """
-    if isinstance(file, ObjectPath):
-        return 0, 0
+    """Distinguish a file from another that was later put in its place; None if there is none."""
     try:
         found = file.stat()
     except OSError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -21,6 +22,8 @@ from seamline.model.errors import NotFound
 from seamline.model.recent import Recent
 
 T = TypeVar("T")
+BELIEVED = 10.0
+"""Seconds for which a table in a bucket is taken for the one that was there."""
 SEEN = 256
 """Answers of different questions that are remembered of one version of a table: instants of the past are many."""
 
@@ -47,6 +50,8 @@ class CachedTable:
     """Taken by whoever uses the handle."""
     given: bool = False
     """Whether the handle was passed on to a writer."""
+    identified: float = field(default_factory=time.monotonic)
+    """When its identity was asked for."""
 
     def refresh(self) -> None:
         """Move on to the newest version."""
@@ -62,6 +67,19 @@ class CachedTable:
 
 _held: Recent[Location, CachedTable] = Recent(1_024)
 _guard = threading.Lock()
+
+
+def identify_table(root: Location, known: CachedTable | None = None) -> tuple[int, int] | None:
+    """Distinguish a table from another that was made again in its place, by its first entry.
+
+    In a bucket that is a request: of a table that is ``known`` it is sent every BELIEVED seconds.
+    """
+    if known is None or not isinstance(root, ObjectPath):
+        return file_identity(log_store.entry_path(root, 0))
+    if time.monotonic() - known.identified > BELIEVED:
+        known.identified = time.monotonic()
+        return file_identity(log_store.entry_path(root, 0))
+    return known.identity
 
 
 def read_cached_table(root: Location, key: Hashable, see: Callable[[Table], T]) -> T | None:
@@ -88,12 +106,7 @@ def take_cached_table(root: Location) -> Table | None:
 
     The handle of a table that is gone, or was created again since, is forgotten.
     """
-    first = file_identity(log_store.entry_path(root, 0))
-    if isinstance(root, ObjectPath):
-        # Of a table that was made again, nothing else would tell its writer.
-        with _guard:
-            _held.pop(root)
-        return None
+    first = identify_table(root)
     with _guard:
         held = _held.pop(root)
     if held is None or held.identity != first:
@@ -108,8 +121,8 @@ def take_cached_table(root: Location) -> Table | None:
 
 
 def _holding(root: Location) -> CachedTable | None:
-    # Another table that was later made at the same place has another first version.
-    first = file_identity(log_store.entry_path(root, 0))
+    known = _held.get(root)
+    first = identify_table(root, known)
     with _guard:
         held = _held.get(root)
         if held is not None and held.identity == first:

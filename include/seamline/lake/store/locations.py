@@ -38,11 +38,6 @@ def parse_location(text: str) -> Location:
     return ObjectPath.parse(text)
 
 
-def is_object(place: Location) -> bool:
-    """Return whether a place is in a bucket."""
-    return isinstance(place, ObjectPath)
-
-
 def list_places(folder: Location, pattern: str) -> list[Location]:
     """List the files and folders below a folder that match a pattern, in order."""
     if isinstance(folder, ObjectPath):
@@ -64,21 +59,6 @@ def path_below(place: Location, folder: Location) -> str:
         return str(place.relative_to(folder))
     assert isinstance(place, Path) and isinstance(folder, Path)
     return place.relative_to(folder).as_posix()
-
-
-def create_file(place: Location, data: bytes) -> bool:
-    """Write a file whole where there is none; False if there is one, OSError if nobody knows."""
-    if isinstance(place, ObjectPath):
-        return place.bucket.create(place.key, data)
-    draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    try:
-        draft.write_bytes(data)
-        os.link(draft, place)
-    except FileExistsError:
-        return False
-    finally:
-        draft.unlink(missing_ok=True)
-    return True
 
 
 def delete_files(places: Iterable[Location]) -> None:

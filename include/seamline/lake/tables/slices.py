@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import late_names, slices_schema
+from seamline.lake.storage.data_files import name_epoch_file
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.stored_panes import pane_length_mark
@@ -43,7 +44,7 @@ class Slices:
         count = partials.num_rows
         whole = partials.append_column("from_epoch", pa.array([from_epoch] * count, pa.int64()))
         whole = whole.append_column("to_epoch", pa.array([to_epoch] * count, pa.int64()))
-        name = f"{self.table.token or 0:06d}-{from_epoch:012d}-{to_epoch:012d}.parquet"
+        name = name_epoch_file(self.table.token, from_epoch, to_epoch)
         return [
             data_files.write_data_file(
                 whole.cast(slices_schema(self.view)), self.table.root, name, stats=PRUNES

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seamline.lake.storage import log_store
 from seamline.lake.storage.parquet_files import read_replaced_file
 from seamline.lake.store.fetched_files import localize_file, localize_files, shrink_cache
 from seamline.lake.store.locations import (
     Location,
     copy_folder,
-    create_file,
     delete_files,
     delete_folder,
     first_entry_last,
@@ -66,12 +66,16 @@ def test_what_is_there_is_found_under_the_same_names(folder: Location) -> None:
         (folder / "y.txt").stat()
 
 
-def test_only_one_writer_creates_a_file(folder: Location) -> None:
+def test_only_one_writer_puts_an_entry_under_a_version(folder: Location) -> None:
     """Commits are told apart by this, and by nothing else."""
-    folder.mkdir(parents=True, exist_ok=True)
-    assert create_file(folder / "x", b"first")
-    assert not create_file(folder / "x", b"second")
-    assert (folder / "x").read_bytes() == b"first"
+    (folder / log_store.FOLDER).mkdir(parents=True, exist_ok=True)
+    with log_store.draft_entry(folder, b"first", synced=False) as put:
+        assert put(0)
+        assert not put(0)
+    with log_store.draft_entry(folder, b"second", synced=False) as put:
+        assert not put(0)
+    assert log_store.entry_path(folder, 0).read_bytes() == b"first"
+    assert list_names(folder / log_store.FOLDER) == [log_store.name_entry(0)]
 
 
 def test_folders_are_copied_moved_and_cleared_away(folder: Location) -> None:

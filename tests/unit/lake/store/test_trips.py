@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 from tests.faults.rig.store_proxy import StoreProxy
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.store.locations import Location
+from seamline.lake.storage import table_cache
+from seamline.lake.storage.data_files import write_data_file
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.table_cache import read_cached_table, take_cached_table
+from seamline.lake.store.locations import Location, delete_folder
 
 pytestmark = pytest.mark.slow
 
@@ -19,8 +25,29 @@ def count_new(proxy: StoreProxy, before: int) -> Counter[str]:
     return Counter(method for method, _ in proxy.seen[before:])
 
 
-def test_an_epoch_and_an_answer_ask_for_nothing_that_is_known(shaky: Location, proxy: StoreProxy) -> None:
+def test_a_table_that_was_made_again_is_another(lake: Location, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that lives on must not answer from what was deleted, nor a writer go on with it."""
+    monkeypatch.setattr(table_cache, "BELIEVED", 0.0)
+    schema = pa.schema([("n", pa.int64())])
+
+    def read() -> list[int] | None:
+        return read_cached_table(lake / "t", "all", lambda table: table.read()["n"].to_pylist())
+
+    for number in (1, 2):
+        Table.ensure(lake / "t", schema).append(
+            [write_data_file(pa.table({"n": [number]}, schema), lake / "t", f"{number}.parquet")]
+        )
+        assert read() == [number]
+        delete_folder(lake / "t")
+        assert read() is None
+    assert take_cached_table(lake / "t") is None
+
+
+def test_an_epoch_and_an_answer_ask_for_nothing_that_is_known(
+    shaky: Location, proxy: StoreProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three tables have a file and a commit; whoever reads asks each table for its next version."""
+    monkeypatch.setattr(table_cache, "BELIEVED", math.inf)
     shop = Shop(shaky)  # type: ignore[arg-type]
     shop.epoch([Sale(1)], watermark=START)
     before = len(proxy.seen)
@@ -39,5 +66,5 @@ def test_an_epoch_and_an_answer_ask_for_nothing_that_is_known(shaky: Location, p
     before = len(proxy.seen)
     assert answer() == 3
     after_an_epoch = count_new(proxy, before)
-    # Two of each are for a table that is not there: this shop has no stream, and so no control table.
-    assert (nothing_new, after_an_epoch) == ({"GET": 9}, {"GET": 13})
+    # Two GETs and the HEAD are for a table that is not there: this shop has no stream, and so no control table.
+    assert (nothing_new, after_an_epoch) == ({"GET": 9, "HEAD": 1}, {"GET": 13, "HEAD": 1})
