@@ -20,6 +20,7 @@ from seamline.lake.read import snapshot
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store import created_files
 from seamline.lake.tables import manifest_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -159,7 +160,7 @@ def test_a_commit_that_is_said_to_be_there_counts_once(
         if made == at + 1:
             raise FileExistsError(17, "File exists")
 
-    monkeypatch.setattr(log_store.os, "link", twice)
+    monkeypatch.setattr(created_files.os, "link", twice)
     stream.epoch(stream.start())
     assert made == 13
     is_right(stream)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from seamline.model.errors import SeamlineError
 
 if TYPE_CHECKING:
-    from seamline.lake.store.object_path import ObjectPath
+    from seamline.lake.store.locations import Location
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,13 @@ def check_java() -> Iterator[Finding]:
 def check_folders() -> Iterator[Finding]:
     """Try to write where tables and state are kept."""
     from seamline.lake.storage.layout import home_folder, warehouse_folder
+    from seamline.lake.store.promises import is_on_disk
 
     for name, place in (("SEAMLINE_WAREHOUSE", warehouse_folder()), ("SEAMLINE_HOME", home_folder())):
-        yield check_writable(name, place) if isinstance(place, Path) else check_bucket(name, place)
+        yield check_writable(name, place) if is_on_disk(place) else check_bucket(name, place)
 
 
-def check_bucket(name: str, place: ObjectPath) -> Finding:
+def check_bucket(name: str, place: Location) -> Finding:
     """Try whether of several writers of one object exactly one is told that it has created it."""
     from seamline.lake.store.store_probe import probe_creation
 

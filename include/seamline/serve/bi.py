@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
@@ -33,7 +32,7 @@ def bi_views_sql(
                 # Trino registers what is there, in the catalog's own schema.
                 yield (
                     f"CALL delta.system.register_table(schema_name => 'default', table_name => {quote_string(name)}, "
-                    f"table_location => {quote_string(place.as_uri() if isinstance(place, Path) else str(place))});"
+                    f"table_location => {quote_string(place.as_uri())});"
                 )
 
 

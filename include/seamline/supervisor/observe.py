@@ -19,6 +19,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
+from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, find_shown_lease
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import KafkaSource
@@ -246,7 +247,7 @@ def observe_all(
 
 def disk_free(warehouse: Location) -> float | None:
     """Return the share of a folder's disk that is free; None if there is no folder yet, or it is a bucket."""
-    if not isinstance(warehouse, Path) or not warehouse.is_dir():
+    if not is_on_disk(warehouse) or not warehouse.is_dir():
         return None
     found = shutil.disk_usage(warehouse)
     return found.free / found.total

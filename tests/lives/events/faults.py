@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from seamline.lake.storage import durability, log_store
+from seamline.lake.storage import durability
+from seamline.lake.store import created_files
 from seamline.runtime import failpoints
 
 
@@ -86,22 +87,23 @@ class Fates:
         """Let nothing more happen."""
         self.at, self.point, self.before = -1, "", None
 
-    def link(self, draft: Path, root: Path, version: int) -> bool:
+    def link(self, draft: Path, entry: Path) -> bool:
         """Commit, unless something happens."""
+        root, version = entry.parents[1], int(entry.stem)
         if self.before is not None:
             self.before(root)
         meant = self.at >= 0 and (not self.table or root.name == self.table)
         now = meant and self.passed == self.at
         self.passed += meant
         if not now:
-            return self.landed(draft, root, version)
+            return self.landed(draft, entry)
         self.at, self.struck = -1, True
         match self.mishap:
             case Mishap.DIES_BEFORE:
                 raise Died(f"before version {version} of {root.name}")
             case Mishap.FAILS:
                 raise OSError(errno.ENOSPC, "no space is left")
-        self.landed(draft, root, version)
+        self.landed(draft, entry)
         match self.mishap:
             case Mishap.DIES_AFTER:
                 raise Died(f"after version {version} of {root.name}")
@@ -109,11 +111,11 @@ class Fates:
                 raise OSError(errno.EIO, "no answer")
         return False
 
-    def landed(self, draft: Path, root: Path, version: int) -> bool:
+    def landed(self, draft: Path, entry: Path) -> bool:
         """Commit for good."""
-        done = LINK(draft, root, version)
+        done = LINK(draft, entry)
         if done:
-            self.disk.commits.append(log_store.entry_path(root, version))
+            self.disk.commits.append(entry)
         return done
 
     def reach(self, point: str, *_: object, **__: object) -> None:
@@ -123,7 +125,7 @@ class Fates:
             raise Died(f"at {point}")
 
 
-LINK = log_store.link_draft
+LINK = created_files.link_draft
 
 
 class Victim:
@@ -146,7 +148,7 @@ def fateful(fates: Fates) -> Iterator[None]:
             fates.reach(point)
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(log_store, "link_draft", fates.link))
+        stack.enter_context(patch.object(created_files, "link_draft", fates.link))
         stack.enter_context(patch.object(failpoints, "passed", Passed()))
         stack.enter_context(patch.object(durability, "sync_or_exit", fates.disk.flushed))
         stack.enter_context(patch.dict(os.environ, SEAMLINE_FSYNC="on"))

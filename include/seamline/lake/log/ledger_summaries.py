@@ -7,7 +7,6 @@ rows, or that is not there (files of earlier releases, and of others that compac
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from seamline.lake.storage.column_bounds import Bounds
 from seamline.lake.storage.data_files import DataFile, describe_target
 from seamline.lake.storage.parquet_files import open_parquet_file, read_parquet_footer
 from seamline.lake.store.data_writing import DataTarget
-from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.fetched_files import look_at_files
 from seamline.lake.store.locations import Location
 from seamline.model.protocol.condensed import condense_epochs, count_of, first_of, from_text, to_text
 from seamline.model.protocol.epoch import Epoch
@@ -154,7 +153,7 @@ _kept: Recent[tuple[Hashable, ...], Any] = Recent(KEPT)
 
 def read_cached_summary(path: str, what: bytes, read: Callable[[], T]) -> T:
     """Read a file, or return what was read of it before: a file never changes, but may be replaced by another."""
-    found = os.stat(localize_file(path))  # noqa: PTH116 - there are many
+    [(_, found)] = look_at_files([path])
     key = (path, found.st_ino, found.st_mtime_ns, what)
     known: tuple[T] | None = _kept.get(key)
     if known is None:

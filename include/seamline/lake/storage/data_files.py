@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +13,7 @@ from deltalake.transaction import AddAction
 
 from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
 from seamline.lake.store.data_writing import DataTarget
-from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.fetched_files import look_at_files
 from seamline.lake.store.locations import Location
 
 
@@ -89,7 +88,7 @@ def describe_data_file(
     doubles: Bounds | None = None,
 ) -> DataFile:
     """Describe a Parquet file that is already there, from its footer and the bounds of its doubles."""
-    path = localize_file(root / name)
+    [(path, about)] = look_at_files([root / name])
     metadata = pq.read_metadata(path)
     told = delta_statistics_json(metadata, doubles or Bounds.of_file(path, metadata))
-    return DataFile(name, Path(path).stat().st_size, metadata.num_rows, told, partition or {})
+    return DataFile(name, about.st_size, metadata.num_rows, told, partition or {})

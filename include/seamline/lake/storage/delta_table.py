@@ -13,8 +13,7 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.fenced_commits import Committed, build_commit_properties
 from seamline.lake.storage.table_settings import settings_of
-from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.locations import Location, find_nearest_folder, list_names
 from seamline.model.definition.pipeline import DURABILITY
 from seamline.model.errors import ProtocolError
 
@@ -45,9 +44,7 @@ class Table(Committed):
     ) -> Table:
         """Open a table, made empty, with some ``txns``, if it is not there; two that make it at once both get it."""
         if not cls.exists(root):
-            there = (
-                root if isinstance(root, ObjectPath) else next(each for each in root.parents if each.is_dir())
-            )
+            there = find_nearest_folder(root)
             root.mkdir(parents=True, exist_ok=True)
             try:
                 DeltaTable.create(
@@ -69,11 +66,13 @@ class Table(Committed):
 
     @classmethod
     def exists(cls, root: Location) -> bool:
-        """Return whether there is a table: in a bucket by its first entry, which log clean-up may have taken."""
-        if isinstance(root, ObjectPath):
-            log_folder = root / log_store.FOLDER
-            return log_store.entry_path(root, 0).is_file() or (log_folder / log_store.LAST).is_file()
-        return bool(DeltaTable.is_deltatable(str(root)))
+        """Return whether there is a table: by its first entry, and where log clean-up has taken that, by any other."""
+        if log_store.entry_path(root, 0).is_file():
+            return True
+        try:
+            return any(map(log_store.ENTRY.fullmatch, list_names(root / log_store.FOLDER)))
+        except FileNotFoundError:
+            return False
 
     def holding(self, schema: pa.Schema, *, late: Sequence[str] = ()) -> Table:
         """Return the table; ProtocolError if it lacks a column of states, or has it in another type.

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from seamline.lake.store.locations import Location
+from seamline.lake.store.promises import is_on_disk
 from seamline.runtime.process_exit import exit_process
 
 ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
@@ -42,7 +43,7 @@ def sync_files(paths: Iterable[Location]) -> None:
 
     Here and below, what is in a bucket was safe before its store said that it is there.
     """
-    wanted = [path for path in paths if isinstance(path, Path)]
+    wanted = [path for path in paths if is_on_disk(path)]
     if len(wanted) <= FEW:
         for path in wanted:
             sync_file(path)
@@ -53,14 +54,14 @@ def sync_files(paths: Iterable[Location]) -> None:
 
 def sync_file(path: Location) -> None:
     """Sync the content of a file to disk."""
-    if isinstance(path, Path) and is_sync_enabled():
+    if is_on_disk(path) and is_sync_enabled():
         sync_or_exit(path, os.O_RDONLY, os.fdatasync)
 
 
 def sync_folders(paths: Iterable[Location], *, above: Location | None = None) -> None:
     """Sync the names in folders to disk, the innermost first; also those of the folders up to ``above``."""
-    wanted = {path for path in paths if isinstance(path, Path)}
-    if isinstance(above, Path):
+    wanted = {path for path in paths if is_on_disk(path)}
+    if above is not None and is_on_disk(above):
         wanted |= {each for path in list(wanted) for each in path.parents if each.is_relative_to(above)}
     for path in sorted(wanted, key=lambda path: -len(path.parts)):
         sync_folder(path)
@@ -76,7 +77,7 @@ def sync_folder(path: Location) -> None:
             if error.errno != errno.EINVAL:
                 raise
 
-    if isinstance(path, Path) and is_sync_enabled():
+    if is_on_disk(path) and is_sync_enabled():
         sync_or_exit(path, os.O_RDONLY | os.O_DIRECTORY, named)
 
 
@@ -85,7 +86,7 @@ def sync_disk(folder: Location) -> None:
 
     For what has gone on for hours unsynced: epochs, before something that is synced names them.
     """
-    if isinstance(folder, Path) and is_sync_enabled():
+    if is_on_disk(folder) and is_sync_enabled():
         sync_or_exit(folder, os.O_RDONLY | os.O_DIRECTORY, file_system)
 
 

@@ -14,7 +14,6 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -31,6 +30,7 @@ from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
 from seamline.lake.storage.table_settings import parse_log_retention
 from seamline.lake.store.locations import Location
+from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 TOKEN = commit_conflicts.TOKEN
@@ -91,7 +91,7 @@ class Committed(Synced):
         written = list(files)
         for file in written:
             # A store has said that what was put there is there; to ask it again is a request for each.
-            if isinstance(self.root, Path) and not (self.root / file.path).is_file():
+            if is_asking_free(self.root) and not (self.root / file.path).is_file():
                 raise FileNotFoundError(f"{self.root / file.path} vanished before its commit")
         actions: list[AddAction | RemoveAction] = [*removes, *(file.add(now) for file in written)]
         marks = dict(txns or {})

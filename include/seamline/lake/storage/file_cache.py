@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from seamline.lake.storage import parquet_files
-from seamline.lake.store.fetched_files import localize_files
+from seamline.lake.store.fetched_files import look_at_files
 from seamline.runtime.deadline import in_time
 
 SMALL = 1_000_000
@@ -35,7 +34,7 @@ class CachedFiles:
 
         Of more than fits nothing is kept: it would be gone before it is asked for again.
         """
-        looked = [(path, os.stat(path)) for path in localize_files(paths)]  # noqa: PTH116 - a Path for each takes longer than this
+        looked = look_at_files(paths)
         small = [(path, found) for path, found in looked if found.st_size <= self.small]
         if UNPACKED * sum(found.st_size for _, found in small) > self.most:
             return [], [path for path, _ in looked]

@@ -17,7 +17,7 @@ from seamline.lake.storage.log_entries import Commit, find_entry_flaw, parse_ent
 from seamline.lake.storage.log_wholeness import MAGIC, all_whole, find_whole_checkpoint, list_checkpoints
 from seamline.lake.storage.synced_log import locate_table_file
 from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import may_be_torn
 
 BACK = 200
 """Entries below the newest checkpoint that are looked at."""
@@ -129,7 +129,7 @@ def find_missing_file(root: Location, commits: Sequence[Commit]) -> tuple[int, s
 def find_data_file_flaw(root: Location, file: Mapping[str, Any]) -> str:
     """Find how a data file differs from what its commit says of it; empty if it does not."""
     path = locate_table_file(root, file["path"])
-    if isinstance(path, ObjectPath):
+    if not may_be_torn(path):
         return "" if path.is_file() else f"{path.name} is missing"
     try:
         size = path.stat().st_size

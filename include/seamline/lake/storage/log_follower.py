@@ -14,7 +14,7 @@ from seamline.lake.storage import foreign_commits, live_files, log_store, log_wh
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, parse_log_retention
 from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import NotWhole
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
@@ -63,7 +63,7 @@ class Followed:
 
     def _identify(self, file: Location) -> tuple[int, int] | None:
         """Distinguish a file of the log from another in its place; in a bucket none is, and its store is not asked."""
-        return (0, 0) if isinstance(self.root, ObjectPath) else file_identity(file)
+        return file_identity(file) if is_asking_free(file) else (0, 0)
 
     @property
     def handle(self) -> DeltaTable:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import errno
 import json
-import os
+import re
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, repeat
@@ -20,12 +19,14 @@ from pathlib import Path
 from seamline.lake.storage import log_entries
 from seamline.lake.storage.durability import sync_file
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.created_files import draft_file
 from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import NotWhole
 
 FOLDER = "_delta_log"
 LAST = "_last_checkpoint"
+ENTRY = re.compile(r"\d{20}\.(json|checkpoint\..*)")
+"""The name of a version's entry, or of a checkpoint."""
 DECIDED = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR}
 )
@@ -64,29 +65,14 @@ def read_commit(root: Location, version: int) -> Commit | None:
 def draft_entry(root: Location, data: bytes, *, synced: bool) -> Iterator[Callable[[int], bool]]:
     """Draft an entry that has no number yet; OSError if nothing can be written.
 
-    Returns what puts it under a version, whole or not at all: False if that is taken, OSError if nobody knows. On disk
-    a draft is a file of its own that is linked; to a bucket it is sent as it is.
+    Returns what puts it under a version, whole or not at all: False if that is taken, OSError if nobody knows.
     """
-    if isinstance(root, ObjectPath):
-        yield lambda version: root.bucket.create(f"{root.key}/{FOLDER}/{name_entry(version)}", data)
-        return
-    draft = root / FOLDER / f"_commit_{uuid.uuid4().hex}.json.tmp"
-    try:
-        draft.write_bytes(data)
-        if synced:
-            sync_file(draft)
-        yield lambda version: link_draft(draft, root, version)
-    finally:
-        draft.unlink(missing_ok=True)
+    with draft_file(root / FOLDER, data, before=sync_file if synced else leave_unsynced) as put:
+        yield lambda version: put(name_entry(version))
 
 
-def link_draft(draft: Path, root: Path, version: int) -> bool:
-    """Link a draft to a version, whole or not at all; False if that is taken, OSError if nobody knows."""
-    try:
-        os.link(draft, root / FOLDER / name_entry(version))
-    except FileExistsError:
-        return False
-    return True
+def leave_unsynced(draft: Path) -> None:
+    """Do nothing to a draft: of what a power cut takes of it Kafka has another."""
 
 
 def retry_commit(

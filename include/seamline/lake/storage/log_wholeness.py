@@ -18,13 +18,11 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from seamline.lake.storage import log_entries, log_store
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.store.locations import Location, list_names
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import list_waits, may_be_torn
 from seamline.model.errors import NotFound, NotWhole
 
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
 MAGIC = b"PAR1"
-REOPENED = (0.1, 0.5, 2.0)
-"""Seconds before each further attempt at opening a table of a store."""
 log = logging.getLogger("seamline.lake")
 
 
@@ -45,10 +43,7 @@ def open_whole_table(root: Location) -> tuple[DeltaTable, Commit | None]:
         if (broken := find_broken_entry(root)) is None:
             raise
         return open_before_broken(root, broken)
-    if isinstance(root, ObjectPath):
-        # An object is whole, or not there.
-        return handle, log_store.read_commit(root, int(handle.version()))
-    if (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
+    if may_be_torn(root) and (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
     return handle, log_store.read_commit(root, int(handle.version()))
 
@@ -58,7 +53,7 @@ def open_delta_handle(root: Location, version: int | None = None) -> DeltaTable:
 
     To open a table changes nothing, so that what its client gave up after retrying is tried again a few times.
     """
-    for wait in REOPENED if isinstance(root, ObjectPath) else ():
+    for wait in list_waits(root):
         try:
             return DeltaTable(str(root), version=version)
         except OSError as error:
@@ -145,7 +140,7 @@ def classic_checkpoint_path(root: Location, version: int) -> Location:
 
 def flaw_of_checkpoint(file: Location) -> str:
     """Describe why a checkpoint is no whole Parquet file, by its two ends; empty if it is."""
-    if isinstance(file, ObjectPath):
+    if not may_be_torn(file):
         return "" if file.is_file() else "it is missing"
     try:
         with file.open("rb") as opened:

@@ -11,7 +11,7 @@ from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.log_follower import Followed
 from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import is_asking_free, may_be_torn
 from seamline.model.errors import NotWhole
 
 BELOW = 200
@@ -40,7 +40,7 @@ class Synced(Followed):
         The newest checkpoint stands for most of the entries below it. The last of them may have been written just
         now, with the files that it names.
         """
-        if self._durable == self.version or isinstance(self.root, ObjectPath):
+        if self._durable == self.version or not may_be_torn(self.root):
             return
         base = log_wholeness.find_whole_checkpoint(self.root)
         if base > self._durable:
@@ -74,7 +74,5 @@ def locate_table_file(root: Location, name: str) -> Location:
 
     A key in a bucket is what the log's spelling stands for: no request is made to find out.
     """
-    if isinstance(root, ObjectPath):
-        return root / unquote(name)
     path = root / name
-    return path if "%" not in name or path.exists() else root / unquote(name)
+    return path if "%" not in name or (is_asking_free(path) and path.exists()) else root / unquote(name)

@@ -17,7 +17,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_follower import file_identity
 from seamline.lake.storage.synced_log import locate_table_file
 from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import NotFound
 from seamline.model.recent import Recent
 
@@ -74,7 +74,7 @@ def identify_table(root: Location, known: CachedTable | None = None) -> tuple[in
 
     In a bucket that is a request: of a table that is ``known`` it is sent every BELIEVED seconds.
     """
-    if known is None or not isinstance(root, ObjectPath):
+    if known is None or is_asking_free(root):
         return file_identity(log_store.entry_path(root, 0))
     if time.monotonic() - known.identified > BELIEVED:
         known.identified = time.monotonic()

@@ -109,13 +109,18 @@ class Bucket:
         return [describe(each) for each in found]
 
     def list_folder(self, prefix: str) -> tuple[list[Entry], list[str]]:
-        """List the objects right below a prefix, and the prefixes right below it."""
+        """List the objects right below a prefix, and the prefixes right below it.
+
+        Consoles and Hadoop mark a folder by an object whose key ends in a slash: the client tells it by the folder's
+        own key, and it is no object of the folder.
+        """
         import obstore
 
         found = self._ask(
             "list", prefix, lambda: obstore.list_with_delimiter(self._patient, prefix=prefix or None)
         )
-        return [describe(each) for each in found["objects"]], list(found["common_prefixes"])
+        objects = [describe(each) for each in found["objects"] if each["path"] != prefix]
+        return objects, list(found["common_prefixes"])
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; one that is not there is no error."""

@@ -75,6 +75,11 @@ def localize_files(places: Iterable[str | Location]) -> list[str]:
     return found
 
 
+def look_at_files(places: Iterable[str | Location]) -> list[tuple[str, os.stat_result]]:
+    """Return the paths of files on this machine, as ``localize_files`` does, each with what its system says of it."""
+    return [(path, os.stat(path)) for path in localize_files(places)]  # noqa: PTH116 - a Path for each takes longer than this
+
+
 def name_copy(place: ObjectPath) -> str:
     """Name the copy of an object; its key is in it, since engines read partitions from paths."""
     bucket = re.sub(r"\W+", "-", place.url)

@@ -38,6 +38,13 @@ def parse_location(text: str) -> Location:
     return ObjectPath.parse(text)
 
 
+def find_nearest_folder(place: Location) -> Location:
+    """Return the nearest folder above a place that is there; in a bucket the place itself, which needs none."""
+    if isinstance(place, ObjectPath):
+        return place
+    return next(each for each in place.parents if each.is_dir())
+
+
 def list_places(folder: Location, pattern: str) -> list[Location]:
     """List the files and folders below a folder that match a pattern, in order."""
     if isinstance(folder, ObjectPath):
@@ -96,9 +103,12 @@ def copy_unchanging_file(place: Location, to: Location) -> None:
 
 
 def list_all_files(folder: Location) -> list[Location]:
-    """List all files below a folder, in the order of their names."""
+    """List all files below a folder, in the order of their names.
+
+    An empty object is no file of a warehouse: it marks a folder.
+    """
     if isinstance(folder, ObjectPath):
-        return [*sorted(each for each, _ in folder.walk_objects())]
+        return [*sorted(each for each, about in folder.walk_objects() if about.st_size)]
     return [each for each in sorted(folder.rglob("*")) if each.is_file()]
 
 

@@ -117,6 +117,10 @@ class ObjectPath:
         """Return the place as text."""
         return str(self)
 
+    def as_uri(self) -> str:
+        """Return the place as a URL, which it is."""
+        return str(self)
+
     def is_relative_to(self, other: object) -> bool:
         """Return whether this place is the other one, or below it."""
         return isinstance(other, ObjectPath) and other in (self, *self.parents)

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from seamline.lake.store.bucket import StoreError
+from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import SetupError
 
@@ -14,8 +15,13 @@ RACES = 8
 WRITERS = 8
 
 
-def probe_creation(place: ObjectPath) -> tuple[str, str]:
-    """Race writers for objects below a place; return what is wrong and the way out, both empty where nothing is."""
+def probe_creation(place: Location) -> tuple[str, str]:
+    """Race writers for objects below a place; return what is wrong and the way out, both empty where nothing is.
+
+    A disk is not asked: its links are exclusive.
+    """
+    if not isinstance(place, ObjectPath):
+        return "", ""
     name = f"_probe/{uuid.uuid4().hex}"
     try:
         for race in range(RACES):

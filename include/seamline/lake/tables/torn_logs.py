@@ -5,9 +5,7 @@ It may die anywhere, and is done again.
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 
 from seamline.lake.log.log_lines import LINE, MARK
@@ -19,7 +17,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_damage import find_log_damage, opens_below
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import lock_folder, may_be_torn
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import OutOfStep
 from seamline.model.protocol.seam import NOTHING
@@ -35,18 +33,6 @@ PLACES = (
 QUARANTINE = "quarantine"
 
 
-@contextmanager
-def lock_table_folder(folder: Location) -> Iterator[None]:
-    """Keep a second start on this machine out meanwhile."""
-    if isinstance(folder, ObjectPath):
-        # No cut tears what is in a bucket; a second start is kept out by the lease.
-        yield
-        return
-    with (folder / "_mending.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -> list[str]:
     """Set aside what ends the tables' logs too early; return a sentence for each table that lost something by it.
 
@@ -56,9 +42,9 @@ def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -
     folder = layout.warehouse / layout.pipeline
     if not folder.is_dir():
         return []
-    with lock_table_folder(folder):
-        # What is in a bucket is whole, or not there: no log is looked through for what a cut has torn.
-        roots = () if isinstance(folder, ObjectPath) else list_table_roots(folder)
+    # A second start on this machine is kept out meanwhile.
+    with lock_folder(folder, "_mending.lock"):
+        roots = list_table_roots(folder) if may_be_torn(folder) else ()
         found = [each for root in roots if (each := repair_torn_log(root, now=now))]
         found += cut_back(layout, now=now, accepted=accepted)
     return found

@@ -23,6 +23,7 @@ from seamline.lake.maintain.released_records import count_readable_records
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import keep_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -75,7 +76,7 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
 def find_attempt_note(layout: Layout, hash: str) -> Path:
     """Return the file of the note about attempts, which is about this machine."""
     folder = layout.records(hash)
-    if not isinstance(folder, Path):
+    if not is_on_disk(folder):
         folder = home_folder() / "reprocessing" / layout.pipeline / hash
     return folder / "attempt.json"
 

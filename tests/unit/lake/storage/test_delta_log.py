@@ -25,6 +25,7 @@ from deltalake.transaction import RemoveAction
 from seamline.lake.storage import column_bounds, data_files, log_entries, log_store, set_aside
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN, build_commit_properties
+from seamline.lake.store import created_files
 from seamline.model.errors import Conflict, FenceLost
 
 SCHEMA = pa.schema(
@@ -310,7 +311,10 @@ def test_what_this_release_does_not_know_is_left_to_deltalake(table: Table, more
     """A table that asks more of its writers is not written to by guess."""
     log_store.entry_path(table.root, 1).write_text(json.dumps({"protocol": more}))
     table.refresh()
-    with patch.object(log_store, "link_draft", side_effect=AssertionError("by guess")), suppress(DeltaError):
+    with (
+        patch.object(created_files, "link_draft", side_effect=AssertionError("by guess")),
+        suppress(DeltaError),
+    ):
         table.append([written(table, 1)], txns={"a": 1})
     assert table._appends is False
 

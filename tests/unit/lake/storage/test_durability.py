@@ -16,6 +16,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage import data_files, durability, log_store
 from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.store import created_files
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.lookup_tables import write_lookup_version
@@ -145,7 +146,7 @@ def test_the_steps_are_in_their_order(disk: Disk) -> None:
     disk.syncs.clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            log_store.os, "link", lambda *given, link=os.link: disk.syncs.append("link") or link(*given)
+            created_files.os, "link", lambda *given, link=os.link: disk.syncs.append("link") or link(*given)
         )
         add(table, 2)
     steps = [step.replace(step[step.find("_commit_") : step.find(".json.tmp")], "") for step in disk.syncs]

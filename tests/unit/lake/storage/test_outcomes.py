@@ -17,6 +17,7 @@ from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.log_entries import Draft
+from seamline.lake.store import created_files
 from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -54,7 +55,7 @@ def disk(*replies: Callable[[Path, Path], None]) -> Iterator[None]:
         (left.pop(0) if left else link)(source, target)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_store.os, "link", linked)
+        patch.setattr(created_files.os, "link", linked)
         yield
     assert not left
 
@@ -116,7 +117,7 @@ def test_what_is_in_the_way_meanwhile_is_passed_by(table: Table) -> None:
 
     def meanwhile(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_store.os, "link", link)
+            patch.setattr(created_files.os, "link", link)
             other.append([], txns={"b": 1})
         raise OSError(5, "Input/output error")
 
@@ -184,7 +185,7 @@ def test_a_newer_token_wins_against_a_live_writer(table: Table) -> None:
 
     def commits(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_store.os, "link", link)
+            patch.setattr(created_files.os, "link", link)
             add(table, next(older))
         link(source, target)
 
@@ -202,7 +203,7 @@ def test_a_token_loses_to_a_newer_one_only(table: Table) -> None:
 
     def newer(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_store.os, "link", link)
+            patch.setattr(created_files.os, "link", link)
             newest.fence(3)
         link(source, target)
 
@@ -297,7 +298,7 @@ def test_a_writer_that_falls_asleep_between_look_and_commit_takes_it_back(
 
     def sleeps(source: Path, target: Path) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(log_store.os, "link", link)
+            patch.setattr(created_files.os, "link", link)
             newer.fence(2)
             for number in range(10, 14):
                 add(newer, number)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+from contextlib import closing
 from pathlib import Path
 
+import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.services.addresses import Bucket
 
 from seamline.lake.storage import log_store
 from seamline.lake.storage.parquet_files import read_replaced_file
@@ -188,3 +191,38 @@ def test_a_copy_that_was_used_again_is_the_same_file(lake: Location) -> None:
     replace_file(lake / "x", b"x")
     looks = [Path(localize_file(lake / "x")).stat() for _ in range(2)]
     assert len({(each.st_ino, each.st_mtime_ns) for each in looks}) == 1
+
+
+def test_a_folder_s_marker_is_no_file(lake: Location, bucket: Bucket) -> None:
+    """Consoles make an empty object for a folder, and so does Hadoop beside what Spark writes."""
+    fill(lake)
+    place = ObjectPath.parse(str(lake))
+    for folder in ("", "a", "a/b c", "empty"):
+        mark_folder(bucket, f"{place.key}/{folder}".strip("/"))
+    assert [path_below(each, lake) for each in list_all_files(lake)] == [
+        "a/b c/two.txt",
+        "a/b c/é=%20.txt",
+        "a/one.txt",
+        "z.txt",
+    ]
+    assert list_names(lake) == ["z.txt"] and list_names(lake / "a") == ["one.txt"]
+    assert [each.name for each in list_places(lake, "*")] == ["a", "empty", "z.txt"]
+    assert list_places(lake / "empty", "*") == [] and not (lake / "empty").is_file()
+    copy_folder(lake / "a", lake / "c")
+    move_folder(lake / "a", lake / "d")
+    for name in ("c", "d"):
+        assert list_names(lake / name) == ["one.txt"] and (lake / name / "b c" / "two.txt").is_file()
+    assert not list_all_files(lake / "a")
+
+
+def mark_folder(bucket: Bucket, key: str) -> None:
+    """Put the object of a folder there, as a console does; our own client takes no such key."""
+    client = boto3.client(
+        "s3",
+        endpoint_url=bucket.endpoint,
+        region_name=bucket.region,
+        aws_access_key_id=bucket.access_key,
+        aws_secret_access_key=bucket.secret_key,
+    )
+    with closing(client):
+        client.put_object(Bucket=bucket.name, Key=f"{key}/", Body=b"")

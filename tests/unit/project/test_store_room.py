@@ -1,0 +1,90 @@
+"""Who touches the files of a warehouse: the room ``lake/store``, and a few others for what only a disk has."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[3] / "include" / "seamline"
+ROOM = ("lake", "store")
+AT_WAREHOUSES = ("lake", "serve", "quality", "web", "kernel", "plan", "spark/build")
+"""The rooms that have to do with places of a warehouse; the others have files of this machine."""
+MODULES = frozenset({"os", "shutil", "tempfile", "fcntl", "glob"})
+NO_FILES = frozenset({"os.cpu_count", "os.environ", "os.getpid", "os.strerror"})
+METHODS = frozenset({"open", "rglob", "touch", "resolve", "absolute", "symlink_to", "hardlink_to", "chmod"})
+"""What a ``Path`` has and a place in a bucket has not."""
+ALLOWED = {
+    "kernel/restated_rows.py": "no place: nothing is written there",
+    "lake/log/log_lines.py": "the machine's boot id",
+    "lake/storage/durability.py": "what is synced is on a disk",
+    "lake/storage/layout.py": "the folders of this machine and of definitions",
+    "lake/storage/log_damage.py": "the ends of files that a power cut may have torn",
+    "lake/storage/log_wholeness.py": "the ends of files that a power cut may have torn",
+    "serve/query.py": "the file that a person wants an answer in",
+}
+"""Modules that touch files otherwise, and what for. The list grows by a decision and no other way."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Parse the package's modules outside the room."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        name = file.relative_to(PACKAGE)
+        if name.parts[:2] != ROOM:
+            yield name.as_posix(), ast.parse(file.read_text())
+
+
+def touches(module: ast.Module) -> Counter[str]:
+    """Count what a module does to files other than by a place's own words."""
+    found: Counter[str] = Counter()
+    for node in ast.walk(module):
+        match node:
+            case ast.Attribute(ast.Name(name), attribute) if name in MODULES:
+                found[f"{name}.{attribute}"] += f"{name}.{attribute}" not in NO_FILES
+            case ast.Call(ast.Name(name)) if name in ("open", "Path"):
+                found[name] += 1
+            case ast.Call(ast.Attribute(of, name)) if name in METHODS and not is_class(of):
+                found[f".{name}"] += 1
+    return +found
+
+
+def is_class(node: ast.expr) -> bool:
+    """Return whether a name is that of a class, as in ``Table.open``."""
+    return isinstance(node, ast.Name) and (node.id == "cls" or node.id[0].isupper())
+
+
+def test_the_files_of_a_warehouse_are_touched_in_one_room() -> None:
+    """What works on a disk alone is found here, and not by whoever has a bucket."""
+    found = {
+        name: touches(module)
+        for name, module in modules()
+        if any(name.startswith(f"{room}/") for room in AT_WAREHOUSES)
+    }
+    touching = {name: sorted(words) for name, words in found.items() if words}
+    assert {name: words for name, words in touching.items() if name not in ALLOWED} == {}
+    assert sorted(ALLOWED.keys() - touching) == [], "these touch no file any more"
+
+
+def test_one_room_knows_which_places_are_in_a_bucket() -> None:
+    """A case for one of the two, elsewhere, is one that nobody has tried with the other."""
+    asking = {
+        name
+        for name, module in modules()
+        for node in ast.walk(module)
+        if (isinstance(node, ast.ImportFrom) and node.module == "seamline.lake.store.object_path")
+        or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "isinstance"
+            and {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+            & {"Path", "PurePath"}
+        )
+    }
+    assert asking == set()
+
+
+def test_a_use_of_files_is_seen() -> None:
+    """A search that finds nothing proves nothing."""
+    seen = touches(ast.parse("import os\nos.rename(a, b)\nopen(c)\nd.rglob('*')\nTable.open(e)\nos.environ"))
+    assert seen == {"os.rename": 1, "open": 1, ".rglob": 1}
