@@ -29,7 +29,7 @@ from seamline.cli import (
     upgrade,
 )
 from seamline.model.errors import SeamlineError
-from seamline.runtime.disk import disk_full
+from seamline.runtime.storage_failures import explain_storage_failure
 
 
 def print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
@@ -101,10 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        if (full := disk_full(error)) is None:
+        if (ours := explain_storage_failure(error)) is None:
             raise
-        click.echo(f"Error: {full}", err=True)
-        return full.exit_code
+        click.echo(f"Error: {ours}", err=True)
+        return ours.exit_code
     return code if isinstance(code, int) else 0
 
 

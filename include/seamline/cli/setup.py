@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 from seamline.model.errors import SetupError
-from seamline.runtime.disk import disk_full
 from seamline.runtime.java import is_in_bucket
+from seamline.runtime.storage_failures import disk_full
 
 if TYPE_CHECKING:
     from seamline.runtime.java import Part

@@ -12,9 +12,9 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.runtime.disk import disk_full
 from seamline.runtime.error_report import write_error_report
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.session.session import (
     close_connect_session,
     format_session_summary,
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
         run(job, pipeline, start_spark_in_thread(f"seamline build {job.pipeline} {job.run}"))
     except Exception as error:
-        ours = error if isinstance(error, SeamlineError) else disk_full(error)
+        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:
             raise
         print(f"Error: {ours}", file=sys.stderr)

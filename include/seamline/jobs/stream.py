@@ -11,6 +11,7 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.session.session import halved_driver_settings, start_spark_in_thread
 
 
@@ -39,9 +40,12 @@ def main(argv: list[str]) -> int:
         driver.start(spark.result())
         driver.run()
         driver.spark.stop()
-    except SeamlineError as error:
-        print(error, file=sys.stderr, flush=True)
-        return error.exit_code
+    except Exception as error:
+        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
+        if ours is None:
+            raise
+        print(ours, file=sys.stderr, flush=True)
+        return ours.exit_code
     return 0
 
 

@@ -10,6 +10,7 @@ from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.requested_upkeep import run_upkeep
 
 
@@ -21,9 +22,12 @@ def main(argv: list[str]) -> int:
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(name)
         print(run_upkeep(pipeline, require_format(Layout(warehouse_folder(), pipeline.name))))
-    except SeamlineError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+    except Exception as error:
+        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
+        if ours is None:
+            raise
+        print(ours, file=sys.stderr)
+        return ours.exit_code
     return 0
 
 

@@ -253,6 +253,12 @@ class DiskFull(SeamlineError):
     exit_code = 37
 
 
+class StoreUnavailable(SeamlineError):
+    """The store that keeps the tables does not answer, or does not do what it is asked; nothing is lost."""
+
+    exit_code = 49
+
+
 class OtherFormat(SeamlineError):
     """The tables are of a format that this release does not write: migrate, or use a newer release."""
 

@@ -19,23 +19,33 @@ from seamline.model.errors import (
     ReadUnstable,
     SeamlineError,
     SparkFailed,
+    StoreUnavailable,
 )
-from seamline.runtime.disk import disk_full
+from seamline.runtime.storage_failures import explain_storage_failure
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 WAITS = 6
 """Retries beyond those of the definition, for a run that waits for another at the same interval."""
-PASSING = (Conflict, LeaseHeld, KafkaUnavailable, ReadUnstable, DiskFull, SparkFailed, AirflowUnavailable)
+PASSING = (
+    Conflict,
+    LeaseHeld,
+    KafkaUnavailable,
+    ReadUnstable,
+    DiskFull,
+    StoreUnavailable,
+    SparkFailed,
+    AirflowUnavailable,
+)
 DELAY, LONGEST = timedelta(seconds=30), timedelta(minutes=10)
 
 
 class ByKind(RetryPolicy):
     """Fail at once what stays wrong (data, definitions, ranges), and back off from what passes.
 
-    A conflict, Kafka, files and whatever is not ours are tried again ``retries`` times, a half minute apart and
-    then twice as long each time; an interval that another run builds is waited for WAITS times more.
+    A conflict, Kafka, files, a store and whatever is not ours are tried again ``retries`` times, a half minute apart
+    and then twice as long each time; an interval that another run builds is waited for WAITS times more.
     """
 
     def __init__(self, retries: int) -> None:
@@ -73,9 +83,9 @@ def log_failure_reason(task: Callable[P, R]) -> Callable[P, R]:
             print(f"{type(error).__name__}: {error}")
             raise
         except Exception as error:
-            if (full := disk_full(error)) is None:
+            if (ours := explain_storage_failure(error)) is None:
                 raise
-            print(f"DiskFull: {full}")
-            raise full from error
+            print(f"{type(ours).__name__}: {ours}")
+            raise ours from error
 
     return call

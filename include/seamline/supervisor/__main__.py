@@ -7,8 +7,8 @@ import sys
 from seamline.lake.storage.layout import Layout, warehouse_folder
 from seamline.lake.tables.table_format import require_format
 from seamline.model.errors import SeamlineError
-from seamline.runtime.disk import disk_full
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor import resident
 from seamline.supervisor.driver_watch import make_watch_factory
 from seamline.supervisor.process import supervise
@@ -23,7 +23,7 @@ def main(pipeline: str) -> int:
             return supervise(pipeline, layout, command=resident.make_driver_command)
         return supervise(pipeline, require_format(layout), watching=make_watch_factory(pipeline, layout))
     except Exception as error:
-        ours = error if isinstance(error, SeamlineError) else disk_full(error)
+        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:
             raise
         print_with_time(str(ours))

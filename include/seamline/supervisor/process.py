@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seamline.lake.storage.layout import Layout, home_folder
-from seamline.lake.tables.control_table import ControlTable, Desired, Lease, format_holder
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease, format_holder
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
-from seamline.runtime.disk import disk_full
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
 from seamline.supervisor.driver_report import REFUSED, leave_mark
@@ -107,6 +107,7 @@ class Supervisor:
         self.command, self.watching = command, watching
         self.driver: Driver | None = None
         self.lapsed = False
+        self.wanted = Control()
         self.clock, self.belief = clock, Belief(clock)
         self.renewed = float("-inf")
         now = datetime.now(UTC)
@@ -130,8 +131,8 @@ class Supervisor:
             watchdog.close()
             if self.driver:
                 self.driver.kill()
-            # Where there is no space for that it runs out.
-            self.write_if_space(lambda: self.control.release(self.lease))
+            # Where it cannot be written it runs out.
+            self.write_if_possible(lambda: self.control.release(self.lease))
 
     def run_driver(self) -> int | None:
         """Start a driver and see it through; return our exit code when there shall be no other."""
@@ -142,13 +143,13 @@ class Supervisor:
         starts = self.beat.starts + 1
         self.beat = replace(self.beat, token=self.lease.token, driver=self.driver.identity, starts=starts)
         self.publish_state("running")
-        driver, asked = self.driver, self.control.read().restarts
+        driver, asked = self.driver, self.read_control().restarts
         watch = self.watching(self.lease.token) if self.watching else None
         self.keep_until(
             lambda: (
                 driver.exit_code is not None
                 or self.should_stop()
-                or self.control.read().restarts != asked
+                or self.read_control().restarts != asked
                 or (watch is not None and watch.is_stuck(time.monotonic()))
             )
         )
@@ -178,7 +179,7 @@ class Supervisor:
         return self.back_off(code, f"exit code {code}", forgiven=forgiven)
 
     def take_a_new_token(self) -> None:
-        """Take the lease again, as soon as there is space to: the next driver fences the last one off.
+        """Take the lease again, as soon as it can be written: the next driver fences the last one off.
 
         Raises LeaseHeld if another has it: we are the one who lost.
         """
@@ -192,7 +193,7 @@ class Supervisor:
             )
             self.belief.confirm(sent)
 
-        while not self.write_if_space(take) and not self.should_stop():
+        while not self.write_if_possible(take) and not self.should_stop():
             self.halt.wait(self.pace.renew)
 
     def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
@@ -202,7 +203,7 @@ class Supervisor:
         """
         strikes = 1 if forgiven else self.beat.strikes + 1
         said = f"{why}\n{read_log_tail(self.log)}"
-        asked = self.control.read().restarts
+        asked = self.read_control().restarts
         self.beat = replace(self.beat, driver=None, strikes=strikes, last_error=said, restarts=asked)
         if strikes >= self.pace.strikes:
             return GaveUp.exit_code
@@ -210,7 +211,7 @@ class Supervisor:
         self.publish_state(f"waiting {pause:g} s after {why}")
         until = time.monotonic() + pause
         self.keep_until(
-            lambda: time.monotonic() >= until or self.should_stop() or self.control.read().restarts != asked
+            lambda: time.monotonic() >= until or self.should_stop() or self.read_control().restarts != asked
         )
         self.take_a_new_token()
         return None
@@ -250,27 +251,36 @@ class Supervisor:
             self.end_driver()
         if self.clock() - self.renewed >= self.pace.renew:
             self.renewed = self.clock()
-            self.write_if_space(write)
+            self.write_if_possible(write)
 
-    def write_if_space(self, act: Callable[[], object]) -> bool:
-        """Write something, and return whether there was space: a full disk is no reason to end.
+    def write_if_possible(self, act: Callable[[], object]) -> bool:
+        """Write something, and return whether it is written: a full disk or a store that is away is no reason to end.
 
         A lease that has run out meanwhile is still ours until someone takes it; its driver has ended by then.
         """
         try:
             act()
-        except OSError as error:
-            if (full := disk_full(error)) is None:
+        except Exception as error:
+            if (failure := explain_storage_failure(error)) is None:
                 raise
-            if full.message != self.beat.last_error:
-                print_with_time(f"{self.pipeline}: {full.message}")
-                self.beat = replace(self.beat, last_error=full.message)
+            if failure.message != self.beat.last_error:
+                print_with_time(f"{self.pipeline}: {failure.message}")
+                self.beat = replace(self.beat, last_error=failure.message)
             return False
         return True
 
+    def read_control(self) -> Control:
+        """Read what people want; as it was when it could be read last."""
+
+        def read() -> None:
+            self.wanted = self.control.read()
+
+        self.write_if_possible(read)
+        return self.wanted
+
     def should_stop(self) -> bool:
         """Return whether the stream shall stop, by signal or by the control table."""
-        return self.halt.is_set() or self.control.read().desired is Desired.STOPPED
+        return self.halt.is_set() or self.read_control().desired is Desired.STOPPED
 
     @property
     def log(self) -> Path:
@@ -281,4 +291,4 @@ class Supervisor:
         """Put a change of state into the heartbeat and the log."""
         print_with_time(f"{self.pipeline}: {state} (token {self.lease.token})")
         self.beat = replace(self.beat, state=state)
-        self.write_if_space(lambda: self.beat.write(home_folder(), now=datetime.now(UTC)))
+        self.write_if_possible(lambda: self.beat.write(home_folder(), now=datetime.now(UTC)))

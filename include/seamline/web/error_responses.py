@@ -21,6 +21,7 @@ from seamline.model.errors import (
     ReadUnstable,
     SeamlineError,
     SetupError,
+    StoreUnavailable,
     TooSlow,
 )
 from seamline.web.render import as_json, render_page_response
@@ -32,6 +33,7 @@ STATUS: Mapping[type[SeamlineError], int] = {
     KafkaUnavailable: 503,
     ReadUnstable: 503,
     SetupError: 503,
+    StoreUnavailable: 503,
     TooSlow: 503,
     AirflowUnavailable: 502,
     BackfillRefused: 409,

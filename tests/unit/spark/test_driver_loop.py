@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +12,11 @@ from typing import Any
 import pytest
 
 from seamline.kernel.kernel_result import KernelResult
-from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError
+from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Turns
+from seamline.runtime.storage_failures import StoreError
 from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream import driver_loop
 from seamline.spark.stream import epoch_maker as epochs_module
@@ -51,7 +55,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     made.said = said
     made.lock, made.stopping = threading.RLock(), threading.Event()
-    made.closed = made.paused = False
+    made.closed = made.paused = made.raised = False
     made.failure, made.drained, made.fills, made.told = None, None, (), float("-inf")
     made.turns = Turns()
     made.spark = None
@@ -85,6 +89,10 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def away(*_: object) -> None:
     raise KafkaUnavailable("nobody answers")
+
+
+def store_away(*_: object) -> None:
+    raise StoreError(5, "timed out", "s3://lake/the-lake/points/master")
 
 
 class Waited:
@@ -140,7 +148,7 @@ def test_a_query_is_not_begun_beside_one_whose_epoch_has_just_failed(driver: Any
 def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
     """Two queries over one checkpoint would take each other's plans for their own."""
     query = Query(hangs=True)
-    driver.failure = OSError("poison")
+    driver.failure, driver.raised = OSError("poison"), True
     assert driver.restart_after_failure(query) is not query
     assert query.stopped == 1
     assert driver.said == ["restart", "query anew"]
@@ -156,23 +164,57 @@ def test_a_commit_that_landed_late_is_no_reason_to_end(driver: Any) -> None:
         driver.restart_after_failure(Query(active=False))
 
 
+@pytest.mark.parametrize("gone", [away, store_away])
 @pytest.mark.parametrize("query", [None, Query(active=False)])
-def test_the_broker_is_waited_for_whatever_it_is_needed_for(driver: Any, query: Query | None) -> None:
+def test_a_broker_or_a_store_is_waited_for_whatever_it_is_needed_for(
+    driver: Any, query: Query | None, gone: Callable[[], None]
+) -> None:
     """After a pause, too."""
-    answers = [away, away, lambda: driver.said.append("restart")]
+    answers = [gone, gone, lambda: driver.said.append("restart")]
     driver.epochs.restart = lambda: answers.pop(0)()
     assert driver.restart_after_failure(query) is not query
     assert driver.said == ["restart", "query anew"]
     assert driver.epochs.retries == (0 if query is None else 1)
 
 
-def test_a_new_query_waits_for_the_broker(driver: Any) -> None:
+@pytest.mark.parametrize("gone", [away, store_away])
+def test_a_new_query_waits_for_a_broker_or_a_store(driver: Any, gone: Callable[[], None]) -> None:
     """What it was begun for is done by the next round."""
-    driver.epochs.restart = away
+    driver.epochs.restart = gone
     query = Query()
     assert driver.replace_query(query) is query
-    assert isinstance(driver.failure, KafkaUnavailable)
+    assert isinstance(driver.failure, KafkaUnavailable | StoreUnavailable)
     assert not query.isActive
+
+
+def test_a_store_is_waited_for_longer_than_failures_are_forgiven(driver: Any) -> None:
+    """No record is blamed for it, and no driver ends: a new one could do no more."""
+    driver.epochs.retries = driver_loop.GIVE_UP
+    driver.failure, driver.raised = StoreUnavailable("timed out"), True
+    assert driver.restart_after_failure(Query(active=False))
+    assert (driver.epochs.retries, driver.failure) == (driver_loop.GIVE_UP, None)
+
+
+def test_after_a_commit_between_epochs_that_may_have_landed_the_tables_are_read_again(driver: Any) -> None:
+    """The query is well, and knows nothing of it: it is stopped, and nobody waits for it to fail."""
+    driver.epochs.state_frontiers = store_away
+    driver.work_between_epochs()
+    assert isinstance(driver.failure, StoreUnavailable)
+    query = Query(hangs=True)
+    assert driver.restart_after_failure(query) is not query
+    assert query.stopped == 1
+    assert driver.said == ["declare_idle_edge None", "restart", "query anew"]
+
+
+def test_what_a_store_that_is_away_would_say_of_the_stream_is_asked_again(driver: Any) -> None:
+    """Until then it does what it was last told to do, and ends if nobody is there to stop it."""
+    driver.control = SimpleNamespace(read=store_away)
+    driver.parent = os.getppid()
+    Driver.poll_control(driver)
+    assert not driver.stopping.is_set()
+    driver.parent = -1
+    Driver.poll_control(driver)
+    assert driver.stopping.is_set()
 
 
 def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +225,20 @@ def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: py
     driver.pause(Query())
     assert driver.said == ["write_heartbeat paused"]
     driver.epochs.reload_log = lambda: driver.said.append("reload_log")
+    driver.epochs.close = store_away
     driver.pause(None)
-    assert driver.said[1:] == ["reload_log", "close paused"]
+    assert isinstance(driver.failure, StoreUnavailable)
+    driver.epochs.close = lambda state: driver.said.append(f"close {state}")
+    driver.said.clear()
+    driver.pause(None)
+    assert driver.said == ["reload_log", "close paused"]
     assert driver.failure is None
 
 
-def test_the_end_does_not_wait_for_the_broker(driver: Any) -> None:
+@pytest.mark.parametrize("gone", [away, store_away])
+def test_the_end_waits_for_no_broker_and_no_store(driver: Any, gone: Callable[[], None]) -> None:
     """Its last edge is the next driver's."""
-    driver.epochs.close = away
+    driver.epochs.close = gone
     driver.finish(None)
     assert driver.closed
 
@@ -281,3 +329,37 @@ def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -
     driver.failure = SeamlineError("the topic is another", hint="see docs")
     with pytest.raises(SeamlineError, match="the topic is another"):
         driver.restart_after_failure(Query(active=False))
+
+
+def test_a_record_is_not_blamed_for_a_store_that_a_task_could_not_write_to(
+    epochs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Spark says of it has the worker's traceback, and nothing of what was raised there."""
+    said = "Traceback ...\nseamline.runtime.storage_failures.StoreError: [Errno 5] timed out: 's3://lake'\n\tat org"
+    blamed: list[object] = []
+    noted: list[object] = []
+    epochs.progress = SimpleNamespace(vector={})
+    epochs.add_lanes = lambda ends: SimpleNamespace(vector={})
+    epochs.attempted = SimpleNamespace(
+        begin=lambda note: noted.append("begun"), finish=lambda *_: noted.append("finished"), kept=False
+    )
+    epochs.size = SimpleNamespace(
+        condemned="", proved=False, to_json=dict, record_failure=lambda *_, **__: blamed.append(_)
+    )
+    epochs.size_batches = lambda frame: None
+    epochs.topics = SimpleNamespace(assert_same=lambda: None)
+    epochs.writer = SimpleNamespace(timing=SimpleNamespace(begin=float))
+    monkeypatch.setattr(epochs_module, "coalesce_small_epoch", lambda frame, ranges: frame)
+    monkeypatch.setattr(epochs_module, "is_frame_alive", lambda frame: True)
+
+    def failing(*_: object, **__: object) -> None:
+        raise KernelFailed(RuntimeError(said))
+
+    epochs.run_attempt = failing
+    with pytest.raises(StoreUnavailable, match="timed out"):
+        epochs.process_batch(None, {Lane("t", 0): 3}, stopping=False)
+    assert (blamed, noted) == ([], ["begun", "finished"])
+    said = said.replace("seamline.runtime.storage_failures.", "shop.")
+    with pytest.raises(RuntimeError):
+        epochs.process_batch(None, {Lane("t", 0): 3}, stopping=False)
+    assert blamed

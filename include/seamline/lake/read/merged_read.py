@@ -34,7 +34,6 @@ from seamline.lake.read.decorations import add_lookup_columns
 from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.layout import Layout
-from seamline.lake.store.bucket import StoreError
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import OutOfStep, ReadUnstable
 from seamline.model.protocol.read_request import ReadRequest
@@ -43,6 +42,7 @@ from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds, Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
+from seamline.runtime.storage_failures import StoreError, store_away
 
 ATTEMPTS = 8
 EVERYTHING = ReadRequest()
@@ -102,6 +102,8 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
             time.sleep(0.02 * 2**attempt)
     if isinstance(last, OutOfStep):
         raise last
+    if last and (away := store_away(last)):
+        raise away from last
     raise ReadUnstable(
         f"The tables of {view.qualified} changed during each of {ATTEMPTS} reads; the last: {last}",
         hint="read again; if the error persists, a file or a generation is missing: run upkeep.",

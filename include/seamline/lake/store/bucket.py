@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from seamline.model.errors import SetupError
+from seamline.runtime.storage_failures import StoreError
 
 T = TypeVar("T")
 SCHEMES = ("s3", "gs", "az", "abfss")
@@ -34,10 +35,6 @@ YES = ("1", "true", "t", "yes", "y", "on")
 requests: Counter[str] = Counter()
 """How many requests this process has sent, by kind: get, head, list, put, create, delete."""
 _counting = threading.Lock()
-
-
-class StoreError(OSError):
-    """A store that did not do what it was asked, for a reason that may pass."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +144,13 @@ class Bucket:
             requests[kind] += 1
         try:
             return send()
-        except (AlreadyExistsError, PreconditionError):
-            raise
         except FileNotFoundError as error:
             if "NoSuchBucket" in str(error):
                 raise missing_bucket(self.url) from None
             raise FileNotFoundError(errno.ENOENT, "there is no such object", f"{self.url}/{key}") from None
         except BaseError as error:
+            if kind == "create" and isinstance(error, (AlreadyExistsError, PreconditionError)):
+                raise
             if "NoSuchBucket" in str(error):
                 raise missing_bucket(self.url) from None
             raise StoreError(errno.EIO, first_line(error), f"{self.url}/{key}") from error

@@ -6,10 +6,10 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from seamline.lake.store.bucket import StoreError
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import SetupError
+from seamline.runtime.storage_failures import StoreError
 
 RACES = 8
 WRITERS = 8

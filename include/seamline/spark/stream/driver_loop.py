@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired, Drained
@@ -24,12 +23,12 @@ from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
-from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError
-from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import to_register
+from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
+from seamline.runtime.storage_failures import store_away, translate_store_errors
 from seamline.spark.session.attempt_notes import Attempted
+from seamline.spark.stream.accepted_holes import register_accepted_holes
 from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
 from seamline.spark.stream.driver_end import exit_with_error, format_driver_failure, jvm_pid
 from seamline.spark.stream.epoch_maker import Epochs
@@ -44,6 +43,8 @@ log = logging.getLogger("seamline.stream")
 TICK = 0.25
 TELL_EVERY = 5.0
 GIVE_UP = 45
+AWAY = (KafkaUnavailable, StoreUnavailable)
+"""What is waited for as long as it takes: a new driver could do no more."""
 
 
 class Driver:
@@ -67,6 +68,7 @@ class Driver:
         self.stopping = threading.Event()
         self.closed = False
         self.failure: BaseException | None = None
+        self.raised = False
         self.drained: Drained | None = None
         self.fills: tuple[OffsetRange, ...] = ()
         self.paused = False
@@ -80,30 +82,14 @@ class Driver:
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
-        ledger = self.register_holes(self.writer.repair_ledger())
+        held = self.writer.repair_ledger()
+        ledger = register_accepted_holes(self.writer, self.topics, self.control, held)
         self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
         warming.result()
         self.beside.shutdown()
-
-    def register_holes(self, ledger: list[Epoch]) -> list[Epoch]:
-        """Commit an epoch of kind hole for every gap that someone has decided on, and return the ledger with them."""
-        accepted = self.control.read().accepted
-        self.topics.require_whole(ledger, accepted)
-        beginnings = self.topics.fetch_beginnings() if accepted else {}
-        for decision in to_register(ledger, accepted, beginnings):
-            log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
-            epoch = decision.epoch(
-                self.writer.take_number(),
-                self.token,
-                datetime.now(UTC),
-                record_version=self.pipeline.record_version,
-                last=ledger[-1] if ledger else None,
-            )
-            ledger = [*ledger, self.writer.commit(epoch, KernelResult(), self.writer.current)]
-        return ledger
 
     def open_query(self) -> StreamingQuery:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one.
@@ -147,7 +133,7 @@ class Driver:
             except FenceLost as error:
                 exit_with_error(error)
             except BaseException as error:
-                self.failure = error
+                self.failure, self.raised = store_away(error) or error, True
                 raise
 
     def run(self) -> None:
@@ -176,18 +162,22 @@ class Driver:
         self.finish(query)
 
     def work_between_epochs(self) -> None:
-        """Do what is done between two epochs; that Kafka does not answer is no reason to end."""
+        """Do what is done between two epochs; that Kafka or the store does not answer is no reason to end."""
         try:
-            self.epochs.declare_idle_edge(self.drained)
-            self.epochs.state_frontiers()
-            if view := self.next_view_behind():
-                moved = self.epochs.catch_up(self.spark, [view])
-                self.turns = self.turns.record_step(view, time.monotonic(), moved=moved)
-            self.filler.request(self.fills)
-            if self.filler.pending:
-                self.filler.fill_step(self.spark)
+            with translate_store_errors():
+                self.epochs.declare_idle_edge(self.drained)
+                self.epochs.state_frontiers()
+                if view := self.next_view_behind():
+                    moved = self.epochs.catch_up(self.spark, [view])
+                    self.turns = self.turns.record_step(view, time.monotonic(), moved=moved)
+                self.filler.request(self.fills)
+                if self.filler.pending:
+                    self.filler.fill_step(self.spark)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
+        except StoreUnavailable as error:
+            # A commit may have landed or not: the tables are read again before the next.
+            self.failure = error
 
     def next_view_behind(self) -> str:
         """Return the view that is to catch up a step now; empty if there is none."""
@@ -201,19 +191,22 @@ class Driver:
         elif time.monotonic() - self.told < TELL_EVERY:
             return
         self.told = time.monotonic()
-        with contextlib.suppress(KafkaUnavailable):
-            if self.failure:
-                self.epochs.reload_log()
-                self.failure = None
-            self.epochs.close("paused")
-            return
-        self.epochs.write_heartbeat("paused")
+        try:
+            with translate_store_errors():
+                if self.failure:
+                    self.epochs.reload_log()
+                    self.failure = None
+                self.epochs.close("paused")
+        except AWAY as error:
+            if isinstance(error, StoreUnavailable):
+                self.failure = error
+            self.epochs.write_heartbeat("paused")
 
     def restart_after_failure(self, query: StreamingQuery | None) -> StreamingQuery | None:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
-        For a broker that does not answer it waits as long as it takes: a new driver could do no more. After a
-        Conflict, as with a commit of its own that has landed late, the tables are read again.
+        A broker or a store that does not answer is waited for. After a Conflict, as with a commit of its own that has
+        landed late, the tables are read again.
         """
         failure, failed = self.failure, query is not None
         if query is not None:
@@ -221,16 +214,15 @@ class Driver:
             failure = failure or query.exception()
         while not self.stopping.is_set():
             if failed:
-                if isinstance(failure, SeamlineError) and not isinstance(
-                    failure, Conflict | KafkaUnavailable
-                ):
+                if isinstance(failure, SeamlineError) and not isinstance(failure, (Conflict, *AWAY)):
                     raise failure
                 self.count_failure(failure)
             try:
-                self.epochs.restart()
-                self.failure = None
+                with translate_store_errors():
+                    self.epochs.restart()
+                self.failure, self.raised = None, False
                 return self.start_query(anew=True) if failed else self.open_query()
-            except KafkaUnavailable as error:
+            except AWAY as error:
                 failure, failed = error, True
         return query
 
@@ -242,7 +234,7 @@ class Driver:
             self.epochs.retries + 1,
             format_driver_failure(failure),
         )
-        if not isinstance(failure, KafkaUnavailable):
+        if not isinstance(failure, AWAY):
             self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:
             raise SeamlineError(f"The stream's query ended: {failure}", hint="see the driver's log.")
@@ -250,9 +242,9 @@ class Driver:
             self.stopping.wait(min(0.5 * max(self.epochs.retries, 1), 5))
 
     def await_end(self, query: StreamingQuery) -> None:
-        """See a query that has failed to its end; its error is ours to report."""
+        """See a query to its end; its error, if it has failed, is ours to report."""
         with contextlib.suppress(StreamingQueryException):
-            if query.isActive and not query.awaitTermination(60):
+            if query.isActive and not (self.raised and query.awaitTermination(60)):
                 self.stop_query(query)
 
     def replace_query(self, query: StreamingQuery) -> StreamingQuery:
@@ -261,10 +253,11 @@ class Driver:
         if self.failure:
             return query
         try:
-            self.epochs.restart()
+            with translate_store_errors():
+                self.epochs.restart()
             log.info("Starting a new query with at most %s records per epoch", self.epochs.size.limit)
             return self.open_query()
-        except KafkaUnavailable as error:
+        except AWAY as error:
             self.failure = error
             return query
 
@@ -277,14 +270,20 @@ class Driver:
 
     def poll_control(self) -> None:
         """Read what the stream should be doing, who has the lease, and whether our parent lives."""
-        found = self.control.read()
+        if os.getppid() != self.parent:
+            self.stopping.set()
+        try:
+            with translate_store_errors():
+                found = self.control.read()
+        except StoreUnavailable as error:
+            return log.warning("%s", error.message)
         if found.lease is not None and found.lease.token > self.token:
             exit_with_error(
                 FenceLost(f"The lease has token {found.lease.token}, but ours is {self.token}.", hint="exit.")
             )
         self.drained, self.fills = found.drained, found.fills
         self.paused = found.desired is Desired.PAUSED
-        if found.desired is Desired.STOPPED or os.getppid() != self.parent:
+        if found.desired is Desired.STOPPED:
             self.stopping.set()
 
     def finish(self, query: StreamingQuery | None) -> None:
@@ -292,7 +291,8 @@ class Driver:
         with self.lock:
             self.closed = True
             if not self.failure:
-                with contextlib.suppress(KafkaUnavailable):
+                # The last edge is the next driver's then.
+                with contextlib.suppress(*AWAY), translate_store_errors():
                     self.epochs.close()
         self.refresher.close()
         if query is not None:

@@ -23,6 +23,7 @@ from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.epoch_numbers import EdgePolicy
 from seamline.plan.stream.refusal_news import Refusals
+from seamline.runtime.storage_failures import store_away
 from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
@@ -93,8 +94,11 @@ class Epochs(KernelRuns):
             if not is_frame_alive(frame):
                 # The JVM is dead, and this process ends: the note stands for the next one.
                 raise error.cause from None
-            # Tasks read Kafka: a broker that is away is no failure of a record.
+            # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
             self.topics.assert_same()
+            if away := store_away(error.cause):
+                self.attempted.finish(start, self.size.to_json())
+                raise away from error.cause
             self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
             self.attempted.finish(start, self.size.to_json())
             raise error.cause from None

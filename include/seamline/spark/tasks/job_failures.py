@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from seamline.model.errors import SparkFailed
-from seamline.runtime.disk import disk_full
+from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
@@ -19,11 +19,11 @@ SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
 
 @contextmanager
 def translate_spark_errors(what: str) -> Iterator[None]:
-    """Raise what Spark fails with as SparkFailed, which says of ``what``; a full disk is no fault of Spark's."""
+    """Raise what Spark fails with as SparkFailed, which says of ``what``; a disk or a store is no fault of Spark's."""
     try:
         yield
     except SPARKS as error:
-        if disk_full(error):
+        if explain_storage_failure(error):
             raise
         raise explain_spark_error(what, error) from error
 

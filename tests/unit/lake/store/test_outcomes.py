@@ -13,10 +13,11 @@ from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.store import bucket as buckets
-from seamline.lake.store.bucket import Bucket, StoreError
-from seamline.lake.store.locations import Location
+from seamline.lake.store.bucket import Bucket
+from seamline.lake.store.locations import Location, delete_files
 from seamline.lake.store.store_probe import probe_creation
 from seamline.model.errors import Conflict, FenceLost
+from seamline.runtime.storage_failures import StoreError
 
 pytestmark = pytest.mark.slow
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -137,3 +138,20 @@ def test_a_store_that_is_away_is_an_error_of_the_store(shaky: Location, proxy: S
     with pytest.raises(StoreError, match="s3://"):
         (shaky / "x").read_bytes()
     monkey.undo()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST|DELETE"])
+def test_a_store_that_says_conflict_of_what_creates_nothing_is_one_that_may_do_it_later(
+    shaky: Location, proxy: StoreProxy, method: str
+) -> None:
+    """Clients take that reply for an object that is there already; nobody has asked whether there is one."""
+    (shaky / "a.bin").write_bytes(b"a")
+    act = {
+        "GET": (shaky / "a.bin").read_bytes,
+        "PUT": lambda: (shaky / "a.bin").write_bytes(b"b"),
+        "POST|DELETE": lambda: delete_files([shaky / "a.bin"]),
+    }[method]
+    proxy.strike(Trouble.CONFLICT, "a.bin|delete", method=method)
+    with pytest.raises(StoreError):
+        act()
+    act()

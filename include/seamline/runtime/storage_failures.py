@@ -1,0 +1,73 @@
+"""Whether a failure is one of what the tables are kept on: a disk that is full, or a store that does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
+
+FULL = ("No space left on device", "os error 28")
+AWAY = (
+    f"{__name__}.StoreError: ",
+    "Generic S3 error",
+    "Generic GCS error",
+    "Generic MicrosoftAzure error",
+    "SdkClientException",
+)
+"""What a worker of Spark's has raised, in its traceback; what deltalake says, and what Hadoop's S3A does."""
+
+
+class StoreError(OSError):
+    """A store that did not do what it was asked, for a reason that may pass."""
+
+
+def explain_storage_failure(error: BaseException) -> DiskFull | StoreUnavailable | None:
+    """Return the error that a full disk or an absent store is, in the words of who met it; None for any other."""
+    return disk_full(error) or store_away(error)
+
+
+def disk_full(error: BaseException) -> DiskFull | None:
+    """Return the error that a full disk is, whichever engine met it; None for any other."""
+    for said in str(error).splitlines():
+        if any(each in said for each in FULL):
+            hint = "free some space, then run it again: partly written data is never read."
+            return DiskFull(f"The disk is full: {said.strip()[:300]}", hint=hint)
+    return None
+
+
+def store_away(error: BaseException) -> StoreUnavailable | None:
+    """Return the error that a store is which did not do what it was asked, whichever client met it; None otherwise.
+
+    What we have already called by another name keeps it.
+    """
+    for each in list_causes(error):
+        if isinstance(each, SeamlineError):
+            return each if isinstance(each, StoreUnavailable) else None
+        for said in str(each).splitlines():
+            if isinstance(each, StoreError) or any(name in said for name in AWAY):
+                return StoreUnavailable(
+                    f"The store does not do what it is asked: {said.strip()[:300]}",
+                    hint="run it again when the store is there: partly written data is never read.",
+                )
+    return None
+
+
+@contextmanager
+def translate_store_errors() -> Iterator[None]:
+    """Raise what a client says of a store that is away as StoreUnavailable."""
+    try:
+        yield
+    except Exception as error:
+        away = store_away(error)
+        if away is None or away is error:
+            raise
+        raise away from error
+
+
+def list_causes(error: BaseException) -> Iterator[BaseException]:
+    """List an error and what it was raised from."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__

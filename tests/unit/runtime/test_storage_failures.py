@@ -1,0 +1,42 @@
+"""What a full disk and an absent store are called, whoever met them."""
+
+from __future__ import annotations
+
+import pytest
+
+from seamline.model.errors import DiskFull, FenceLost, SeamlineError, StoreUnavailable
+from seamline.runtime.storage_failures import StoreError, explain_storage_failure, translate_store_errors
+
+
+@pytest.mark.parametrize(
+    ("error", "ours"),
+    [
+        (OSError(28, "No space left on device"), DiskFull),
+        (RuntimeError("Generic error: ... (os error 28)"), DiskFull),
+        (StoreError(5, "timed out", "s3://lake/t"), StoreUnavailable),
+        (RuntimeError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
+        (
+            RuntimeError("a\n\nseamline.runtime.storage_failures.StoreError: [Errno 5] timed out"),
+            StoreUnavailable,
+        ),
+        (RuntimeError("StoreError: the shop's store is shut"), None),
+        (OSError(5, "Input/output error"), None),
+        (FenceLost("token 2 has replaced ours, 1"), None),
+    ],
+)
+def test_a_failure_of_what_keeps_the_tables_is_recognized(
+    error: Exception, ours: type[SeamlineError] | None
+) -> None:
+    """And nothing else is: a stream waits for these, and for a defect it must not."""
+    found = explain_storage_failure(error)
+    assert (type(found) if found else None) is ours
+
+
+def test_what_was_raised_from_it_is_it_unless_it_has_a_name_of_ours() -> None:
+    """A fence that was lost stays lost, whatever was in its way."""
+    for raised, found in (
+        (RuntimeError("no table"), StoreUnavailable),
+        (FenceLost("token 2 has replaced ours, 1"), FenceLost),
+    ):
+        with pytest.raises(found), translate_store_errors():
+            raise raised from StoreError(5, "timed out", "s3://lake/t")
