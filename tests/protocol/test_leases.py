@@ -12,16 +12,22 @@ OFF = {
     "since_seen": Rules(since_seen=False),
     "since_sent": Rules(since_sent=False),
     "conditional": Rules(conditional=False),
+    "by_place": Rules(by_place=False),
+    "by_process": Rules(by_process=False),
 }
 
 
 @pytest.mark.parametrize(
-    ("until", "commits", "states"),
-    [(4, 3, 39_741), pytest.param(5, 4, 141_612, marks=pytest.mark.faults)],
+    ("until", "commits", "places", "states"),
+    [
+        (4, 3, (0, 1), 39_741),
+        (4, 3, (0, 0), 46_187),
+        pytest.param(5, 4, (0, 1), 141_612, marks=pytest.mark.faults),
+    ],
 )
-def test_no_two_believe_in_one_lease(until: int, commits: int, states: int) -> None:
+def test_no_two_believe_in_one_lease(until: int, commits: int, places: tuple[int, int], states: int) -> None:
     """Tokens keep the tables right all the same; but two drivers would read everything twice and fence each other."""
-    visited, found = search(Rules(), (0, 0), until=until, commits=commits)
+    visited, found = search(Rules(), (0, 0), until=until, commits=commits, places=places)
     assert found is None
     assert visited == states
 
@@ -37,3 +43,9 @@ def test_the_dead_are_replaced_in_time(skews: tuple[int, int]) -> None:
     """By their wall clock they would hold for as long as it is ahead."""
     assert waited(Rules(), skews) <= TTL + 1
     assert (waited(Rules(by_beats=False), skews) > TTL + 1) == (skews == (6, 0))
+
+
+def test_only_in_its_own_place_is_a_holder_seen_to_be_gone() -> None:
+    """There nobody waits for it; from anywhere else its beat is waited for, whatever its host is called."""
+    assert waited(Rules(), (0, 0), places=(0, 0)) < TTL
+    assert waited(Rules(), (0, 0), places=(0, 1)) >= TTL

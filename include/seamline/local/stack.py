@@ -26,6 +26,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.job_arguments import StreamJob
+from seamline.runtime.processes import own_process_name
 from seamline.supervisor.job_files import job_command
 
 EVERY = 0.1
@@ -89,7 +90,7 @@ class StreamStack:
         held = control.read().lease
         if held:
             control.release(held)
-        token = control.take(f"stack {os.getpid()}", now=datetime.now(UTC)).token
+        token = control.take(f"stack {os.getpid()}", process=own_process_name(), now=datetime.now(UTC)).token
         command = [*job_command("stream"), *StreamJob(self.name, token).to_argv()]
         with self.log.open("ab") as output:
             self.driver = subprocess.Popen(

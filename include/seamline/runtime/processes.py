@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
-import uuid
 from enum import StrEnum
-from functools import cache
-from pathlib import Path
 
 import psutil
 
-PROC = Path("/proc")
+from seamline.runtime.places import PROC, can_see_processes, own_place
+
 STOPPED = frozenset({"T", "t", psutil.STATUS_STOPPED})
 ENDED = frozenset({"Z", "X", psutil.STATUS_ZOMBIE})
 
@@ -25,25 +22,15 @@ def boot_clock_seconds() -> float:
 
 
 class Life(StrEnum):
-    """What is known of a process: GONE and ALIVE are proven, UNKNOWN is one of another place, or that is stopped."""
+    """What is known of a process: GONE and ALIVE are proven, UNKNOWN is of another place, hidden, or stopped."""
 
     GONE = "gone"
     ALIVE = "alive"
     UNKNOWN = "unknown"
 
 
-@cache
-def process_namespace() -> str:
-    """Name where process ids mean what they mean here: this boot of this kernel, and this container."""
-    boot = PROC / "sys/kernel/random/boot_id"
-    try:
-        return f"{boot.read_text().strip()}:{(PROC / 'self/ns/pid').readlink()}"
-    except OSError:
-        return f"{uuid.getnode():x}"
-
-
 def process_start_mark(pid: int) -> str:
-    """Distinguish one process from another that later got its id; psutil.NoSuchProcess where there is none.
+    """Distinguish one process from another that later got its id; psutil.Error where there is none, or it is hidden.
 
     Not by the time of day, as which Linux returns it too: that changes with every clock that is set.
     """
@@ -58,15 +45,29 @@ def stat_of(pid: int) -> list[str] | None:
         return None
     try:
         text = (PROC / f"{pid}/stat").read_text()
+    except PermissionError as error:
+        raise psutil.AccessDenied(pid) from error
     except (FileNotFoundError, ProcessLookupError) as error:
-        raise psutil.NoSuchProcess(pid) from error
+        # Mounted with hidepid, /proc has none but our user's.
+        raise (psutil.AccessDenied if has_process(pid) else psutil.NoSuchProcess)(pid) from error
     # The name before may contain blanks and brackets.
     return text.rpartition(")")[2].split()
 
 
+def has_process(pid: int) -> bool:
+    """Return whether a process of an id is there, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def name_process(pid: int) -> str:
     """Name a process of this place; psutil.NoSuchProcess where there is none."""
-    return f"{socket.gethostname()} {process_namespace()} {pid} {process_start_mark(pid)}"
+    return f"{own_place()} {pid} {process_start_mark(pid) if can_see_processes() else 0}"
 
 
 def own_process_name() -> str:
@@ -77,7 +78,7 @@ def own_process_name() -> str:
 def is_local_process(process: str) -> bool:
     """Return whether a process of that name is of this place, where it can be seen."""
     words = process.split(" ")
-    return len(words) == 4 and words[:2] == [socket.gethostname(), process_namespace()]
+    return can_see_processes() and len(words) == 4 and " ".join(words[:2]) == own_place()
 
 
 def life_of(process: str) -> Life:
@@ -95,6 +96,8 @@ def state_of(process: str) -> Life:
         state = found[0] if found else psutil.Process(int(pid)).status()
     except psutil.NoSuchProcess:
         return Life.GONE
+    except psutil.AccessDenied:
+        return Life.UNKNOWN
     if state in ENDED:
         return Life.GONE
     return Life.UNKNOWN if state in STOPPED else Life.ALIVE

@@ -55,12 +55,14 @@ class Sighting:
     """When the mark was first seen, by the clock."""
     moved: bool = False
     """Whether the mark has changed under this observer's eyes."""
+    life: Callable[[str], Life] = life_of
+    """What is known of a process from where the observer is."""
 
     def look(self, read: Callable[[], Mark | None]) -> Standing:
         """Read once more and decide."""
         asked = self.clock()
         found = read()
-        if found is None or life_of(found.process) is Life.GONE:
+        if found is None or self.life(found.process) is Life.GONE:
             self.looked, self.mark, self.moved = True, None, False
             return Standing.FREE
         if not self.looked or found.mark != self.mark:

@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.plan.stream.observation import Sample
+from seamline.runtime.processes import Life, is_local_process, state_of
 
 RECONCILED = "reconciled"
 """The mark of Airflow's last look."""
@@ -51,6 +50,8 @@ class DriverReport:
     """How far it had read at the heartbeat; None from a driver that does not say."""
     up: datetime | None = None
     """Since when it reads; None if it does not say."""
+    process: str = ""
+    """The driver's process, as ``processes.own_process_name`` says; empty from a driver that does not say."""
 
     @classmethod
     def read(cls, home: Path, pipeline: str) -> DriverReport | None:
@@ -71,17 +72,13 @@ class DriverReport:
             parse_heartbeat_sample(row.get("earlier")),
             parse_heartbeat_sample(row.get("reached")),
             parse_moment(row["up"]) if row.get("up") else None,
+            str(row.get("process", "")),
         )
 
     @property
     def alive(self) -> bool:
-        """Return whether its process lives on this host; one that was born after it spoke is another."""
-        try:
-            process = psutil.Process(self.pid)
-            born = process.create_time()
-            return born <= self.at.timestamp() and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        """Return whether its process is seen to live; its number alone may be another's here."""
+        return is_local_process(self.process) and state_of(self.process) is not Life.GONE
 
 
 def parse_heartbeat_sample(row: Mapping[str, Any] | None) -> Sample | None:

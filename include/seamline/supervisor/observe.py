@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import is_on_disk
-from seamline.lake.tables.control_table import Control, ControlTable, Desired, find_shown_lease
+from seamline.lake.tables.control_table import Control, ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import KafkaSource
 from seamline.model.errors import SeamlineError
@@ -32,14 +31,21 @@ from seamline.plan.stream.observation import (
     Lag,
     Observation,
     Sample,
-    ViewBehind,
     compute_record_rates,
     count_astray_records,
     rows_per_second,
 )
-from seamline.plan.stream.stream_state import Driven, Facts, Leased, Supervised, actual_of
+from seamline.plan.stream.stream_state import Facts, actual_of
+from seamline.runtime.places import host_name
 from seamline.supervisor.board import Board
 from seamline.supervisor.driver_report import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverReport, mark_of
+from seamline.supervisor.stream_facts import (
+    find_live_lease,
+    list_lagging_views,
+    summarize_driver,
+    summarize_reported_lag,
+    summarize_supervisor,
+)
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
 RECENT = 200
@@ -176,7 +182,7 @@ def observe(
     mark = it.try_read("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
     refused = it.try_read("refused.json", lambda: mark_of(it.home, name, REFUSED))
     facts = Facts(
-        host=socket.gethostname(),
+        host=host_name(),
         wanted=bool(control and control.desired in WANTED),
         lease=find_live_lease(layout, control, now),
         supervisor=summarize_supervisor(beat),
@@ -251,49 +257,3 @@ def disk_free(warehouse: Location) -> float | None:
         return None
     found = shutil.disk_usage(warehouse)
     return found.free / found.total
-
-
-def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> Leased | None:
-    """Find the lease that has not run out; a holder is named by host, process and time."""
-    lease = find_shown_lease(layout, control, now=now) if control else None
-    if lease is None:
-        return None
-    host, colon, _ = lease.holder.partition(":")
-    return Leased(host if colon else "", lease.token)
-
-
-def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
-    """Summarize what a supervisor said, and whether it lives."""
-    if beat is None:
-        return None
-    return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
-
-
-def summarize_driver(said: DriverReport | None) -> Driven | None:
-    """Summarize what a driver said, and whether it lives."""
-    if said is None:
-        return None
-    return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
-
-
-def summarize_reported_lag(said: DriverReport | None) -> Lag:
-    """Summarize the lag of the driver's last heartbeat, with its instant."""
-    if said is None:
-        return Lag()
-    lanes = {}
-    for text, count in said.lag.items():
-        lane = Lane.parse(text)
-        lanes[said.topics.get(lane.topic_id, lane.topic_id), lane.partition] = count
-    records = sum(lanes.values())
-    arriving, drained = compute_record_rates(said.earlier, said.reached) if said.reached else (None, None)
-    return Lag(records, None if records else 0.0, said.at, False, lanes, arriving, drained)
-
-
-def list_lagging_views(last: Epoch | None, said: DriverReport | None) -> Mapping[str, ViewBehind]:
-    """List the views whose slices are not complete to the last epoch, with the error that the driver reports."""
-    if last is None:
-        return {}
-    errors = said.errors if said else {}
-    return {
-        view: ViewBehind(at, errors.get(view, "")) for view, at in last.frontiers.items() if at != last.number
-    }

@@ -19,6 +19,7 @@ from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
 from seamline.lake.store.locations import list_places
 from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, find_shown_lease
+from seamline.runtime.places import is_of_this_place
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.driver_process import end_session, rotate_log
 from seamline.supervisor.stream_logs import print_with_time
@@ -129,7 +130,7 @@ def stop_all(*, timeout: float = 60.0) -> None:
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             mine = process.environ().get("SEAMLINE_HOME") == str(home_folder())
-            if mine and "seamline.supervisor" in process.cmdline():
+            if mine and is_of_this_place(process.pid) and "seamline.supervisor" in process.cmdline():
                 end_session(process.pid)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ from seamline.lake.tables.control_table import Control, ControlTable, Desired, L
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
+from seamline.runtime.places import host_name
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.belief import Belief, Watchdog
@@ -68,7 +68,7 @@ def supervise(
             signal.signal(signum, lambda *_: halt.set())
     repair_torn_logs(layout, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
-    holder = f"{socket.gethostname()}:{os.getpid()}:{int(time.time())}"
+    holder = f"{host_name()}:{os.getpid()}:{int(time.time())}"
     try:
         lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     except LeaseHeld as held:

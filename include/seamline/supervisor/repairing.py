@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from datetime import UTC, datetime
 
 from seamline.kernel.kernel_result import KernelResult
@@ -18,6 +17,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.repair_steps import Acceptance
+from seamline.runtime.places import host_name
 from seamline.runtime.processes import own_process_name
 from seamline.spark.stream.epoch_writer import Writer
 
@@ -31,7 +31,7 @@ def repair_pipeline(pipeline: CompiledPipeline, layout: Layout, acceptance: Acce
     """
     repair_torn_logs(layout, now=datetime.now(UTC), accepted=True)
     control, before = ControlTable.ensure(layout), manifest_of(layout)
-    holder = f"{socket.gethostname()}:{os.getpid()}:repair"
+    holder = f"{host_name()}:{os.getpid()}:repair"
     lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     try:
         with keep_renewing(lambda: control.try_renew(lease), RENEWED_EVERY):

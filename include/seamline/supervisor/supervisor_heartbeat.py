@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-import psutil
-
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.runtime.places import host_name
 from seamline.runtime.processes import Life, is_local_process, name_process, state_of
 
 
@@ -24,26 +22,21 @@ class Identity:
     pid: int
     """The process id."""
     born: float = 0.0
-    """In heartbeats of earlier releases: its start in seconds since 1970, which changes when a clock is set."""
+    """In heartbeats of earlier releases: its start in seconds since 1970. It identifies nothing."""
     name: str = ""
     """As ``processes.name_process`` returns it; empty in heartbeats of earlier releases."""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
-        """Identify a process of this host; psutil.NoSuchProcess where there is none."""
-        return cls(socket.gethostname(), pid, name=name_process(pid))
+        """Identify a process of this place; psutil.NoSuchProcess where there is none."""
+        return cls(host_name(), pid, name=name_process(pid))
 
     def alive(self) -> bool:
-        """Return whether it runs; a process of another host cannot be seen and counts as gone."""
-        if self.name:
-            return is_local_process(self.name) and state_of(self.name) is not Life.GONE
-        if self.host != socket.gethostname():
-            return False
-        try:
-            process = psutil.Process(self.pid)
-            return process.create_time() == self.born and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        """Return whether it runs; one of another place cannot be seen and counts as gone.
+
+        So does one that is known by host and number alone: containers and machines may share both.
+        """
+        return is_local_process(self.name) and state_of(self.name) is not Life.GONE
 
 
 FILE = "supervisor.json"

@@ -1,7 +1,8 @@
 """A lease between processes that may stand still at any point, with clocks on their walls that say what they like.
 
 How an observer judges and how long a holder believes is the shipped code's. Time is one for all: what a process may
-ask is how much has passed, and its own wall clock, which is ``skew`` ahead.
+ask is how much has passed, and its own wall clock, which is ``skew`` ahead. All have one host name and one process id,
+as containers may; who is of one ``place`` sees whether another's process lives.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from seamline.runtime.processes import Life
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.belief import Belief
 
@@ -23,6 +25,7 @@ class Found(NamedTuple):
     token: int
     beat: int
     told: int
+    holder: int = 0
 
     @property
     def mark(self) -> tuple[int, int]:
@@ -30,7 +33,7 @@ class Found(NamedTuple):
 
     @property
     def process(self) -> str:
-        return ""
+        return str(self.holder)
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Rules:
     """Each may be turned off. ``by_beats``: an observer asks no wall clock. ``looks_again``: it takes by what it reads
     after the time has passed, not before. ``since_seen``: its time begins after it has read a beat, not before.
     ``since_sent``: a holder believes from before it sends, not from the reply. ``conditional``: a commit lands on the
-    version that was read, and on no other.
+    version that was read, and on no other. ``by_place``: whether a process lives is seen in its own place alone, not
+    wherever the host has the same name. ``by_process``: a lease is one's own if one's process has it, not if its holder
+    is called the same.
     """
 
     by_beats: bool = True
@@ -46,6 +51,8 @@ class Rules:
     since_seen: bool = True
     since_sent: bool = True
     conditional: bool = True
+    by_place: bool = True
+    by_process: bool = True
 
 
 class Process(NamedTuple):
@@ -54,6 +61,7 @@ class Process(NamedTuple):
     """
 
     skew: int = 0
+    place: int = 0
     token: int = 0
     believes: int = NEVER
     dead: bool = False
@@ -108,7 +116,7 @@ def acts(state: State, at: int, process: Process, rules: Rules) -> Iterator[tupl
         yield "lands", land(state, at, process, rules)
     elif process.token:
         if state.lease is None or state.lease.token != process.token:
-            yield "has lost", state.put(at, Process(skew=process.skew))
+            yield "has lost", state.put(at, anew(process))
         else:
             yield "sends", state.put(at, process._replace(sent=(state.now, state.version)))
     elif process.asked == NEVER:
@@ -119,19 +127,34 @@ def acts(state: State, at: int, process: Process, rules: Rules) -> Iterator[tupl
 
 def look(state: State, at: int, process: Process, rules: Rules) -> State:
     """Let an observer read and judge."""
-    seen, standing = judged(state, process, rules)
+    seen, standing = judged(state, at, process, rules)
     seen = seen._replace(asked=NEVER)
     if standing is Standing.HELD:
         # It is refused, and another attempt begins anew.
-        return state.put(at, Process(skew=process.skew))
+        return state.put(at, anew(process))
     if standing is Standing.UNSURE:
         return state.put(at, seen)
     return state.put(at, seen._replace(sent=(state.now, state.version)))
 
 
-def judged(state: State, process: Process, rules: Rules) -> tuple[Process, Standing]:
+def anew(process: Process) -> Process:
+    """Return a process that knows nothing any more."""
+    return Process(skew=process.skew, place=process.place)
+
+
+def life_seen(state: State, at: int, holder: int, rules: Rules) -> Life:
+    """Return what a process sees of a holder: of another place it would see a process of the same id, or none."""
+    near = state.processes[at].place == state.processes[holder].place
+    if not near:
+        return Life.UNKNOWN if rules.by_place else Life.GONE
+    return Life.GONE if state.processes[holder].dead else Life.ALIVE
+
+
+def judged(state: State, at: int, process: Process, rules: Rules) -> tuple[Process, Standing]:
     """Judge by the shipped code, or as a draft did."""
     lease = state.lease
+    if lease and (lease.holder == at or not rules.by_process):
+        return process, Standing.FREE
     if not rules.by_beats:
         held = lease is not None and lease.told > state.now + process.skew
         return process, Standing.HELD if held else Standing.FREE
@@ -139,7 +162,15 @@ def judged(state: State, process: Process, rules: Rules) -> tuple[Process, Stand
     if not rules.looks_again and late:
         return process, Standing.FREE
     times = iter([process.asked, state.now if rules.since_seen else process.asked])
-    sighting = Sighting(TTL, lambda: next(times), process.looked, process.mark, process.since, process.moved)
+    sighting = Sighting(
+        TTL,
+        lambda: next(times),
+        process.looked,
+        process.mark,
+        process.since,
+        process.moved,
+        life=lambda holder: life_seen(state, at, int(holder), rules),
+    )
     standing = sighting.look(lambda: lease)
     mark = sighting.mark
     assert mark is None or isinstance(mark, tuple)
@@ -155,23 +186,29 @@ def land(state: State, at: int, process: Process, rules: Rules) -> State:
     sent, version = process.sent
     back = process._replace(sent=None)
     if process.token and (state.lease is None or state.lease.token != process.token):
-        return state.put(at, Process(skew=process.skew))
+        return state.put(at, anew(process))
     if rules.conditional and version != state.version:
         return state.put(at, back)
     told = sent + TTL + process.skew
     if process.token and state.lease:
-        lease, mine = Found(process.token, state.lease.beat + 1, told), back
+        lease, mine = Found(process.token, state.lease.beat + 1, told, at), back
     else:
-        lease, mine = Found(state.version + 1, 0, told), Process(skew=process.skew, token=state.version + 1)
+        lease, mine = Found(state.version + 1, 0, told, at), anew(process)._replace(token=state.version + 1)
     after = state._replace(version=state.version + 1, lease=lease)
     return after.put(at, mine._replace(landed=sent))
 
 
 def search(
-    rules: Rules, skews: tuple[int, ...], *, until: int, commits: int, deaths: int = 1
+    rules: Rules,
+    skews: tuple[int, ...],
+    *,
+    until: int,
+    commits: int,
+    deaths: int = 1,
+    places: tuple[int, ...] = (0, 1),
 ) -> tuple[int, list[str] | None]:
     """Visit every state within bounds: how many, and the way to one in which two believe, if there is one."""
-    first = State(0, 0, None, tuple(Process(skew=skew) for skew in skews))
+    first = State(0, 0, None, tuple(map(Process, skews, places)))
     before: dict[State, tuple[State, str] | None] = {first: None}
     level = [first]
     while level:
@@ -197,9 +234,9 @@ def way(before: dict[State, tuple[State, str] | None], state: State) -> list[str
     return names
 
 
-def waited(rules: Rules, skews: tuple[int, int]) -> int:
+def waited(rules: Rules, skews: tuple[int, int], places: tuple[int, int] = (0, 1)) -> int:
     """Let a holder die after its first renewal, and give the time until the other has the lease; 99 for never."""
-    state = State(0, 0, None, tuple(Process(skew=skew) for skew in skews))
+    state = State(0, 0, None, tuple(map(Process, skews, places)))
     for name in ("asks", "looks", "lands", "hears of it"):
         state = dict(acts(state, 0, state.processes[0], rules))[name]
     state = state.put(0, state.processes[0]._replace(dead=True))

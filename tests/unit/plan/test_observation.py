@@ -85,7 +85,8 @@ def stalled(*, up: datetime = LONG_AGO, caught_up: datetime | None = None, **mor
         (stalled(lag=9, committed_at=before(900), up=before(60)), Actual.RUNNING, ""),
         (stalled(lag=9, committed_at=before(900), caught_up=before(60)), Actual.RUNNING, ""),
         (replace(UP, supervisor=replace(BEAT, at=before(31))), Actual.STUCK, "has not beaten"),
-        (replace(UP, lease=Leased("there", 9)), Actual.UNKNOWN, "host there"),
+        (replace(UP, lease=Leased("there", 9, elsewhere=True)), Actual.UNKNOWN, "host there"),
+        (replace(UP, lease=Leased("here", 9, elsewhere=True)), Actual.UNKNOWN, "another container or machine"),
         (replace(UP, unread="driver.json: JSONDecodeError"), Actual.UNKNOWN, "JSONDecodeError"),
         (DOWN, Actual.GONE, "died"),
         # The lease outlives its holder by some seconds, and belongs to another by then.

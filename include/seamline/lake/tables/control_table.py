@@ -197,7 +197,7 @@ class ControlTable:
         def once() -> Lease:
             while True:
                 standing = sight.look(read)
-                if standing is Standing.FREE or not found.lease or found.lease.holder == holder:
+                if standing is Standing.FREE or not found.lease or found.lease.is_of(holder, process):
                     break
                 if standing is Standing.HELD:
                     raise format_holder(found.lease)

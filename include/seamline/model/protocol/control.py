@@ -43,6 +43,10 @@ class Lease:
         """What is another after each renewal, and under each holder."""
         return self.token, self.beat
 
+    def is_of(self, holder: str, process: str) -> bool:
+        """Return whether a process has it; two containers may have the same host name and process id."""
+        return (self.holder, self.process) == (holder, process)
+
 
 @dataclass(frozen=True)
 class Drained:

@@ -39,6 +39,8 @@ class Leased:
     """Its holder's host, empty where that is not known."""
     token: int
     """Its fencing token."""
+    elsewhere: bool = False
+    """Whether its holder is of another place than ours, which may have the same host name."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ class Facts:
 def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
     """Decide what a stream is doing, and say why where the word does not."""
     lease, found = facts.lease, facts.supervisor
-    if lease and lease.host not in ("", facts.host):
-        return Actual.UNKNOWN, f"runs on host {lease.host}"
+    if lease and lease.elsewhere:
+        return Actual.UNKNOWN, describe_elsewhere(facts.host, lease.host)
     if facts.unread:
         return Actual.UNKNOWN, facts.unread
     if found and found.running:
@@ -120,6 +122,13 @@ def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
         return Actual.GONE, "no supervisor was ever started here"
     why = found.state if found.state not in ("running", "starting") else "died"
     return Actual.GONE, f"its supervisor {why} at {format_utc_instant(found.at)}"
+
+
+def describe_elsewhere(here: str, host: str) -> str:
+    """Say where a stream runs that cannot be seen from here."""
+    return (
+        f"runs on host {host}" if host != here else f"runs in another container or machine of the name {host}"
+    )
 
 
 def is_driver_alive(facts: Facts) -> bool:

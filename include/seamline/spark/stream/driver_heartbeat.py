@@ -51,6 +51,8 @@ class Heartbeat:
     """A word for people."""
     at: str = ""
     """When it was written."""
+    process: str = ""
+    """The driver's process, as ``processes.own_process_name`` says."""
 
 
 class Trail:

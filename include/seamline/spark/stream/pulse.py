@@ -11,6 +11,7 @@ from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Vector
 from seamline.model.time.intervals import format_utc_instant
+from seamline.runtime.processes import own_process_name
 from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, write_heartbeat
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
@@ -23,7 +24,7 @@ class Pulse:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.ends: Vector = {}
-        self.trail, self.up = Trail(), datetime.now(UTC)
+        self.trail, self.up, self.process = Trail(), datetime.now(UTC), own_process_name()
 
     def write(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
@@ -53,5 +54,6 @@ class Pulse:
                 reached=reached,
                 earlier=earlier,
                 up=format_utc_instant(self.up),
+                process=self.process,
             ),
         )
