@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.shop import DEFINITION
 
+from seamline.lake.status.marks import REFUSED, leave_mark, read_mark
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.orchestration import reconciling
-from seamline.supervisor.driver_report import REFUSED, leave_mark, mark_of
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def layout(tmp_path, monkeypatch):
 
 def test_what_is_raised_is_printed_at_each_run(layout, tmp_path, capsys):
     """Told once, and shown as long as it lasts."""
-    leave_mark(tmp_path / "home", "shop", REFUSED, now=datetime.now(UTC), why="b holds it")
+    leave_mark(layout, REFUSED, now=datetime.now(UTC), why="b holds it")
     reconciling.look_for_alerts("shop", {})
     assert "ALERT raised lease_refused" in capsys.readouterr().out
     reconciling.look_for_alerts("shop", {})
@@ -54,6 +54,6 @@ def test_a_look_leaves_its_mark(layout, tmp_path, monkeypatch):
     monkeypatch.setattr(reconciling, "connection_env_if_any", lambda _: {})
     with pytest.raises(reconciling.AirflowSkipException, match="stopped by ada"):
         reconciling.reconcile("shop", "kafka_default", None)
-    mark = mark_of(tmp_path / "home", "shop", "reconciled")
+    mark = read_mark(layout, "reconciled")
     assert mark is not None
     assert (datetime.now(UTC) - mark[0]).total_seconds() < 60

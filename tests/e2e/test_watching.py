@@ -17,13 +17,13 @@ from tests.e2e.test_supervisor import eventually
 from tests.unit.shop import DEFINITION
 
 from seamline.cli import main
+from seamline.lake.status.marks import REFUSED, leave_mark
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.alert import AlertKind
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.board import Board
-from seamline.supervisor.driver_report import REFUSED, leave_mark
 from seamline.supervisor.observe import observe
 from seamline.supervisor.outside import start_detached, stop_stream
 from seamline.supervisor.process import supervise
@@ -33,10 +33,12 @@ from seamline.supervisor.supervisor_heartbeat import Heartbeat
 DRIVER = """
 import json, os, sys, time
 from datetime import UTC, datetime
+from seamline.runtime.processes import own_process_name
 home = os.environ["SEAMLINE_HOME"]
 token = int(sys.argv[sys.argv.index("--token") + 1])
 now = datetime.now(UTC).isoformat()
 said = {"pid": os.getpid(), "token": token, "epoch": -1, "state": "running", "at": now, "lag": {"T/0": 3}, "up": now}
+said["process"] = own_process_name()
 print("driver of token", token, flush=True)
 place = os.path.join(home, "streams", "shop", "driver.json")
 with open(place + ".new", "w") as file:
@@ -136,7 +138,7 @@ def test_a_supervisor_that_is_refused_leaves_a_mark(layout):
 
 def test_a_webhook_that_hangs_delays_no_lease(layout, tmp_path, monkeypatch):
     """A lease that runs out because a chat service is slow would start a second driver."""
-    leave_mark(tmp_path, "shop", REFUSED, now=datetime.now(UTC), why="another has it")
+    leave_mark(layout, REFUSED, now=datetime.now(UTC), why="another has it")
     control, halt, codes = ControlTable.ensure(layout), threading.Event(), []
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("SEAMLINE_ALERT_WEBHOOK", f"http://127.0.0.1:{server.getsockname()[1]}/")

@@ -61,10 +61,10 @@ def status() -> None:
     click.echo(
         f"desired: {found.desired} ({found.actor or 'nobody'}{': ' * bool(found.reason)}{found.reason})"
     )
-    click.echo(f"actual:  {beat.state if beat and beat.running else 'down'}")
+    click.echo(f"actual:  {beat.state if beat and found.running else 'down'}")
     if beat and beat.last_error:
         click.echo(f"last error, {beat.strikes} in a row: {beat.last_error}")
-    if found.desired is Desired.RUNNING and not (beat and beat.running):
+    if found.desired is Desired.RUNNING and not found.running:
         raise SetupError(
             "The resident driver should be running, but it is down.",
             hint="run `seamline driver start`, or unpause the DAG seamline__driver.",

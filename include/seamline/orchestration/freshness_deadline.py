@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import Interval, parse_duration
+
+if TYPE_CHECKING:
+    from seamline.lake.store.locations import Location
 
 
 def report_overdue_intervals(name: str) -> None:
@@ -27,7 +29,7 @@ def missed(name: str, context: Any = None) -> None:
 
 def notify_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
-    from seamline.lake.storage.layout import home_folder
+    from seamline.lake.status.marks import locate_marks
     from seamline.lake.tables.manifest_table import manifest_of
     from seamline.lake.tables.reprocessed import read_reprocessed_log
     from seamline.orchestration.tasks import open_compiled_pipeline
@@ -43,19 +45,20 @@ def notify_overdue(name: str) -> list[Interval]:
     if path := pipeline.definition.on_late:
         call = function_of(path)
         alert_each_once(
-            home_folder() / "late" / name, found, lambda interval: call(pipeline=name, interval=str(interval))
+            locate_marks(layout, "late"), found, lambda interval: call(pipeline=name, interval=str(interval))
         )
     return found
 
 
-def alert_each_once(folder: Path, intervals: Iterable[Interval], tell: Callable[[Interval], object]) -> None:
+def alert_each_once(
+    folder: Location, intervals: Iterable[Interval], tell: Callable[[Interval], object]
+) -> None:
     """Notify of each interval that has no mark in the folder; what fails is retried next time."""
-    folder.mkdir(parents=True, exist_ok=True)
+    from seamline.lake.store.shared_objects import claim_place
+
     for interval in intervals:
         mark = folder / interval.id.replace(":", "")
-        try:
-            mark.touch(exist_ok=False)
-        except FileExistsError:
+        if not claim_place(mark):
             continue
         try:
             tell(interval)

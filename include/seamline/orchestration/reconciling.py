@@ -32,15 +32,16 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
 
     It leaves a mark: a page of the stream's state can say since when it was not checked. It sends and prints alerts.
     """
-    from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
+    from seamline.lake.status.marks import RECONCILED, leave_mark
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.control_table import ControlTable, Desired
-    from seamline.supervisor.driver_report import RECONCILED, leave_mark
     from seamline.supervisor.operations import carry_out
     from seamline.supervisor.outside import read_stream_status
 
     context = get_current_context()
-    leave_mark(home_folder(), name, RECONCILED, now=datetime.now(UTC))
-    control = ControlTable.ensure(Layout(warehouse_folder(), name))
+    layout = Layout(warehouse_folder(), name)
+    leave_mark(layout, RECONCILED, now=datetime.now(UTC))
+    control = ControlTable.ensure(layout)
     if order := order_of(context["params"], find_run_actor(context)):
         require_new(order.action, context["dag_run"].run_after, now=datetime.now(UTC))
         for line in carry_out(order, *open_compiled_pipeline(name), env=connection_env_if_any(connection)):
@@ -105,16 +106,19 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
 
     Whether one lives is seen by its beats, which takes some seconds.
     """
-    from seamline.lake.storage.layout import home_folder
+    from seamline.lake.status.stream_words import read_words_elsewhere
+    from seamline.lake.storage.layout import Layout, warehouse_folder
     from seamline.lake.tables.control_table import Desired
-    from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
+    from seamline.supervisor.stream_facts import read_last_heartbeat
+    from seamline.supervisor.supervisor_heartbeat import GAVE_UP
 
     found = control.read()
     if found.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
     if control.live_lease():
         return "up"
-    beat = Heartbeat.read(home_folder(), name)
+    layout = Layout(warehouse_folder(), name)
+    beat = read_last_heartbeat(layout, read_words_elsewhere(layout))
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(
             f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from seamline.lake.status.marks import find_stale_reconcile
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.claims_table import claims_shown
 from seamline.lake.tables.control_table import ControlTable, find_shown_lease, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -27,7 +28,6 @@ from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
 from seamline.serve.refused_records import count_refused_records
-from seamline.supervisor.driver_report import find_stale_reconcile
 
 DECISIONS = 10
 MEND = "seamline quarantine replay"
@@ -61,7 +61,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     else:
         lines.append("  no epoch yet")
     lines.append(f"  stream {format_desired_state(layout, now or datetime.now(UTC))}")
-    if since := find_stale_reconcile(home_folder(), layout.pipeline, now=now or datetime.now(UTC)):
+    if since := find_stale_reconcile(layout, now=now or datetime.now(UTC)):
         lines.append(
             f"  stream not reconciled since {format_utc_instant(since)}: is the DAG {layout.pipeline}__stream paused?"
         )

@@ -6,19 +6,18 @@ import json
 import os
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
-from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertStatement, Standing
 from seamline.model.time.intervals import format_utc_instant
-from seamline.plan.stream.alerts import decide_alerts, find_stream_problems
-from seamline.supervisor.board import Board, Notification, open_board
+from seamline.plan.stream.alerts import Findings, decide_alerts, find_stream_problems
+from seamline.supervisor.board import Board, Notification, change_board
 from seamline.supervisor.observe import observe
-from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 WEBHOOK = "SEAMLINE_ALERT_WEBHOOK"
 ANSWERS_WITHIN = 5.0
@@ -47,22 +46,47 @@ def notify_alerts(
     found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env)
     now = now or datetime.now(UTC)
     channels = channels_of(compiled, env)
-    place = ensure_stream_folder(home_folder(), compiled.name)
-    with open_board(place) as (before, write):
-        standing, statements = decide_alerts(find_stream_problems(found), before.standing, now=now, last=last)
-        new = [Notification(each, name) for each in statements for name in channels]
-        telling = (*before.telling, *new)[-KEPT:]
-        ours = tuple(
-            each for each in telling if each.channel in channels and (not each.until or each.until < now)
-        )
-        claimed = tuple(replace(each, until=now + TELLS_WITHIN) if each in ours else each for each in telling)
-        write(Board(standing, claimed))
-    for each in statements:
+    turn = Turn(Board({}))
+
+    def take_turn(before: Board) -> Board:
+        nonlocal turn
+        turn = plan_turn(find_stream_problems(found), before, tuple(channels), now=now, last=last)
+        return turn.board
+
+    change_board(layout, take_turn)
+    for each in turn.statements:
         say(str(each))
-    if done := deliver_alerts(ours, channels, say):
-        with open_board(place) as (latest, write):
-            write(Board(latest.standing, remove_delivered_alerts(latest.telling, done)))
-    return Board(standing).raised
+    if done := deliver_alerts(turn.ours, channels, say):
+        change_board(
+            layout, lambda latest: replace(latest, telling=remove_delivered_alerts(latest.telling, done))
+        )
+    return turn.board.raised
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one look decides."""
+
+    board: Board
+    """What is known from then on, with what this look has to send."""
+    statements: tuple[AlertStatement, ...] = ()
+    """What is new."""
+    ours: tuple[Notification, ...] = ()
+    """What this look has to send, and nobody else for a minute."""
+
+
+def plan_turn(
+    problems: Findings, before: Board, channels: tuple[str, ...], *, now: datetime, last: bool
+) -> Turn:
+    """Decide from what was known what is new, and what is to be sent."""
+    standing, statements = decide_alerts(problems, before.standing, now=now, last=last)
+    new = [Notification(each, name) for each in statements for name in channels]
+    telling = (*before.telling, *new)[-KEPT:]
+    ours = tuple(
+        each for each in telling if each.channel in channels and (not each.until or each.until < now)
+    )
+    claimed = tuple(replace(each, until=now + TELLS_WITHIN) if each in ours else each for each in telling)
+    return Turn(Board(standing, claimed), tuple(statements), ours)
 
 
 def deliver_alerts(

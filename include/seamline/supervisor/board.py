@@ -1,21 +1,24 @@
-"""What is known of a pipeline's alerts, in a file: which are raised, and which notifications wait."""
+"""What is known of a pipeline's alerts, in a file or an object: which are raised, which notifications wait."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from seamline.lake.status.status_files import read_json_file
+from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.store.shared_objects import find_shared_object
 from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standing
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.supervisor.driver_report import of_file
+from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
-FILE = "alerts.json"
+ALERTS = "alerts"
+FILE = f"{ALERTS}.json"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,16 @@ class Board:
     def read(cls, place: Path) -> Board:
         """Read a pipeline's board; an empty one if it is missing or broken: alerts that persist are raised again."""
         try:
-            row = of_file(place / FILE) or {"standing": [], "telling": []}
+            return cls.parse(read_json_file(place / FILE))
+        except ValueError:
+            return cls({})
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any] | None) -> Board:
+        """Parse a board; an empty one if there is none, or it is broken."""
+        if row is None:
+            return cls({})
+        try:
             known = [
                 Standing(
                     **{
@@ -105,16 +117,25 @@ def parse_optional_moment(text: str | None) -> datetime | None:
     return parse_moment(text) if text else None
 
 
-@contextmanager
-def open_board(place: Path) -> Iterator[tuple[Board, Callable[[Board], None]]]:
-    """Lock the board of a pipeline while the block runs: read it, and write it whole."""
+def read_board(layout: Layout) -> Board:
+    """Read a pipeline's board: of all machines at a bucket, else of this one."""
+    if shared := find_shared_object(layout.status(ALERTS)):
+        return Board.parse(shared.read()[0])
+    return Board.read(home_folder() / "streams" / layout.pipeline)
+
+
+def change_board(layout: Layout, change: Callable[[Board], Board]) -> None:
+    """Replace a pipeline's board by what follows from it, while nobody else does; StoreError where that is not known.
+
+    In a bucket ``change`` is asked again each time another machine was first.
+    """
+    if shared := find_shared_object(layout.status(ALERTS)):
+        shared.change(lambda row: json.loads(change(Board.parse(row)).to_json()))
+        return
+    place = ensure_stream_folder(home_folder(), layout.pipeline)
     file = place / FILE
-
-    def write(fresh: Board) -> None:
-        draft = file.with_suffix(".new")
-        draft.write_text(fresh.to_json())
-        draft.replace(file)
-
     with (place / f"{FILE}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield Board.read(place), write
+        draft = file.with_suffix(".new")
+        draft.write_text(change(Board.read(place)).to_json())
+        draft.replace(file)

@@ -15,7 +15,9 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.topic_ends import TopicEnds, ends_of, oldest_from
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.log.master import Master
-from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.status.marks import RECONCILED, RECONCILES_WITHIN, REFUSED, read_mark
+from seamline.lake.status.stream_words import read_words_elsewhere
+from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import is_on_disk
@@ -37,16 +39,18 @@ from seamline.plan.stream.observation import (
 )
 from seamline.plan.stream.stream_state import Facts, actual_of
 from seamline.runtime.places import host_name
-from seamline.supervisor.board import Board
-from seamline.supervisor.driver_report import RECONCILED, RECONCILES_WITHIN, REFUSED, DriverReport, mark_of
+from seamline.supervisor.board import Board, read_board
+from seamline.supervisor.driver_report import DriverReport
 from seamline.supervisor.stream_facts import (
     find_live_lease,
     list_lagging_views,
+    read_last_heartbeat,
+    read_last_report,
     summarize_driver,
     summarize_reported_lag,
     summarize_supervisor,
 )
-from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP
 
 RECENT = 200
 """Epochs: what the rates of the last minute are made of."""
@@ -59,21 +63,12 @@ T = TypeVar("T")
 class Observer:
     """One look at one pipeline's stream; what cannot be read counts as unknown."""
 
-    name: str
-    """The pipeline's."""
     layout: Layout
     """Of the pipeline's tables."""
-    home: Path
-    """The folder SEAMLINE_HOME."""
     now: datetime
     """The instant of the look."""
     unread: list[str] = field(default_factory=list)
     """What could not be read, and why, one line each."""
-
-    @property
-    def folder(self) -> Path:
-        """The folder of what the stream's processes say."""
-        return self.home / "streams" / self.name
 
     def try_read(self, what: str, see: Callable[[], T]) -> T | None:
         """Read something; None if it is missing or cannot be read."""
@@ -169,24 +164,26 @@ def observe(
     lag is what the driver said at its last heartbeat, and when. Without a definition nobody knows whom to ask.
     """
     now = now or datetime.now(UTC)
-    it = Observer(name, layout, home_folder(), now)
+    it = Observer(layout, now)
     control = it.read_control()
     recent = it.read_recent()
     last = recent[-1] if recent else None
-    beat = it.try_read("supervisor.json", lambda: Heartbeat.read(it.home, name))
-    said = it.try_read("driver.json", lambda: DriverReport.read(it.home, name))
-    broken = [each for each in it.unread if each.startswith(("control", "supervisor", "driver"))]
+    lease = find_live_lease(layout, control, now)
+    words = it.try_read("stream.json", lambda: read_words_elsewhere(layout))
+    beat = it.try_read("supervisor.json", lambda: read_last_heartbeat(layout, words))
+    said = it.try_read("driver.json", lambda: read_last_report(layout, words))
+    broken = [each for each in it.unread if each.startswith(("control", "stream", "supervisor", "driver"))]
     source = compiled.definition.source if compiled and broker else None
     ends = it.fetch_ends(source, env) if source else None
     lag = it.fetch_lag(ends, said, source, env) if source and ends else summarize_reported_lag(said)
-    mark = it.try_read("reconciled.json", lambda: mark_of(it.home, name, RECONCILED))
-    refused = it.try_read("refused.json", lambda: mark_of(it.home, name, REFUSED))
+    mark = it.try_read("reconciled.json", lambda: read_mark(layout, RECONCILED))
+    refused = it.try_read("refused.json", lambda: read_mark(layout, REFUSED))
     facts = Facts(
         host=host_name(),
         wanted=bool(control and control.desired in WANTED),
-        lease=find_live_lease(layout, control, now),
-        supervisor=summarize_supervisor(beat),
-        driver=summarize_driver(said),
+        lease=lease,
+        supervisor=summarize_supervisor(beat, lease),
+        driver=summarize_driver(said, lease),
         unread="; ".join(broken),
         committed_at=last.committed_at if last else None,
         lag=lag.records if lag.asked else None,
@@ -215,7 +212,7 @@ def observe(
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
         unread=tuple(it.unread),
-        alerts=Board.read(it.folder).raised,
+        alerts=(it.try_read("alerts.json", lambda: read_board(layout)) or Board({})).raised,
         frontiers=last.frontiers if last else {},
         seconds=said.seconds if said else {},
         trigger=last.trigger if last else {},

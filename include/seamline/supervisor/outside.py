@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 import psutil
 
+from seamline.lake.status.stream_words import read_words_elsewhere
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
 from seamline.lake.store.locations import list_places
@@ -22,6 +23,7 @@ from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desir
 from seamline.runtime.places import is_of_this_place
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.driver_process import end_session, rotate_log
+from seamline.supervisor.stream_facts import read_last_heartbeat
 from seamline.supervisor.stream_logs import print_with_time
 from seamline.supervisor.supervisor_heartbeat import Heartbeat, ensure_stream_folder
 
@@ -44,6 +46,14 @@ class Status:
     """The newest committed epoch; -1 for none."""
     heartbeat: Heartbeat | None
     """The supervisor's last; None if there never was one."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the supervisor that spoke last is at work: here its process lives, elsewhere its lease."""
+        beat, lease = self.heartbeat, self.lease
+        if beat is None or beat.last:
+            return False
+        return beat.running or (self.live and lease is not None and lease.token == beat.token)
 
 
 def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
@@ -78,7 +88,7 @@ def read_stream_status(pipeline: str, *, now: datetime | None = None) -> Status:
         control.lease,
         find_shown_lease(layout, control, now=now or datetime.now(UTC)) is not None,
         -1 if epoch is None else epoch,
-        Heartbeat.read(home_folder(), pipeline),
+        read_last_heartbeat(layout, read_words_elsewhere(layout)),
     )
 
 

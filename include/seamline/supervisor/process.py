@@ -15,6 +15,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from seamline.lake.status.marks import REFUSED, leave_mark
+from seamline.lake.status.stream_words import Publisher
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease, format_holder
 from seamline.lake.tables.torn_logs import repair_torn_logs
@@ -25,7 +27,6 @@ from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
-from seamline.supervisor.driver_report import REFUSED, leave_mark
 from seamline.supervisor.driver_watch import Watch
 from seamline.supervisor.job_files import job_command
 from seamline.supervisor.outside import end_leftover
@@ -72,14 +73,19 @@ def supervise(
     try:
         lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
     except LeaseHeld as held:
-        leave_mark(home_folder(), pipeline, REFUSED, now=datetime.now(UTC), why=held.message)
+        leave_mark(layout, REFUSED, now=datetime.now(UTC), why=held.message)
         raise
     end_leftover(pipeline)
     run, pace = command or functools.partial(make_stream_command, pipeline), pace or Pace()
     watcher = None if command else Watcher(layout, every=pace.look, say=print_with_time)
+    publisher = Publisher(layout, every=pace.renew, say=print_with_time)
     try:
-        return Supervisor(pipeline, control, lease, run, pace, halt, watching, clock).run()
+        supervisor = Supervisor(pipeline, control, lease, run, pace, halt, watching, clock)
+        if (code := supervisor.run()) == LeaseHeld.exit_code:
+            leave_mark(layout, REFUSED, now=datetime.now(UTC), why=supervisor.beat.last_error)
+        return code
     finally:
+        publisher.close()
         if watcher:
             watcher.close()
 
@@ -124,7 +130,6 @@ class Supervisor:
             return code
         except LeaseHeld as lost:
             self.beat = replace(self.beat, last_error=lost.message)
-            leave_mark(home_folder(), self.pipeline, REFUSED, now=datetime.now(UTC), why=lost.message)
             self.publish_state(LOST)
             return lost.exit_code
         finally:

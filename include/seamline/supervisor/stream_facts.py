@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from seamline.lake.storage.layout import Layout
+from seamline.lake.status.stream_words import DRIVER, SUPERVISOR
+from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.store.shared_objects import Row
 from seamline.lake.tables.control_table import Control, find_shown_lease
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
@@ -28,18 +30,39 @@ def find_live_lease(layout: Layout, control: Control | None, now: datetime) -> L
     return Leased(host if colon else "", lease.token, elsewhere)
 
 
-def summarize_supervisor(beat: Heartbeat | None) -> Supervised | None:
-    """Summarize what a supervisor said, and whether it lives."""
+def read_last_heartbeat(layout: Layout, words: Row | None) -> Heartbeat | None:
+    """Read what a stream's supervisor last said, here or by the words of another machine; None if none ever did."""
+    if words:
+        return Heartbeat.parse(words[SUPERVISOR])
+    return Heartbeat.read(home_folder(), layout.pipeline)
+
+
+def read_last_report(layout: Layout, words: Row | None) -> DriverReport | None:
+    """Read what a stream's driver last said, here or by the words of another machine; None if none ever did."""
+    if words:
+        return DriverReport.parse(words[DRIVER]) if words[DRIVER] else None
+    return DriverReport.read(home_folder(), layout.pipeline)
+
+
+def summarize_supervisor(beat: Heartbeat | None, lease: Leased | None) -> Supervised | None:
+    """Summarize what a supervisor said, and whether it lives: elsewhere it does while its lease does."""
     if beat is None:
         return None
-    return Supervised(beat.supervisor.host, beat.running, beat.state, beat.token, beat.at)
+    running = beat.running or (is_held_elsewhere(lease, beat.token) and not beat.last)
+    return Supervised(beat.supervisor.host, running, beat.state, beat.token, beat.at)
 
 
-def summarize_driver(said: DriverReport | None) -> Driven | None:
-    """Summarize what a driver said, and whether it lives."""
+def summarize_driver(said: DriverReport | None, lease: Leased | None) -> Driven | None:
+    """Summarize what a driver said, and whether it lives: elsewhere it does while its lease does."""
     if said is None:
         return None
-    return Driven(said.token, said.state, said.at, said.alive, not sum(said.lag.values()), said.up)
+    alive = said.alive or is_held_elsewhere(lease, said.token)
+    return Driven(said.token, said.state, said.at, alive, not sum(said.lag.values()), said.up)
+
+
+def is_held_elsewhere(lease: Leased | None, token: int) -> bool:
+    """Return whether a lease with a token is held in another place, and not run out."""
+    return lease is not None and lease.elsewhere and lease.token == token
 
 
 def summarize_reported_lag(said: DriverReport | None) -> Lag:

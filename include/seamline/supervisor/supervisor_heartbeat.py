@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.runtime.places import host_name
@@ -71,7 +73,12 @@ class Heartbeat:
     @property
     def running(self) -> bool:
         """True if the supervisor is at work: its process may outlive it."""
-        return self.state not in (STOPPED, LOST, GAVE_UP) and self.supervisor.alive()
+        return not self.last and self.supervisor.alive()
+
+    @property
+    def last(self) -> bool:
+        """True if the supervisor says nothing after it."""
+        return self.state in (STOPPED, LOST, GAVE_UP)
 
     def write(self, home: Path, *, now: datetime) -> Heartbeat:
         """Replace the file whole, and return the heartbeat that was written."""
@@ -86,10 +93,14 @@ class Heartbeat:
     def read(cls, home: Path, pipeline: str) -> Heartbeat | None:
         """Read the last heartbeat, None if there never was one; nothing is made by looking."""
         try:
-            row = json.loads((home / "streams" / pipeline / FILE).read_text())
+            return cls.parse(json.loads((home / "streams" / pipeline / FILE).read_text()))
         except FileNotFoundError:
             return None
-        driver = row.pop("driver")
+
+    @classmethod
+    def parse(cls, row: Mapping[str, Any]) -> Heartbeat:
+        """Parse a heartbeat; KeyError, TypeError or ValueError if it is none."""
+        driver = row["driver"]
         return cls(
             **{
                 **row,

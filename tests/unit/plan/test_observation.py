@@ -12,6 +12,7 @@ import pytest
 from tests.unit.shop import sales_pipeline
 
 from seamline.kernel.kernel_result import KernelResult
+from seamline.lake.status.marks import find_stale_reconcile, leave_mark
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.protocol.alert import AlertKind, Standing
@@ -32,7 +33,6 @@ from seamline.plan.wording.observation_text import (
     serialize_observation,
 )
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.supervisor.driver_report import find_stale_reconcile, leave_mark
 from seamline.supervisor.observe import observe
 from seamline.supervisor.stream_logs import follow_log, last_lines
 from seamline.supervisor.supervisor_heartbeat import Heartbeat, Identity
@@ -87,6 +87,14 @@ def stalled(*, up: datetime = LONG_AGO, caught_up: datetime | None = None, **mor
         (replace(UP, supervisor=replace(BEAT, at=before(31))), Actual.STUCK, "has not beaten"),
         (replace(UP, lease=Leased("there", 9, elsewhere=True)), Actual.UNKNOWN, "host there"),
         (replace(UP, lease=Leased("here", 9, elsewhere=True)), Actual.UNKNOWN, "another container or machine"),
+        (replace(UP, lease=Leased("", 9, elsewhere=True)), Actual.UNKNOWN, "on another machine"),
+        # What a supervisor elsewhere has put where everybody reads it is believed while its lease is seen to live.
+        (replace(UP, lease=Leased("there", 7, elsewhere=True)), Actual.RUNNING, "runs on host there"),
+        (
+            replace(UP, lease=Leased("there", 7, elsewhere=True), supervisor=replace(BEAT, at=before(999))),
+            Actual.RUNNING,
+            "runs on host there",
+        ),
         (replace(UP, unread="driver.json: JSONDecodeError"), Actual.UNKNOWN, "JSONDecodeError"),
         (DOWN, Actual.GONE, "died"),
         # The lease outlives its holder by some seconds, and belongs to another by then.
@@ -266,7 +274,7 @@ def test_a_driver_s_words_are_taken_with_their_age(home, tmp_path):
     said |= {"earlier": {"at": "2026-03-01T11:59:00Z", "read": 0, "end": 60}}
     said |= {"reached": {"at": "2026-03-01T12:00:00Z", "read": 120, "end": 162}, "at": "2026-03-01T12:00:00Z"}
     (home / "streams" / "p" / "driver.json").write_text(json.dumps(said))
-    leave_mark(home, "p", "reconciled", now=now - timedelta(hours=1))
+    leave_mark(Layout(tmp_path, "p"), "reconciled", now=now - timedelta(hours=1))
     found = observe("p", layout, None)
     assert found.lag == Lag(
         42, None, NOW, False, {("shop.orders", 0): 40, ("shop.orders", 1): 2}, arriving=1.7, drained=2.0
@@ -311,12 +319,12 @@ def test_following_a_log_follows_its_rotation(tmp_path):
     found.close()
 
 
-def test_whoever_shows_state_says_that_nobody_reconciles(home):
+def test_whoever_shows_state_says_that_nobody_reconciles(home, tmp_path):
     """A DAG that was paused a week ago looks like everything is well, until the stream dies."""
-    assert find_stale_reconcile(home, "p", now=NOW) is None
-    leave_mark(home, "p", "reconciled", now=NOW)
-    assert find_stale_reconcile(home, "p", now=NOW + timedelta(minutes=10)) is None
-    assert find_stale_reconcile(home, "p", now=NOW + timedelta(minutes=11)) == NOW
+    assert find_stale_reconcile(Layout(tmp_path, "p"), now=NOW) is None
+    leave_mark(Layout(tmp_path, "p"), "reconciled", now=NOW)
+    assert find_stale_reconcile(Layout(tmp_path, "p"), now=NOW + timedelta(minutes=10)) is None
+    assert find_stale_reconcile(Layout(tmp_path, "p"), now=NOW + timedelta(minutes=11)) == NOW
 
 
 def test_a_view_that_is_set_aside_is_named_with_its_error(home, tmp_path):

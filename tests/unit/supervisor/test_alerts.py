@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.shop import sales_pipeline
 
+from seamline.lake.status.marks import REFUSED, leave_mark
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -28,7 +29,6 @@ from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_notification as telling
 from seamline.supervisor.alert_notification import WEBHOOK, notify_alerts
 from seamline.supervisor.board import Board, Notification
-from seamline.supervisor.driver_report import REFUSED, leave_mark
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FINE = Observation(
@@ -230,7 +230,7 @@ def stream(tmp_path, monkeypatch, hook):
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path / "home"))
     layout = Layout(tmp_path / "warehouse", "shop")
     ControlTable.ensure(layout).want(Desired.STOPPED, actor="ada", reason="", now=NOW)
-    leave_mark(tmp_path / "home", "shop", REFUSED, now=NOW, why="b holds it")
+    leave_mark(layout, REFUSED, now=NOW, why="b holds it")
     definition = replace(sales_pipeline().definition, on_alert=f"{__name__}.remember")
     env = {WEBHOOK: f"http://127.0.0.1:{hook.server_port}/"}
     said: list[str] = []
@@ -314,7 +314,7 @@ def test_a_function_that_cannot_be_imported_is_said_and_tried_again(tmp_path, mo
     """It may be one that only Airflow's tasks can import: they will."""
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path / "home"))
     layout = Layout(tmp_path / "warehouse", "shop")
-    leave_mark(tmp_path / "home", "shop", REFUSED, now=NOW, why="b holds it")
+    leave_mark(layout, REFUSED, now=NOW, why="b holds it")
     definition = replace(sales_pipeline().definition, on_alert="no.such.thing")
     said: list[str] = []
     notify_alerts(compile_pipeline(definition), layout, broker=False, env={}, now=NOW, say=said.append)

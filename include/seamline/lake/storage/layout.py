@@ -45,6 +45,10 @@ class Layout:
         """Return the folder of the generations of the view version ``name/fingerprint``."""
         return self.warehouse / self.pipeline / "views" / id / "generations"
 
+    def status(self, name: str) -> Location:
+        """Return the place of what machines tell each other of the pipeline, beside its tables and in none of them."""
+        return self.table("_status") / f"{name}.json"
+
     def report(self, run: str) -> Location:
         """Return the folder of what is reported of a run."""
         clean = "".join(c if c.isalnum() or c in "-_." else "_" for c in run)

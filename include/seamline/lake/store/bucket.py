@@ -33,7 +33,7 @@ UNKNOWN_AFTER = timedelta(seconds=3)
 YES = ("1", "true", "t", "yes", "y", "on")
 """What deltalake takes for yes."""
 requests: Counter[str] = Counter()
-"""How many requests this process has sent, by kind: get, head, list, put, create, delete."""
+"""How many requests this process has sent, by kind: get, head, list, put, create, replace, delete."""
 _counting = threading.Lock()
 
 
@@ -95,6 +95,36 @@ class Bucket:
         except (AlreadyExistsError, PreconditionError):
             return False
         return True
+
+    def get_tagged(self, key: str) -> tuple[bytes, str]:
+        """Return an object's bytes, and what distinguishes them from others; FileNotFoundError if there is none."""
+        import obstore
+
+        def send() -> tuple[bytes, str]:
+            found = obstore.get(self._quick, key)
+            return bytes(found.bytes()), found.meta["e_tag"] or ""
+
+        return self._ask("get", key, send)
+
+    def replace(self, key: str, data: bytes, tag: str) -> str | None:
+        """Put an object in place of the content with a tag, or of none if that is empty; return the new one's tag.
+
+        None if another content is there, StoreError if nobody knows.
+        """
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        def send() -> str:
+            if tag:
+                done = obstore.put(self._once, key, data, mode={"e_tag": tag}, use_multipart=False)
+            else:
+                done = obstore.put(self._once, key, data, mode="create", use_multipart=False)
+            return done["e_tag"] or ""
+
+        try:
+            return self._ask("replace", key, send)
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            return None
 
     def list_objects(self, prefix: str) -> list[Entry]:
         """List all objects below a prefix, which is a whole part of a key, or empty."""

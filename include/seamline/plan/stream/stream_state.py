@@ -17,7 +17,7 @@ class Actual(StrEnum):
     """What a stream is doing, as far as this host can tell.
 
     WAITING is before the next start after a failure, STUCK runs without getting on, GONE is wanted and has no
-    supervisor, UNKNOWN cannot be seen from here: it is another host's, or what it said cannot be read.
+    supervisor, UNKNOWN cannot be seen from here: it runs elsewhere unheard, or what it said cannot be read.
     """
 
     STOPPED = "stopped"
@@ -50,7 +50,7 @@ class Supervised:
     host: str
     """Its host."""
     running: bool
-    """Whether it lives, on this host."""
+    """Whether it lives: here its process, elsewhere its lease."""
     state: str
     """Its state in words."""
     token: int
@@ -70,7 +70,7 @@ class Driven:
     at: datetime
     """When, UTC."""
     alive: bool
-    """Whether its process lives, on this host."""
+    """Whether it lives: here its process, elsewhere its lease."""
     caught_up: bool = False
     """Whether it had read everything then."""
     up: datetime | None = None
@@ -106,10 +106,13 @@ class Facts:
 def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
     """Decide what a stream is doing, and say why where the word does not."""
     lease, found = facts.lease, facts.supervisor
-    if lease and lease.elsewhere:
-        return Actual.UNKNOWN, describe_elsewhere(facts.host, lease.host)
+    if lease and lease.elsewhere and not (found and found.running and found.token == lease.token):
+        return Actual.UNKNOWN, facts.unread or describe_elsewhere(facts.host, lease.host)
     if facts.unread:
         return Actual.UNKNOWN, facts.unread
+    if found and lease and lease.elsewhere:
+        word, why = decide_supervised_state(facts, found, now)
+        return word, why or describe_elsewhere(facts.host, lease.host)
     if found and found.running:
         return decide_supervised_state(facts, found, now)
     if lease and not (found and found.token == lease.token) and not is_driver_alive(facts):
@@ -126,6 +129,8 @@ def actual_of(facts: Facts, *, now: datetime) -> tuple[Actual, str]:
 
 def describe_elsewhere(here: str, host: str) -> str:
     """Say where a stream runs that cannot be seen from here."""
+    if not host:
+        return "its lease is held on another machine"
     return (
         f"runs on host {host}" if host != here else f"runs in another container or machine of the name {host}"
     )
@@ -138,7 +143,8 @@ def is_driver_alive(facts: Facts) -> bool:
 
 def decide_supervised_state(facts: Facts, found: Supervised, now: datetime) -> tuple[Actual, str]:
     """Decide for a stream whose supervisor lives."""
-    if now - found.at > SILENT:
+    # Of one that cannot be seen the lease says whether it lives: its words may be late, by another clock.
+    if now - found.at > SILENT and not (facts.lease and facts.lease.elsewhere):
         return Actual.STUCK, f"its supervisor has not beaten since {format_utc_instant(found.at)}"
     word = found.state.partition(" ")[0]
     if word in ("starting", "restarting"):
