@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from seamline.lake.store.bucket import StoreError
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
+from seamline.runtime.storage_failures import StoreError
 
 Row = Mapping[str, Any]
 ATTEMPTS = 10

@@ -11,9 +11,9 @@ from tests.faults.rig.store_proxy import StoreProxy, Trouble
 
 from seamline.lake.store import bucket as buckets
 from seamline.lake.store import shared_objects
-from seamline.lake.store.bucket import StoreError
 from seamline.lake.store.locations import Location
 from seamline.lake.store.shared_objects import Row, SharedObject, claim_place, find_shared_object
+from seamline.runtime.storage_failures import StoreError
 
 pytestmark = pytest.mark.slow
 
