@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from packaging.requirements import Requirement
 
-from seamline.cli.machine_checks import Finding, check_folders, check_java, run_check
+from seamline.cli.machine_checks import Finding, check_folders, check_java, check_neighbours, run_check
 from seamline.model.compile.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 
@@ -46,7 +46,14 @@ def doctor(airflow: bool) -> None:
     except SeamlineError as error:
         found = Catalog({}, ())
         findings.append(Finding("definitions", False, error.message, error.hint))
-    findings += [*check_definitions(found), *check_supervisors(found)]
+    findings += check_definitions(found)
+    # Where the tables are out of reach, that is said above, once.
+    if all(each.good for each in findings if each.name == "SEAMLINE_WAREHOUSE"):
+        findings += [
+            *check_neighbours(found.pipelines),
+            *check_all_decimals(found),
+            *check_supervisors(found),
+        ]
     if airflow:
         findings += of_airflow(found)
     for each in findings:
@@ -114,13 +121,17 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
     names = {each.definition.source.connection for each in found.pipelines.values()}
     for name in sorted(names):
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
+
+
+def check_all_decimals(found: Catalog) -> Iterator[Finding]:
+    """Tell of each pipeline with decimals whether rows of it were read by an older rule."""
     for name, pipeline in sorted(found.pipelines.items()):
         if pipeline.exact:
             yield from check_decimals(name, pipeline)
 
 
 def check_decimals(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
-    """Tell of a pipeline with decimals whether rows of it were read by an older rule."""
+    """Look at one pipeline's log."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import Layout, warehouse_folder

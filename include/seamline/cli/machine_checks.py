@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,8 +27,12 @@ class Finding:
     """What was found, in words."""
     hint: str = ""
     """What to do where it is not in order; empty otherwise."""
+    note: bool = False
+    """Whether it works as it is, and a person should know all the same."""
 
     def __str__(self) -> str:
+        if self.note:
+            return f"note  {self.name}: {self.found.rstrip('.')}. Hint: {self.hint}"
         if self.good:
             return f"ok    {self.name}: {self.found}"
         return f"LACKS {self.name}: {self.found.rstrip('.')}. Hint: {self.hint or 'see docs/airflow.md.'}"
@@ -65,16 +69,59 @@ def check_folders() -> Iterator[Finding]:
     from seamline.lake.storage.layout import home_folder, warehouse_folder
     from seamline.lake.store.promises import is_on_disk
 
-    for name, place in (("SEAMLINE_WAREHOUSE", warehouse_folder()), ("SEAMLINE_HOME", home_folder())):
-        yield check_writable(name, place) if is_on_disk(place) else check_bucket(name, place)
+    for name, find in (("SEAMLINE_WAREHOUSE", warehouse_folder), ("SEAMLINE_HOME", home_folder)):
+        try:
+            place = find()
+        except SeamlineError as error:
+            yield Finding(name, False, error.message, error.hint)
+            continue
+        if is_on_disk(place):
+            yield check_writable(name, place)
+        else:
+            yield from check_bucket(name, place)
 
 
-def check_bucket(name: str, place: Location) -> Finding:
-    """Try whether of several writers of one object exactly one is told that it has created it."""
+def check_bucket(name: str, place: Location) -> Iterator[Finding]:
+    """Try whether of several writers of one object exactly one is told that it has created it; look at its rules."""
+    from seamline.lake.store.bucket_rules import list_concerns
     from seamline.lake.store.store_probe import probe_creation
 
     problem, hint = probe_creation(place)
-    return Finding(name, not problem, problem or str(place), hint)
+    yield Finding(name, not problem, problem or str(place), hint)
+    for each in () if problem else list_concerns(place):
+        yield Finding("the bucket", not each.loses, each.fact, each.hint, note=not each.loses)
+
+
+def check_neighbours(pipelines: Iterable[str]) -> Iterator[Finding]:
+    """Look whether others have tables where ours are, or would be."""
+    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.tables.occupied_places import list_others, require_free_place
+
+    names = frozenset(pipelines)
+    try:
+        warehouse = warehouse_folder()
+        for name in sorted(names):
+            require_free_place(Layout(warehouse, name))
+        known, others = list_others(warehouse, names)
+    except SeamlineError as error:
+        yield Finding("the warehouse", False, error.message, error.hint)
+        return
+    if known:
+        hint = (
+            "a pipeline of the same name in two projects would be one: give each project a place of its own."
+        )
+        yield Finding(
+            "the warehouse",
+            True,
+            f"has tables of pipelines that are not defined here: {', '.join(known)}",
+            hint,
+            note=True,
+        )
+    if others:
+        hint = "nothing of Seamline's touches it; see that nothing of theirs touches ours."
+        yield Finding(
+            "the warehouse", True, f"has things that are not Seamline's: {', '.join(others)}", hint, note=True
+        )
 
 
 def check_writable(name: str, place: Path) -> Finding:

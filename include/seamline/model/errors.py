@@ -93,6 +93,16 @@ class SetupError(SeamlineError):
     exit_code = 6
 
 
+class StoreRefused(SetupError, OSError):
+    """A store refuses what it is asked for, and will until somebody changes a setting, a permission or the bucket."""
+
+
+class StoreUnavailable(SeamlineError, OSError):
+    """A store does not answer, or does not do what it is asked for, for a reason that may pass; nothing is lost."""
+
+    exit_code = 49
+
+
 class ConnectionMissing(SeamlineError):
     """No connection of that name is configured."""
 
@@ -251,12 +261,6 @@ class DiskFull(SeamlineError):
     """No space is left where something was written; what is published is as it was."""
 
     exit_code = 37
-
-
-class StoreUnavailable(SeamlineError):
-    """The store that keeps the tables does not answer, or does not do what it is asked; nothing is lost."""
-
-    exit_code = 49
 
 
 class OtherFormat(SeamlineError):

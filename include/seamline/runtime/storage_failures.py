@@ -9,17 +9,13 @@ from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
 
 FULL = ("No space left on device", "os error 28")
 AWAY = (
-    f"{__name__}.StoreError: ",
+    f"{StoreUnavailable.__module__}.{StoreUnavailable.__name__}: ",
     "Generic S3 error",
     "Generic GCS error",
     "Generic MicrosoftAzure error",
     "SdkClientException",
 )
 """What a worker of Spark's has raised, in its traceback; what deltalake says, and what Hadoop's S3A does."""
-
-
-class StoreError(OSError):
-    """A store that did not do what it was asked, for a reason that may pass."""
 
 
 def explain_storage_failure(error: BaseException) -> DiskFull | StoreUnavailable | None:
@@ -45,7 +41,7 @@ def store_away(error: BaseException) -> StoreUnavailable | None:
         if isinstance(each, SeamlineError):
             return each if isinstance(each, StoreUnavailable) else None
         for said in str(each).splitlines():
-            if isinstance(each, StoreError) or any(name in said for name in AWAY):
+            if any(name in said for name in AWAY):
                 return StoreUnavailable(
                     f"The store does not do what it is asked: {said.strip()[:300]}",
                     hint="run it again when the store is there: partly written data is never read.",

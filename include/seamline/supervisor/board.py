@@ -125,9 +125,9 @@ def read_board(layout: Layout) -> Board:
 
 
 def change_board(layout: Layout, change: Callable[[Board], Board]) -> None:
-    """Replace a pipeline's board by what follows from it, while nobody else does; StoreError where that is not known.
+    """Replace a pipeline's board by what follows from it, while nobody else does.
 
-    In a bucket ``change`` is asked again each time another machine was first.
+    StoreUnavailable where that is not known. In a bucket ``change`` is asked again each time another machine was first.
     """
     if shared := find_shared_object(layout.status(ALERTS)):
         shared.change(lambda row: json.loads(change(Board.parse(row)).to_json()))

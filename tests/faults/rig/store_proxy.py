@@ -67,6 +67,35 @@ class Fault:
         return bool(self.times and re.fullmatch(self.method, method) and re.search(self.path, path))
 
 
+@dataclass
+class Answer:
+    """What the proxy answers itself to the next ``times`` requests that are meant, of which the store hears nothing."""
+
+    status: int
+    """The status."""
+    body: str
+    """The body."""
+    headers: dict[str, str]
+    """The headers."""
+    method: str
+    """The method of those that are meant, as a regular expression."""
+    path: str
+    """What is found in their paths, likewise."""
+    times: int
+    """How often it answers."""
+
+    def is_meant(self, method: str, path: str) -> bool:
+        """Return whether it may answer a request."""
+        return bool(self.times and re.fullmatch(self.method, method) and re.search(self.path, path))
+
+
+def describe_refusal(code: str, **more: str) -> str:
+    """Write a refusal as S3 does."""
+    fields = {"Code": code, "Message": f"{code}, in words.", **more}
+    inner = "".join(f"<{name}>{value}</{name}>" for name, value in fields.items())
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<Error>{inner}</Error>'
+
+
 @dataclass(frozen=True)
 class StoreProxy:
     """The proxy as a test has it; ``port`` is where it listens on this machine."""
@@ -83,6 +112,19 @@ class StoreProxy:
     ) -> None:
         """Have a trouble befall the next requests that are meant."""
         self.ask("strike", **asdict(Fault(trouble, method, path, times, seconds)))
+
+    def answer(
+        self,
+        status: int,
+        body: str = "",
+        path: str = "",
+        *,
+        method: str = ".*",
+        headers: dict[str, str] | None = None,
+        times: int = 1_000_000,
+    ) -> None:
+        """Answer the next requests that are meant in the store's place; by default all, until it is cleared."""
+        self.ask("answer", **asdict(Answer(status, body, headers or {}, method, path, times)))
 
     def clear(self) -> None:
         """Leave requests alone from now on, and wait for what is done late."""
@@ -129,7 +171,7 @@ class Passing:
     def __init__(self, upstream: int, delay: float) -> None:
         self.upstream, self.delay = upstream, delay
         self.lock = threading.Lock()
-        self.faults: list[Fault] = []
+        self.faults: list[Fault | Answer] = []
         self.struck: Counter[str] = Counter()
         self.seen: list[tuple[str, str]] = []
         self.later: list[threading.Thread] = []
@@ -140,6 +182,8 @@ class Passing:
             match what:
                 case "strike":
                     self.faults.append(Fault(**{**told, "trouble": Trouble(told["trouble"])}))
+                case "answer":
+                    self.faults.append(Answer(**told))
                 case "clear" | "forget":
                     self.faults.clear()
                 case "struck":
@@ -150,14 +194,14 @@ class Passing:
             each.join()
         return None
 
-    def find_fault(self, method: str, path: str) -> Fault | None:
-        """Take the fault that befalls a request; None if it is left alone."""
+    def find_fault(self, method: str, path: str) -> Fault | Answer | None:
+        """Take what befalls a request; None if it is left alone."""
         with self.lock:
             self.seen.append((method, path))
             for each in self.faults:
                 if each.is_meant(method, path):
                     each.times -= 1
-                    self.struck[each.trouble] += 1
+                    self.struck[str(each.status) if isinstance(each, Answer) else each.trouble] += 1
                     return each
         return None
 
@@ -170,6 +214,9 @@ class Passing:
             return
         time.sleep(self.delay)
         fault = self.find_fault(handler.command, handler.path)
+        if isinstance(fault, Answer):
+            reply(handler, fault.status, fault.headers, fault.body.encode())
+            return
         asked = (handler.command, handler.path, dict(handler.headers), body)
         match fault.trouble if fault else None:
             case Trouble.CONFLICT:

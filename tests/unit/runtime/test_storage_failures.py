@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seamline.model.errors import DiskFull, FenceLost, SeamlineError, StoreUnavailable
-from seamline.runtime.storage_failures import StoreError, explain_storage_failure, translate_store_errors
+from seamline.runtime.storage_failures import explain_storage_failure, translate_store_errors
 
 
 @pytest.mark.parametrize(
@@ -13,13 +13,13 @@ from seamline.runtime.storage_failures import StoreError, explain_storage_failur
     [
         (OSError(28, "No space left on device"), DiskFull),
         (RuntimeError("Generic error: ... (os error 28)"), DiskFull),
-        (StoreError(5, "timed out", "s3://lake/t"), StoreUnavailable),
+        (StoreUnavailable("timed out"), StoreUnavailable),
         (RuntimeError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
         (
-            RuntimeError("a\n\nseamline.runtime.storage_failures.StoreError: [Errno 5] timed out"),
+            RuntimeError("a\n\nseamline.model.errors.StoreUnavailable: timed out"),
             StoreUnavailable,
         ),
-        (RuntimeError("StoreError: the shop's store is shut"), None),
+        (RuntimeError("StoreUnavailable: the shop's store is shut"), None),
         (OSError(5, "Input/output error"), None),
         (FenceLost("token 2 has replaced ours, 1"), None),
     ],
@@ -39,4 +39,4 @@ def test_what_was_raised_from_it_is_it_unless_it_has_a_name_of_ours() -> None:
         (FenceLost("token 2 has replaced ours, 1"), FenceLost),
     ):
         with pytest.raises(found), translate_store_errors():
-            raise raised from StoreError(5, "timed out", "s3://lake/t")
+            raise raised from StoreUnavailable("timed out")

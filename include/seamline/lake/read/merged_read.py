@@ -35,14 +35,14 @@ from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.errors import OutOfStep, ReadUnstable
+from seamline.model.errors import OutOfStep, ReadUnstable, StoreRefused, StoreUnavailable
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds, Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
-from seamline.runtime.storage_failures import StoreError, store_away
+from seamline.runtime.storage_failures import store_away
 
 ATTEMPTS = 8
 EVERYTHING = ReadRequest()
@@ -88,13 +88,15 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
     for attempt in in_time(range(ATTEMPTS)):
         try:
             return once()
+        except StoreRefused:
+            raise
         except (
             Unsettled,
             OutOfStep,
             DeltaError,
             duckdb.IOException,
             FileNotFoundError,
-            StoreError,
+            StoreUnavailable,
         ) as problem:
             last = problem
             if isinstance(problem, FileNotFoundError):

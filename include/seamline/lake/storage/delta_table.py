@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import durability, log_store, log_wholeness
 from seamline.lake.storage.fenced_commits import Committed, build_commit_properties
 from seamline.lake.storage.table_settings import settings_of
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location, find_nearest_folder, list_names
 from seamline.model.definition.pipeline import DURABILITY
 from seamline.model.errors import ProtocolError
@@ -47,14 +48,15 @@ class Table(Committed):
             there = find_nearest_folder(root)
             root.mkdir(parents=True, exist_ok=True)
             try:
-                DeltaTable.create(
-                    str(root),
-                    schema=deltalake.Schema.from_arrow(schema),
-                    mode="error",
-                    partition_by=partition_by,
-                    configuration=dict(settings_of(root.name)),
-                    commit_properties=build_commit_properties(txns or {}),
-                )
+                with explain_errors(root):
+                    DeltaTable.create(
+                        str(root),
+                        schema=deltalake.Schema.from_arrow(schema),
+                        mode="error",
+                        partition_by=partition_by,
+                        configuration=dict(settings_of(root.name)),
+                        commit_properties=build_commit_properties(txns or {}),
+                    )
             except (DeltaError, OSError):
                 # Another has made it, or it is there, and the reply that said so was lost.
                 if not cls.exists(root):

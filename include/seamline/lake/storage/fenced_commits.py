@@ -29,6 +29,7 @@ from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
 from seamline.lake.storage.table_settings import parse_log_retention
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location
 from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import Conflict, FenceLost, Overtaken
@@ -203,13 +204,14 @@ class Committed(Synced):
         made = build_commit_properties(txns, metadata)
         self.require_ours()
         try:
-            self.handle.create_write_transaction(
-                actions,
-                "append" if instead is None else "overwrite",
-                self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
-                partition_by=self._partition_by or None,
-                commit_properties=made,
-            )
+            with explain_errors(self.root):
+                self.handle.create_write_transaction(
+                    actions,
+                    "append" if instead is None else "overwrite",
+                    self.handle.schema() if instead is None else deltalake.Schema.from_arrow(instead),
+                    partition_by=self._partition_by or None,
+                    commit_properties=made,
+                )
         except (DeltaError, OSError) as error:
             if not self._landed((made.custom_metadata or {})[ID]):
                 if isinstance(error, CommitFailedError) and (refusal := self._refusal(str(error).lower())):
@@ -237,7 +239,8 @@ class Committed(Synced):
         """Write a checkpoint, which is on disk before anything counts on it; what it sums up is there before."""
         try:
             self.sync()
-            self.handle.create_checkpoint()
+            with explain_errors(self.root):
+                self.handle.create_checkpoint()
             durability.sync_file(log_wholeness.classic_checkpoint_path(self.root, self.version))
             durability.sync_folder(self.root / log_store.FOLDER)
             if self.root.name in BEATS:

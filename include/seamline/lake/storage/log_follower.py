@@ -13,9 +13,10 @@ from deltalake.exceptions import DeltaError
 from seamline.lake.storage import foreign_commits, live_files, log_store, log_wholeness
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTION, parse_log_retention
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location
 from seamline.lake.store.promises import is_asking_free
-from seamline.model.errors import NotWhole
+from seamline.model.errors import NotWhole, StoreRefused
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
@@ -70,7 +71,8 @@ class Followed:
         """deltalake's handle at the version that is seen."""
         if self._handle.version() != self.version:
             try:
-                self._handle.update_incremental()
+                with explain_errors(self.root):
+                    self._handle.update_incremental()
             except DeltaError:
                 # What came later may be broken.
                 self._handle.load_as_version(self.version)
@@ -189,6 +191,8 @@ def file_identity(file: Location) -> tuple[int, int] | None:
     """Distinguish a file from another that was later put in its place; None if there is none."""
     try:
         found = file.stat()
+    except StoreRefused:
+        raise
     except OSError:
         return None
     return found.st_ino, found.st_mtime_ns

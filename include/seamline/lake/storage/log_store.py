@@ -21,7 +21,7 @@ from seamline.lake.storage.durability import sync_file
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.store.created_files import draft_file
 from seamline.lake.store.locations import Location
-from seamline.model.errors import NotWhole
+from seamline.model.errors import NotWhole, StoreRefused
 
 FOLDER = "_delta_log"
 LAST = "_last_checkpoint"
@@ -97,7 +97,7 @@ def retry_commit(
                 return found
         except OSError as error:
             problem = error
-        if problem.errno in DECIDED:
+        if problem.errno in DECIDED or isinstance(problem, StoreRefused):
             break
     raise problem
 

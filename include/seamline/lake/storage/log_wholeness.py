@@ -17,9 +17,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from seamline.lake.storage import log_entries, log_store
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location, list_names
 from seamline.lake.store.promises import list_waits, may_be_torn
-from seamline.model.errors import NotFound, NotWhole
+from seamline.model.errors import NotFound, NotWhole, StoreRefused
 
 CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.)?parquet")
 MAGIC = b"PAR1"
@@ -55,11 +56,19 @@ def open_delta_handle(root: Location, version: int | None = None) -> DeltaTable:
     """
     for wait in list_waits(root):
         try:
-            return DeltaTable(str(root), version=version)
+            return read_delta_handle(root, version)
+        except StoreRefused:
+            raise
         except OSError as error:
             log.warning("%s could not be opened: %s", root, error)
             time.sleep(wait)
-    return DeltaTable(str(root), version=version)
+    return read_delta_handle(root, version)
+
+
+def read_delta_handle(root: Location, version: int | None) -> DeltaTable:
+    """Read a table's log by deltalake, once."""
+    with explain_errors(root):
+        return DeltaTable(str(root), version=version)
 
 
 def open_before_broken(root: Location, broken: NotWhole) -> tuple[DeltaTable, Commit | None]:

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
-from seamline.model.errors import SetupError
-from seamline.runtime.storage_failures import StoreError
+from seamline.lake.store.store_refusals import explain_failure, refuse
+from seamline.lake.store.store_settings import allows_http, require_sound_settings
+from seamline.model.errors import StoreRefused
 
 T = TypeVar("T")
 SCHEMES = ("s3", "gs", "az", "abfss")
@@ -30,8 +33,6 @@ QUICK = timedelta(seconds=5)
 LOG = "/_delta_log/"
 UNKNOWN_AFTER = timedelta(seconds=3)
 """How long a creation is waited for. A lease is renewed every five seconds, and lasts fifteen."""
-YES = ("1", "true", "t", "yes", "y", "on")
-"""What deltalake takes for yes."""
 requests: Counter[str] = Counter()
 """How many requests this process has sent, by kind: get, head, list, put, create, replace, delete."""
 _counting = threading.Lock()
@@ -52,9 +53,14 @@ class Entry:
 
 
 class Bucket:
-    """One bucket; ``url`` is its scheme and name, as in ``s3://lake``. Settings come from the environment."""
+    """One bucket; ``url`` is its scheme and name, as in ``s3://lake``. Settings come from the environment.
+
+    StoreRefused, also from each request, where the store refuses it until somebody changes something;
+    StoreUnavailable where that may pass.
+    """
 
     def __init__(self, url: str) -> None:
+        require_sound_settings(url)
         self.url = url
         self._patient = open_client(url, PATIENCE, timeout=LONGEST)
         self._quick = open_client(url, PATIENCE, timeout=QUICK)
@@ -66,16 +72,42 @@ class Bucket:
 
         # A lease does not wait for a store that says nothing; a large file may take its time.
         client = self._quick if LOG in key else self._patient
-        return self._ask("get", key, lambda: bytes(obstore.get(client, key).bytes()))
+        found = self._ask("get", key, lambda: obstore.get(client, key))
+        self._require_tag(found.meta["e_tag"])
+        return self._ask("", key, lambda: bytes(found.bytes()))
 
     def head(self, key: str) -> Entry | None:
         """Describe an object; None if there is none."""
         import obstore
 
         try:
-            return describe(self._ask("head", key, lambda: obstore.head(self._quick, key)))
+            found = self._ask("head", key, lambda: obstore.head(self._quick, key))
         except FileNotFoundError:
             return None
+        except StoreRefused:
+            # An answer without a body has no reason in it; a listing's has.
+            self.list_folder(key)
+            raise
+        self._require_tag(found["e_tag"])
+        return describe(found)
+
+    def read_headers(self, key: str) -> dict[str, str]:
+        """Return all that the store says of an object, by header in lower case; only S3 has any to be read.
+
+        Our client keeps most of it to itself, but it signs an address for us, by keys or a role.
+        """
+        import obstore
+
+        if not self.url.startswith("s3://"):
+            return {}
+        address = self._ask("head", key, lambda: obstore.sign(self._quick, "HEAD", key, QUICK))
+        try:
+            with urlopen(Request(address, method="HEAD"), timeout=QUICK.total_seconds()) as answer:
+                return {name.lower(): value for name, value in answer.headers.items()}
+        except HTTPError as error:
+            raise explain_failure(self.url, OSError(f"code: {error.code} Refused")) from None
+        except URLError as error:
+            raise explain_failure(self.url, OSError(str(error.reason))) from None
 
     def put(self, key: str, data: bytes) -> None:
         """Put an object in place of what may be there."""
@@ -84,7 +116,7 @@ class Bucket:
         self._ask("put", key, lambda: obstore.put(self._patient, key, data))
 
     def create(self, key: str, data: bytes) -> bool:
-        """Put an object where there is none; False if there is one, StoreError if nobody knows."""
+        """Put an object where there is none; False if there is one, StoreUnavailable if nobody knows."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -109,7 +141,7 @@ class Bucket:
     def replace(self, key: str, data: bytes, tag: str) -> str | None:
         """Put an object in place of the content with a tag, or of none if that is empty; return the new one's tag.
 
-        None if another content is there, StoreError if nobody knows.
+        None if another content is there, StoreUnavailable if nobody knows.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
@@ -171,29 +203,22 @@ class Bucket:
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         with _counting:
-            requests[kind] += 1
+            requests[kind] += bool(kind)
         try:
             return send()
         except FileNotFoundError as error:
-            if "NoSuchBucket" in str(error):
-                raise missing_bucket(self.url) from None
+            if isinstance(refusal := explain_failure(self.url, error), StoreRefused):
+                raise refusal from None
             raise FileNotFoundError(errno.ENOENT, "there is no such object", f"{self.url}/{key}") from None
         except BaseError as error:
-            if kind == "create" and isinstance(error, (AlreadyExistsError, PreconditionError)):
+            if kind in ("create", "replace") and isinstance(error, (AlreadyExistsError, PreconditionError)):
                 raise
-            if "NoSuchBucket" in str(error):
-                raise missing_bucket(self.url) from None
-            raise StoreError(errno.EIO, first_line(error), f"{self.url}/{key}") from error
+            raise explain_failure(self.url, error) from None
 
-
-def missing_bucket(url: str) -> SetupError:
-    """Describe a bucket that is not there."""
-    return SetupError(f"There is no bucket {url}.", hint="create it, or correct SEAMLINE_WAREHOUSE.")
-
-
-def first_line(error: Exception) -> str:
-    """Return what an error says without its long description."""
-    return str(error).partition("\n")[0].partition(" <?xml")[0]
+    def _require_tag(self, tag: str | None) -> None:
+        """Raise StoreRefused for an object without a tag: each store gives one, and a server of pages does not."""
+        if tag is None:
+            raise refuse("NotS3", self.url)
 
 
 def describe(found: Any) -> Entry:
@@ -211,7 +236,7 @@ def open_client(url: str, retried: timedelta, *, timeout: timedelta) -> Any:
         client_options={
             "timeout": timeout,
             "connect_timeout": UNKNOWN_AFTER,
-            "allow_http": os.environ.get("AWS_ALLOW_HTTP", "").lower() in YES,
+            "allow_http": allows_http(os.environ),
         },
     )
 

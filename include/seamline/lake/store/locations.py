@@ -14,7 +14,7 @@ from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import SetupError
 
 Location = Path | ObjectPath
-PLAIN = re.compile(r"[a-z0-9]+://[A-Za-z0-9@._/=-]+")
+PLAIN = re.compile(r"[a-z0-9]+://[A-Za-z0-9@._=-][A-Za-z0-9@._/=-]*")
 """deltalake looks for the checkpoint mark of a table below ``the lake`` at ``the%20lake``."""
 
 

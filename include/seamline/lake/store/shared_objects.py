@@ -5,7 +5,6 @@ On disk there are none: what is not in a table is one machine's there, in files 
 
 from __future__ import annotations
 
-import errno
 import json
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,10 +13,11 @@ from typing import Any
 
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
-from seamline.runtime.storage_failures import StoreError
+from seamline.model.errors import StoreUnavailable
 
 Row = Mapping[str, Any]
 ATTEMPTS = 10
+AGAIN = "try again; if the error persists, see what else writes there."
 WRITE = "write"
 """The key under which a row names the attempt that wrote it."""
 
@@ -44,16 +44,17 @@ class SharedObject:
     def replace(self, row: Row, tag: str) -> str | None:
         """Put a row in place of what has a tag; return its own tag, None if another is there.
 
-        StoreError if nobody knows.
+        StoreUnavailable if nobody knows.
         """
         return self.place.bucket.replace(self.place.key, json.dumps(row).encode(), tag)
 
     def change(self, change: Callable[[Row | None], Row]) -> None:
-        """Replace what is there by what follows from it, again each time another was first; StoreError in the end.
+        """Replace what is there by what follows from it, again each time another was first.
 
-        A reply that is lost is settled by what is read. Where nothing changes nothing is put.
+        StoreUnavailable in the end. A reply that is lost is settled by what is read. Where nothing changes nothing is
+        put.
         """
-        mine, last = uuid.uuid4().hex, StoreError(errno.EIO, "others keep changing it", str(self.place))
+        mine, last = uuid.uuid4().hex, StoreUnavailable(f"{self.place}: others keep changing it.", hint=AGAIN)
         for _ in range(ATTEMPTS):
             found, tag = self.read()
             if found and found.get(WRITE) == mine:
@@ -64,13 +65,16 @@ class SharedObject:
             try:
                 if self.replace({**fresh, WRITE: mine}, tag) is not None:
                     return
-            except StoreError as error:
+            except StoreUnavailable as error:
                 last = error
         raise last
 
     def claim(self) -> bool:
-        """Put something where nothing is; false if another has, StoreError if the store does not say in the end."""
-        mine, last = uuid.uuid4().hex, StoreError(errno.EIO, "it does not say who was first", str(self.place))
+        """Put something where nothing is; false if another has, StoreUnavailable if the store does not say."""
+        mine, last = (
+            uuid.uuid4().hex,
+            StoreUnavailable(f"{self.place}: the store does not say who was first.", hint=AGAIN),
+        )
         for _ in range(ATTEMPTS):
             found, tag = self.read()
             if found is not None or tag:
@@ -78,7 +82,7 @@ class SharedObject:
             try:
                 if self.replace({WRITE: mine}, "") is not None:
                     return True
-            except StoreError as error:
+            except StoreUnavailable as error:
                 last = error
         raise last
 

@@ -8,8 +8,7 @@ from contextlib import suppress
 
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
-from seamline.model.errors import SetupError
-from seamline.runtime.storage_failures import StoreError
+from seamline.model.errors import SetupError, StoreUnavailable
 
 RACES = 8
 WRITERS = 8
@@ -44,12 +43,17 @@ def probe_creation(place: Location) -> tuple[str, str]:
 
 
 def race_writers(place: ObjectPath) -> int:
-    """Let writers create one object at once; return how many were told that they have, StoreError if none knows."""
+    """Let writers create one object at once; return how many were told that they have.
+
+    StoreUnavailable if nobody knows."""
     with ThreadPoolExecutor(WRITERS) as threads:
         won = list(threads.map(lambda number: create_or_wait(place, number), range(WRITERS)))
     found = place.read_bytes()
     if sum(won) == 1 and found != str(won.index(True)).encode():
-        raise StoreError(5, "another writer's object is there than the one that was told so", str(place))
+        raise StoreUnavailable(
+            f"{place}: another writer's object is there than that of the one who was told so.",
+            hint="use another store.",
+        )
     return sum(won)
 
 

@@ -16,6 +16,7 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import APP, FORMAT, STAMP
+from seamline.lake.tables.occupied_places import require_free_place
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import NotFound, OtherFormat
 from seamline.model.time.intervals import Interval
@@ -49,9 +50,15 @@ def format_of(layout: Layout) -> int | None:
 
 
 def require_format(layout: Layout) -> Layout:
-    """Return the tables' places if this release can use what is there; OtherFormat if not."""
+    """Return the tables' places if this release can use what is there; OtherFormat if not.
+
+    SetupError if nothing is there, and the place is inside of a table that is somebody else's.
+    """
     found = format_of(layout)
-    if found is None or found == FORMAT:
+    if found is None:
+        require_free_place(layout)
+        return layout
+    if found == FORMAT:
         return layout
     newer = found > FORMAT
     raise OtherFormat(

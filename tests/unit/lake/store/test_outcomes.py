@@ -16,8 +16,7 @@ from seamline.lake.store import bucket as buckets
 from seamline.lake.store.bucket import Bucket
 from seamline.lake.store.locations import Location, delete_files
 from seamline.lake.store.store_probe import probe_creation
-from seamline.model.errors import Conflict, FenceLost
-from seamline.runtime.storage_failures import StoreError
+from seamline.model.errors import Conflict, FenceLost, StoreUnavailable
 
 pytestmark = pytest.mark.slow
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -135,7 +134,7 @@ def test_a_store_that_is_away_is_an_error_of_the_store(shaky: Location, proxy: S
     monkey.setattr(buckets, "PATIENCE", timedelta(seconds=0.2))
     buckets.open_bucket.cache_clear()
     proxy.strike(Trouble.REFUSED, "", times=999)
-    with pytest.raises(StoreError, match="s3://"):
+    with pytest.raises(StoreUnavailable, match="s3://"):
         (shaky / "x").read_bytes()
     monkey.undo()
 
@@ -152,6 +151,6 @@ def test_a_store_that_says_conflict_of_what_creates_nothing_is_one_that_may_do_i
         "POST|DELETE": lambda: delete_files([shaky / "a.bin"]),
     }[method]
     proxy.strike(Trouble.CONFLICT, "a.bin|delete", method=method)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreUnavailable):
         act()
     act()

@@ -13,7 +13,7 @@ from seamline.lake.store import bucket as buckets
 from seamline.lake.store import shared_objects
 from seamline.lake.store.locations import Location
 from seamline.lake.store.shared_objects import Row, SharedObject, claim_place, find_shared_object
-from seamline.runtime.storage_failures import StoreError
+from seamline.model.errors import StoreUnavailable
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def test_a_store_that_stays_away_is_an_error(
     """Whoever wanted the change knows that it may not be made."""
     monkeypatch.setattr(shared_objects, "ATTEMPTS", 2)
     proxy.strike(Trouble.REFUSED, "/(x.json|late)$", method="PUT", times=99)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreUnavailable):
         shared_at(shaky / "x.json").change(count_up)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreUnavailable):
         claim_place(shaky / "late")
