@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowException
 from seamline.model.errors import NotFound
 from seamline.model.protocol.job_arguments import BRIEF, BuildJob
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.store_connection import with_store_settings
 from seamline.runtime.error_report import take_error_report
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import find_job_file, job_command
@@ -49,6 +50,7 @@ class BuildOperator(SparkSubmitOperator):
         self._asked: RequestedBuild | None = None
 
     @log_failure_reason
+    @with_store_settings
     def execute(self, context: Context) -> None:
         """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
         from seamline.lake.publish.planning import is_small_build

@@ -28,7 +28,7 @@ from airflow.sdk import (  # type: ignore[attr-defined]
 
 from seamline.model.compile.compiled_pipeline import grid_of
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.errors import DefinitionError
+from seamline.model.errors import DefinitionError, StoreRefused, StoreUnavailable
 from seamline.model.time.intervals import parse_duration, parse_moment
 from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.assets import Assets
@@ -40,6 +40,7 @@ from seamline.orchestration.forms import AUDIT, FORM
 from seamline.orchestration.freshness_deadline import report_overdue_intervals
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
+from seamline.orchestration.store_connection import SETTING as STORE_CONNECTION
 from seamline.supervisor import resident
 
 
@@ -56,9 +57,22 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
     for stem, wrong in by_file(problems).items():
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
-    if resident.is_resident_requested():
+    if is_driver_wanted():
         made[resident.DAG] = driver_dag()
     return made
+
+
+def is_driver_wanted() -> bool:
+    """Return whether the resident driver has a DAG: where one was ever wanted, or nobody can tell.
+
+    Who parses may have no keys of the store that knows it, and is not to wait for that.
+    """
+    if os.environ.get(STORE_CONNECTION):
+        return True
+    try:
+        return resident.is_resident_requested()
+    except (StoreRefused, StoreUnavailable):
+        return True
 
 
 def parsed_dags() -> dict[str, DAG]:

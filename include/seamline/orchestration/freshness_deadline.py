@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import Interval, parse_duration
+from seamline.orchestration.store_connection import with_store_settings
 
 if TYPE_CHECKING:
     from seamline.lake.store.locations import Location
@@ -27,6 +28,7 @@ def missed(name: str, context: Any = None) -> None:
     notify_overdue(name)
 
 
+@with_store_settings
 def notify_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.status.marks import locate_marks

@@ -16,6 +16,7 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.orders import order_of
+from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ ASKED_WITHIN = timedelta(hours=1)
 
 
 @log_failure_reason
+@with_store_settings
 def reconcile(name: str, connection: str, asset: Asset) -> None:
     """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
 
@@ -79,11 +81,14 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
 
 
 @log_failure_reason
+@with_store_settings
 def reconcile_driver() -> None:
     """Start a supervisor of the resident driver where one is wanted and none lives."""
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor import resident
 
+    if not resident.is_resident_requested():
+        raise AirflowSkipException("nobody has wanted one")
     control = ControlTable.ensure(resident.resident_layout())
     if why := reason_to_leave(resident.NAME, control):
         raise AirflowSkipException(why)

@@ -16,6 +16,7 @@ from seamline.model.errors import DefinitionError
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
+from seamline.orchestration.store_connection import with_store_settings
 from seamline.plan.batch.batch_plan import needs_approval
 from seamline.plan.wording.plan_text import format_plan, format_plan_table
 
@@ -54,6 +55,7 @@ def open_compiled_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
 
 
 @log_failure_reason
+@with_store_settings
 def plan(name: str) -> dict[str, Any]:
     """Decide what the run builds, print it, and hand the build's arguments on; skip when that is nothing."""
     from seamline.lake.publish.planning import job_of, plan_run
@@ -91,6 +93,7 @@ def format_run_request(name: str, request: RunRequest) -> str:
 
 
 @log_failure_reason
+@with_store_settings
 def certify(name: str, asset: Asset) -> None:
     """Take the build's certificates, or make them (again, when cleared); CertificateFailed names what is not green.
 
@@ -130,6 +133,7 @@ def find_run_actor(context: Any) -> str:
 
 
 @log_failure_reason
+@with_store_settings
 def publish(name: str, asset: Asset) -> None:
     """Publish the certified intervals in one commit, and report to readers which have changed.
 
@@ -191,6 +195,7 @@ def summarize_changes(statements: Sequence[Statement]) -> dict[str, Any]:
 
 
 @log_failure_reason
+@with_store_settings
 def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
     from seamline.supervisor.requested_upkeep import run_upkeep as keep_up
@@ -199,6 +204,7 @@ def upkeep(name: str, connection: str) -> None:
 
 
 @log_failure_reason
+@with_store_settings
 def audit(name: str, connection: str) -> None:
     """Compare Kafka, ledger, log and views, and keep what was found; AuditFailed, unless the form says not to."""
     from seamline.lake.tables.audits_table import Audits

@@ -10,13 +10,12 @@ import errno
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
 from seamline.lake.store.store_refusals import explain_failure, refuse
 from seamline.lake.store.store_settings import allows_http, require_sound_settings
@@ -96,6 +95,9 @@ class Bucket:
 
         Our client keeps most of it to itself, but it signs an address for us, by keys or a role.
         """
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request, urlopen
+
         import obstore
 
         if not self.url.startswith("s3://"):
@@ -249,15 +251,41 @@ def open_bucket(url: str) -> Bucket:
     """
     if _forked:
         raise RuntimeError("this process was forked from one that has used a bucket: start it anew")
+    _used.add(url)
     return Bucket(url)
 
 
+@contextmanager
+def use_settings(changed: Mapping[str, str | None]) -> Iterator[None]:
+    """Have other settings in the environment while the block runs, for this process and what it starts.
+
+    None stands for one that must not be there. Clients that were opened with other settings are forgotten.
+    """
+    before = {name: os.environ.get(name) for name in changed}
+    replace_settings(changed)
+    try:
+        yield
+    finally:
+        replace_settings(before)
+
+
+def replace_settings(settings: Mapping[str, str | None]) -> None:
+    """Put settings into the environment, or take them away, and forget the clients that had others."""
+    for name, value in settings.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    open_bucket.cache_clear()
+
+
+_used: set[str] = set()
 _forked: list[int] = []
 
 
 def mark_forked() -> None:
     """Note that this process cannot use a bucket, if the one that it was forked from has."""
-    if open_bucket.cache_info().currsize:
+    if _used:
         open_bucket.cache_clear()
         _forked.append(os.getpid())
 
