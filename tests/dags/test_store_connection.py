@@ -20,7 +20,7 @@ from tests.services.addresses import Bucket
 from tests.unit.shop import DEFINITION
 
 from seamline.lake.store.bucket import open_bucket, use_settings
-from seamline.model.errors import ConnectionMissing, SetupError, StoreRefused
+from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError, StoreRefused, StoreUnavailable
 from seamline.orchestration import reconciling, store_connection
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.store_connection import (
@@ -30,6 +30,7 @@ from seamline.orchestration.store_connection import (
     with_store_settings,
 )
 from seamline.supervisor import resident
+from seamline.web.error_responses import describe_error
 
 SECRET, TOKEN = "secret-8c1f0a7e", "token-8c1f0a7e"
 ROOT = Path(__file__).parents[2]
@@ -137,6 +138,13 @@ def test_every_task_has_them() -> None:
             layers.append(wrapped.__code__.co_filename)
             wrapped = wrapped.__wrapped__
         assert any(each.endswith("store_connection.py") for each in layers), task
+
+
+@pytest.mark.parametrize("kind", [StoreRefused, StoreUnavailable])
+def test_a_page_says_that_its_store_is_away(kind: type[SeamlineError]) -> None:
+    """503: whoever asks may ask again."""
+    status, said, _ = describe_error(kind("away", hint="wait"))
+    assert (status, said["error"], said["message"], said["hint"]) == (503, kind.__name__, "away", "wait")
 
 
 def test_parsing_asks_no_bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
