@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from tests.faults.rig.line import Line
+from tests.faults.rig.store_proxy import StoreProxy, proxy_before
 from tests.faults.rig.trial import Trial
+from tests.services.addresses import Bucket
 
 from seamline.kafka.connections import KafkaConnection
 
@@ -41,6 +44,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     if made := getattr(pyfuncitem, "trial", None):
         made.close()
     return done
+
+
+@pytest.fixture
+def proxy(bucket: Bucket) -> Iterator[StoreProxy]:
+    """What is between the clients of a bucket and its server."""
+    with proxy_before(urlsplit(bucket.endpoint).port or 80) as made:
+        yield made
 
 
 @pytest.fixture

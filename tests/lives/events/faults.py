@@ -15,6 +15,8 @@ from unittest.mock import patch
 
 from seamline.lake.storage import durability
 from seamline.lake.store import created_files
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
 from seamline.runtime import failpoints
 
 
@@ -56,8 +58,12 @@ class Disk:
         return (key := key_of(file)) in self.synced and key in self.named
 
 
-def key_of(path: Path) -> tuple[int, int]:
-    """Describe a file whatever its name."""
+def key_of(path: Location) -> tuple[int, int]:
+    """Describe a file whatever its name, and an object by its tag."""
+    if isinstance(path, ObjectPath):
+        if (entry := path.bucket.head(path.key)) is None:
+            raise FileNotFoundError(path)
+        return 0, hash(entry.tag)
     found = path.stat()
     return found.st_dev, found.st_ino
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 
 import deltalake
@@ -15,8 +16,9 @@ from seamline.lake.storage.fenced_commits import Committed, build_commit_propert
 from seamline.lake.storage.table_settings import settings_of
 from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location, find_nearest_folder, list_names
+from seamline.lake.store.promises import list_waits
 from seamline.model.definition.pipeline import DURABILITY
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import ProtocolError, StoreRefused
 
 EPOCH = "seamline.epoch"
 log = logging.getLogger("seamline.lake")
@@ -47,20 +49,27 @@ class Table(Committed):
         if not cls.exists(root):
             there = find_nearest_folder(root)
             root.mkdir(parents=True, exist_ok=True)
-            try:
-                with explain_errors(root):
-                    DeltaTable.create(
-                        str(root),
-                        schema=deltalake.Schema.from_arrow(schema),
-                        mode="error",
-                        partition_by=partition_by,
-                        configuration=dict(settings_of(root.name)),
-                        commit_properties=build_commit_properties(txns or {}),
-                    )
-            except (DeltaError, OSError):
-                # Another has made it, or it is there, and the reply that said so was lost.
-                if not cls.exists(root):
+            for wait in (*list_waits(root), None):
+                try:
+                    with explain_errors(root):
+                        DeltaTable.create(
+                            str(root),
+                            schema=deltalake.Schema.from_arrow(schema),
+                            mode="error",
+                            partition_by=partition_by,
+                            configuration=dict(settings_of(root.name)),
+                            commit_properties=build_commit_properties(txns or {}),
+                        )
+                    break
+                except StoreRefused:
                     raise
+                except (DeltaError, OSError):
+                    # Another has made it, or it is there, and the reply that said so was lost; or a store was busy.
+                    if cls.exists(root):
+                        break
+                    if wait is None:
+                        raise
+                    time.sleep(wait)
             if root.name in durability.ALWAYS:
                 durability.sync_file(log_store.entry_path(root, 0))
                 durability.sync_folders([root / log_store.FOLDER], above=there)

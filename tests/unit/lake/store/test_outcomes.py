@@ -154,3 +154,10 @@ def test_a_store_that_says_conflict_of_what_creates_nothing_is_one_that_may_do_i
     with pytest.raises(StoreUnavailable):
         act()
     act()
+
+
+def test_a_table_is_made_by_a_store_that_was_busy(shaky: Location, proxy: StoreProxy) -> None:
+    """deltalake takes a conflict for a table that is there, and finds none."""
+    proxy.strike(Trouble.CONFLICT, commit_path(0), method="PUT")
+    assert append(Table.ensure(shaky / "t", SCHEMA), 1) == 1
+    assert proxy.struck[Trouble.CONFLICT] == 1
