@@ -20,6 +20,7 @@ pytest_plugins = [
     "seamline.testing.plugin",
     "tests.lives.telling",
     "tests.services.fixtures",
+    "tests.services.warehouses",
     "tests.slow_suite",
 ]
 # Examples are not timed: a busy machine must not turn a law red.

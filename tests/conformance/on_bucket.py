@@ -24,6 +24,7 @@ from obstore.store import from_url
 from pyspark.sql import SparkSession
 from tests.conformance import test_rejudged as mended
 from tests.conformance import test_restated as restated
+from tests.unit.records import pipeline
 
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.master import Master
@@ -34,6 +35,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.session.session import open_spark_session
+from seamline.spark.stream.catch_up import catch_up
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 
@@ -132,6 +134,29 @@ def test_a_mended_definition_validates_again_and_a_fork_goes_on(
     branch = Scenario(replace(mended.MENDED, name="branch"), Tables(other, place, spark), now="2024-01-20")
     assert branch.batch()
     assert log_of(spark, other, to).count() == log_of(spark, engine.pipeline, engine.layout).count() > 0
+
+
+def test_a_view_that_is_behind_catches_up(spark: SparkSession, place: ObjectPath) -> None:
+    """Spark computes the slices that it lacks from the log's files."""
+    declared = pipeline("id INT NOT NULL, at TIMESTAMP")
+    engine = Tables(compile_pipeline(declared), place, spark)
+    shop, view = Scenario(declared, engine, now="2024-01-20"), engine.pipeline.views[0].id
+    for number in range(3):
+        shop.send({"id": number, "at": "2024-01-05T09:00Z"})
+        shop.epoch()
+        if not number:
+            engine.writer.frontiers[view] = -1
+        elif engine.writer.behind:
+            assert catch_up(spark, engine.writer) and not engine.writer.behind
+    assert [row["n"] for row in shop.answer("all_rows")] == [3]
+
+
+def test_upkeep_changes_no_answer(sold: tuple[Scenario, Scenario]) -> None:
+    """Files that Spark has put there are read, packed and cleared away as ours are."""
+    shop, plain = sold
+    engine_of(shop).upkeep()
+    for view in ("by_city", "by_price"):
+        assert shop.answer(view) == plain.answer(view) != []
 
 
 def test_other_readers_see_the_serving_table(sold: tuple[Scenario, Scenario], spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from airflow.utils.db import initdb
 from tests.unit.past import build
 from tests.unit.shop import Sale, Shop, opened
 
+from seamline.lake.store.locations import Location
 from seamline.web import access, limits, reports
 from seamline.web import app as web
 
@@ -44,14 +45,14 @@ def database() -> None:
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch) -> Shop:
+def shop(tmp_path, warehouse: Location, monkeypatch) -> Shop:
     """Two days of sales, the first of them built."""
-    return shop_of(tmp_path, monkeypatch)
+    return shop_of(tmp_path, monkeypatch, warehouse)
 
 
-def shop_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop_of(folder: Path, monkeypatch: pytest.MonkeyPatch, warehouse: Location | None = None) -> Shop:
     """Make it."""
-    made = opened(folder, monkeypatch)
+    made = opened(folder, monkeypatch, warehouse)
     made.epoch([Sale(1, "a", 10), Sale(2, EVIL, 5), Sale(70, None, 3), Sale(1500, "a", 1)])
     build(made, "g", cut=0)
     return made

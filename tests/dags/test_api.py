@@ -29,6 +29,7 @@ waiting = claims_table.Waiting
 VIEW = "/api/v1/views/shop/sales"
 
 
+@pytest.mark.everywhere
 def test_a_page_of_an_answer_says_how_far_it_is_right(client) -> None:
     """As many rows as asked for, where the next begin, and what the numbers count."""
     first = client.get(VIEW, params={"limit": 3}).json()

@@ -83,9 +83,9 @@ def test_a_wrong_field_is_named(given):
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
+def shop(tmp_path, warehouse, monkeypatch):
     """A pipeline, in a home of its own, and a run of its stream DAG whose form is ``params``."""
-    made = opened(tmp_path, monkeypatch)
+    made = opened(tmp_path, monkeypatch, warehouse)
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
     monkeypatch.setattr(reconciling, "connection_env", lambda _: {})
     made.params = dict(EMPTY)

@@ -45,6 +45,7 @@ def test_the_overview_tells_every_pipeline(client, shop) -> None:
     assert "2013-01-02T00:00:00Z" in text
 
 
+@pytest.mark.everywhere
 def test_completeness_is_drawn_and_an_interval_is_told_in_full(client, shop: Shop) -> None:
     """One certified and one open day; the certificate, the plan and the button of the one that is clicked."""
     text = page(client, "/pipelines/shop/completeness", interval="2013-01-01T00:00:00Z", view="sales")

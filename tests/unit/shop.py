@@ -18,6 +18,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import generations_schema, master_schema, partial_schema
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
@@ -79,7 +80,7 @@ class Sale:
 class Shop:
     """The tables of the pipeline, and a plain list of what they hold."""
 
-    warehouse: Path
+    warehouse: Location
     compiled: CompiledPipeline = field(default_factory=sales_pipeline)
     born: int = 0
     events: dict[int, list[Sale]] = field(default_factory=dict)
@@ -270,11 +271,12 @@ class Shop:
         )
 
 
-def opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def opened(folder: Path, monkeypatch: pytest.MonkeyPatch, warehouse: Location | None = None) -> Shop:
     """Make a shop whose definition and warehouse are where the commands look for them."""
     definitions = folder / "definitions"
     definitions.mkdir()
     (definitions / "shop.py").write_text(DEFINITION)
+    place = warehouse or folder / "w"
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(folder / "w"))
-    return Shop(folder / "w")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(place))
+    return Shop(place)

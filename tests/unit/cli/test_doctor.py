@@ -22,6 +22,7 @@ from seamline.cli.doctor import (
     list_requirements,
 )
 from seamline.cli.machine_checks import check_java, check_writable
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
@@ -142,10 +143,10 @@ def test_the_command_names_a_broken_definition_and_leaves_a_code(
 
 
 def test_a_stream_that_is_wanted_and_down_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """So is the resident driver; one that nobody wants is not missing."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
     assert list(check_supervisors(load_configured_catalog())) == []
     now = datetime.now(UTC)

@@ -14,6 +14,8 @@ from tests.unit.plan.test_observation import NOW, OBSERVED
 from tests.unit.shop import DEFINITION
 
 from seamline.cli import main
+from seamline.lake.storage import log_store
+from seamline.lake.store.locations import replace_file
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.stream_metrics import FAMILIES, Streams, make_metrics_registry
@@ -89,15 +91,13 @@ def test_names_and_help_are_prometheus_own(family):
 
 
 @pytest.fixture
-def two(tmp_path, monkeypatch):
+def two(tmp_path, warehouse, monkeypatch):
     """Two streams, of which one has broken files and no definition any more."""
     folder = tmp_path / "pipelines"
     folder.mkdir()
     (folder / "shop.py").write_text(DEFINITION)
-    log = tmp_path / "warehouse" / "ruin" / "control" / "_delta_log"
-    log.mkdir(parents=True)
-    (log / f"{0:020d}.json").write_text("no JSON\n")
-    for name, place in [("PIPELINES", folder), ("WAREHOUSE", tmp_path / "warehouse"), ("HOME", tmp_path)]:
+    replace_file(log_store.entry_path(warehouse / "ruin" / "control", 0), b"no JSON\n")
+    for name, place in [("PIPELINES", folder), ("HOME", tmp_path)]:
         monkeypatch.setenv(f"SEAMLINE_{name}", str(place))
 
 
@@ -116,6 +116,7 @@ def test_a_broken_stream_does_not_end_the_scrape(two):
     assert 'seamline_observation_errors{pipeline="shop"} 0.0' in text
 
 
+@pytest.mark.everywhere
 def test_the_command_prints_them_once(two, capsys):
     """For a textfile collector, or to look."""
     assert main(["metrics", "--once", "--no-broker"]) == 0

@@ -21,6 +21,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import move_folder
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, list_restatements
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.renewing import keep_renewing
@@ -43,9 +44,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch) -> Shop:
+def shop(tmp_path, warehouse, monkeypatch) -> Shop:
     """A shop with three epochs, five offsets long."""
-    made = opened(tmp_path, monkeypatch)
+    made = opened(tmp_path, monkeypatch, warehouse)
     made.epoch([Sale(1), Sale(2)])
     made.epoch([Sale(3), Sale(1500)], edge=False)
     made.epoch([Sale(4)])
@@ -171,12 +172,13 @@ def test_a_savepoint_names_the_newest_epoch_once(shop):
     assert len(control(shop).savepoints) == 2
 
 
-def test_nothing_can_be_saved_before_the_first_epoch(tmp_path, monkeypatch):
+def test_nothing_can_be_saved_before_the_first_epoch(tmp_path, warehouse, monkeypatch):
     """There is no position to name."""
     with pytest.raises(BadRange, match="no epoch yet"):
-        order(opened(tmp_path, monkeypatch), Action.SAVEPOINT, name="early")
+        order(opened(tmp_path, monkeypatch, warehouse), Action.SAVEPOINT, name="early")
 
 
+@pytest.mark.everywhere
 def test_a_restore_serves_what_was_served(shop, tmp_path):
     """The log stays as it is; a version that has replaced another gives way, and is said to go on beside it."""
     order(shop, Action.SAVEPOINT, name="monday")
@@ -272,7 +274,7 @@ def test_a_fork_that_was_cut_short_can_be_made_again(shop, tmp_path):
     """The master is put in its place last: without one, what is there gives way."""
     to = forked(shop, tmp_path, 1)
     Master.open(to)
-    to.table("master").rename(tmp_path / "gone")
+    move_folder(to.table("master"), shop.layout.warehouse / "gone")
     assert Table.exists(to.table("ledger"))
     again = forked(shop, tmp_path, 2)
     assert [each.number for each in Ledger.ensure(again).read()] == [0, 1, 2]
@@ -355,7 +357,7 @@ def test_a_fork_goes_by_what_was_restated(shop, tmp_path):
     for each in decisions:
         ControlTable.ensure(shop.layout).restate(each)
     to = forked(shop, tmp_path, 1)
-    to.table("master").rename(tmp_path / "gone")
+    move_folder(to.table("master"), shop.layout.warehouse / "gone")
     assert forked(shop, tmp_path, 1) == to
     assert list_restatements(to) == (decisions[0], replace(decisions[1], epoch=1))
 

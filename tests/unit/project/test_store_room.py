@@ -1,13 +1,19 @@
-"""Who touches the files of a warehouse: the room ``lake/store``, and a few others for what only a disk has."""
+"""Who touches the files of a warehouse, and what is said to work with one in a bucket."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[3] / "include" / "seamline"
+import pytest
+from tests.faults.test_in_bucket import PARTS
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "include" / "seamline"
 ROOM = ("lake", "store")
 AT_WAREHOUSES = ("lake", "serve", "quality", "web", "kernel", "plan", "spark/build")
 """The rooms that have to do with places of a warehouse; the others have files of this machine."""
@@ -25,6 +31,10 @@ ALLOWED = {
     "serve/query.py": "the file that a person wants an answer in",
 }
 """Modules that touch files otherwise, and what for. The list grows by a decision and no other way."""
+
+
+IN_A_BUCKET = ("tests/conformance/on_bucket.py", "tests/unit/lake/store/")
+"""Tests that have a bucket by themselves."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -88,3 +98,56 @@ def test_a_use_of_files_is_seen() -> None:
     """A search that finds nothing proves nothing."""
     seen = touches(ast.parse("import os\nos.rename(a, b)\nopen(c)\nd.rglob('*')\nTable.open(e)\nos.environ"))
     assert seen == {"os.rename": 1, "open": 1, ".rglob": 1}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A line of docs/stores.md that says what works in a bucket."""
+
+    what: str
+    file: str
+    test: str
+    slow: bool
+    """Whether it is said to be of the slow suite."""
+
+    @property
+    def marked(self) -> bool:
+        """Return whether the test is one that `make test` runs in a bucket, too."""
+        module = ast.parse((ROOT / self.file).read_text())
+        return any(
+            (
+                isinstance(node, ast.FunctionDef)
+                and node.name == self.test
+                and any(ast.unparse(each) == "pytest.mark.everywhere" for each in node.decorator_list)
+            )
+            or (
+                isinstance(node, ast.Assign)
+                and ast.unparse(node).startswith("pytestmark =")
+                and "everywhere" in ast.unparse(node)
+            )
+            for node in module.body
+        )
+
+
+def shown() -> Iterator[Shown]:
+    """Read the table."""
+    text = (
+        (ROOT / "docs" / "stores.md").read_text().partition("### What works there")[2].partition("\n### ")[0]
+    )
+    for line in text.splitlines():
+        if line.startswith("| ") and "`tests/" in line:
+            what, tests = (each.strip() for each in line.strip("|").split("|"))
+            for file, test in re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", tests):
+                yield Shown(what, file, test, tests.endswith(", F"))
+
+
+@pytest.mark.parametrize("line", [*shown()], ids=lambda line: f"{line.what}: {line.file}")
+def test_what_is_said_to_work_in_a_bucket_is_tested_there(line: Shown) -> None:
+    """A list that nobody checks says what somebody hoped."""
+    assert (ROOT / line.file).exists()
+    assert not line.test or f"def {line.test}(" in (ROOT / line.file).read_text()
+    if line.slow:
+        run = [path for paths in PARTS.values() for path in paths]
+        assert line.file.startswith("tests/faults/") or any(line.file.startswith(path) for path in run)
+    else:
+        assert line.file.startswith(IN_A_BUCKET) or line.marked

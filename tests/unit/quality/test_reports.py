@@ -12,6 +12,7 @@ from tests.unit.past import NOW
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.cli import main
+from seamline.lake.store.locations import Location, parse_location
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.expectations import Expect, ExpectationSuite
@@ -56,16 +57,15 @@ class Tags(HTMLParser):
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days that one run has built: a total of 4 on the first, which is less than is expected, and 9."""
     definitions = tmp_path / "definitions"
     definitions.mkdir()
     (definitions / "shop.py").write_text(EXPECTING)
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(definitions))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
     plain = sales_pipeline().definition
     view = replace(plain.views[0], expect=EXPECTED)
-    shop = Shop(tmp_path / "w", compile_pipeline(replace(plain, views=[view])))
+    shop = Shop(warehouse, compile_pipeline(replace(plain, views=[view])))
     shop.epoch([Sale(1, EVIL, 4), Sale(25 * 60, "b", 9)], watermark=START + 2 * DAY)
     for day in range(2):
         interval = shop.build(day, 0, "g", publish=False)
@@ -76,6 +76,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return shop
 
 
+@pytest.mark.everywhere
 def test_the_certificate_is_told_in_words_with_its_report(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,12 +90,12 @@ def test_the_certificate_is_told_in_words_with_its_report(
     assert "run scheduled__<b>1: nightly, asked for by airflow:ada" in told
     assert f"record version {shop.compiled.record_version}" in told
     assert "built in 2.5 s" in told
-    report = Path(told.partition("report ")[2].strip())
-    assert report.is_file()
+    assert parse_location(told.partition("report ")[2].strip()).is_file()
     assert main(["certificate", "shop.sales", "2013-01-02", "--generation", "g"]) == 0
     assert main(["certificate", "shop.sales", "2013-01-03"]) == 4
 
 
+@pytest.mark.everywhere
 def test_the_report_of_a_run_links_to_great_expectations_own_pages(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from tests.unit.shop import DEFINITION, START, Sale, Shop, opened, sales_pipelin
 
 from seamline.cli import main
 from seamline.lake.read.row_differences import BOTH, NEW, OLD, compare_rows
+from seamline.lake.store.locations import Location
 from seamline.model.errors import BadRange
 from seamline.serve.generation_differences import places_of
 
@@ -150,9 +151,9 @@ def test_a_key_named_like_a_column_of_the_difference_stays_a_key(key: str) -> No
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A day whose second generation has one more sale of a, none of b any more, and c."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     shop.epoch([Sale(1, "a", 4), Sale(2, "b", 5), Sale(70, "a", 1)], watermark=START.replace(day=2))
     build(shop, "one", cut=0)
     shop.events[0] = [Sale(1, "a", 4), Sale(70, "a", 1)]

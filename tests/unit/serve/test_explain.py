@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.read import merged_read, originals
-from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location, delete_files, list_all_files
 from seamline.model.errors import ReadUnstable
 from seamline.serve.explain import explain_number
 from seamline.serve.explained_number import Explanation
@@ -21,10 +19,10 @@ def asked(shop: Shop) -> Explanation:
 
 
 def test_a_file_that_vanished_starts_the_explanation_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Upkeep may take away what was pinned; a read pins again, and so does whoever asks where its number is from."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1), Sale(2)], watermark=START + DAY)
     real, met = originals.read_original_rows, []
 
@@ -41,15 +39,16 @@ def test_a_file_that_vanished_starts_the_explanation_again(
     assert met == [1]
 
 
+@pytest.mark.on_disk
 def test_what_never_holds_still_is_not_said_to_be_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not found is final; in motion is asked again."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     shop.build(0, 0, "g")
     monkeypatch.setattr(merged_read, "ATTEMPTS", 2)
-    for file in Path(Table.open(shop.layout.generations(shop.view)).root).rglob("*.parquet"):
-        file.unlink()
+    files = list_all_files(shop.layout.generations(shop.view))
+    delete_files(each for each in files if each.suffix == ".parquet")
     with pytest.raises(ReadUnstable, match="changed during each of 2 reads"):
         asked(shop)

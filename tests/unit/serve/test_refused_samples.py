@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 from tests.unit.shop import START, Shop
@@ -12,6 +11,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.store.locations import Location
 from seamline.model.protocol.epoch import Epoch
 from seamline.serve.refused_records import list_refusals
 
@@ -45,9 +45,9 @@ def told(shop: Shop) -> list[tuple[str, int, list[str]]]:
     ]
 
 
-def test_the_newest_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+def test_the_newest_are_shown_and_all_are_counted(warehouse: Location) -> None:
     """Of packed files, of single ones, and nothing of an epoch that is dead."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     refuse(shop, "old")
     for _ in range(4):
         refuse(shop, "null", "null", "rule")

@@ -16,6 +16,7 @@ from seamline.cli import upgrade as command
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import generations_schema
 from seamline.lake.storage.layout import definitions_folder
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -41,14 +42,13 @@ EDITED = EDITED.replace("count, max, sum", "count, min, sum")
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days built of the served version; the file was edited and its version born, of which nothing is built."""
     folder = tmp_path / "definitions"
     folder.mkdir()
     (folder / "shop.py").write_text(DEFINITION)
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(folder))
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "w"))
-    shop = Shop(tmp_path / "w")
+    shop = Shop(warehouse)
     shop.state(Act.BIRTH, epoch=0, definition=to_json(shop.compiled.definition))
     shop.epoch([Sale(1, "a", 4), Sale(2, "a", 5), Sale(25 * 60, "b", 7)], watermark=START + 2 * DAY)
     build(shop, "one", cut=0)

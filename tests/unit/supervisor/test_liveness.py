@@ -61,9 +61,9 @@ def test_records_that_come_to_an_idle_topic_are_given_their_time(watch):
 
 
 @pytest.fixture
-def watch(tmp_path, monkeypatch):
+def watch(tmp_path, warehouse, monkeypatch):
     """A watch over token 3, with a broker that tells of 5 records to read."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     made = Watch(shop.compiled, shop.layout, tmp_path, 3, 0.0)
     made.told = 5
     heartbeat(made).parent.mkdir(parents=True)

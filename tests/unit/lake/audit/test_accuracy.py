@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
+from seamline.lake.store.locations import Location
 from seamline.model.time.intervals import Interval
 
 HOUR = 3600
@@ -16,12 +16,12 @@ FIRST = Interval(START, START + DAY)
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """One window of an hour: a in time, more of a an hour after it, b seven hours after it.
 
     An epoch is held as many seconds after the start of all as its number says.
     """
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     made.epoch([Sale(1, "a", 10)], number=0)
     made.epoch([Sale(2, "a", 5)], number=2 * HOUR)
     made.epoch([Sale(3, "b", 1)], number=8 * HOUR)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from tests.unit.past import build
@@ -17,6 +15,7 @@ from seamline.lake.log.master import PRUNES
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.data_files import describe_data_file
 from seamline.lake.storage.fenced_commits import build_commit_properties
+from seamline.lake.store.locations import Location, copy_unchanging_file, delete_folder
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.protocol.audit import (
     LaneEvidence,
@@ -95,9 +94,9 @@ def test_records_that_are_there_twice_or_were_never_read_are_named() -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """Three epochs over two days."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     made.epoch([Sale(1), Sale(2)])
     made.epoch([Sale(3), Sale(1500)])
     made.epoch([])
@@ -126,7 +125,7 @@ def test_the_log_is_read_as_runs_and_counts(shop: Shop) -> None:
 def test_a_file_that_is_there_twice_shows_in_offsets_and_counts(shop: Shop) -> None:
     """The same rows under another name: what a careless restore does."""
     root = shop.master.table.root
-    shutil.copy(root / "000000.parquet", root / "again.parquet")
+    copy_unchanging_file(root / "000000.parquet", root / "again.parquet")
     shop.master.table.append([describe_data_file(root, "again.parquet", stats=PRUNES)])
     assert lanes(shop) == {LANE: ([(0, 4)], {0: 2, 1: 2})}
     log = CommittedLog.pin(shop.compiled, shop.layout)
@@ -164,6 +163,7 @@ def recount(shop: Shop) -> list[str]:
     return [each.said for each in found.findings]
 
 
+@pytest.mark.everywhere
 def test_slices_are_what_their_records_make(shop: Shop) -> None:
     """Compacted or not, above a floor or below it."""
     log = CommittedLog.pin(shop.compiled, shop.layout)
@@ -202,7 +202,7 @@ def test_slices_that_are_gone_or_of_nothing_are_found(shop: Shop) -> None:
 
 def test_slices_whose_table_is_gone_are_found(shop: Shop) -> None:
     """Nothing to compare with is not nothing wrong."""
-    shutil.rmtree(shop.layout.slices(shop.view))
+    delete_folder(shop.layout.slices(shop.view))
     [said] = recount(shop)
     assert said.startswith("3 states of epochs 0..1 are not what their records make (3 missing")
 
@@ -248,9 +248,9 @@ def test_a_generation_that_lost_rows_is_found(shop: Shop) -> None:
     ]
 
 
-def test_an_audit_of_a_day_looks_at_what_brought_its_rows(tmp_path: Path) -> None:
+def test_an_audit_of_a_day_looks_at_what_brought_its_rows(warehouse: Location) -> None:
     """It finds what the whole one finds of that day, and nothing of another."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     for _ in range(3):
         shop.epoch([Sale(1), Sale(2000)])
     shop.epoch([Sale(2000)])

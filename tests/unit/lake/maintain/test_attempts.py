@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -15,6 +13,7 @@ from seamline.lake.maintain.reprocessing_attempts import REASON
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
 from seamline.lake.tables import reprocessed
 from seamline.lake.tables.reprocessed import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.errors import Conflict
@@ -34,9 +33,9 @@ def test_an_attempt_is_dead_when_it_can_never_have_its_verdicts(epochs: dict[str
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """Four epochs that some attempts judge again."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     for number in range(4):
         made.epoch([Sale(number)])
     return made
@@ -126,6 +125,7 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
 
 
 @slow
+@pytest.mark.on_disk
 def test_without_its_note_an_attempt_is_known_by_its_rows(shop: Shop) -> None:
     """Earlier releases wrote none; of a file cut short nothing is known, and it stays."""
     old, cut = Attempt(shop, "old", [0]), Attempt(shop, "cut", [0])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,6 +20,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location, copy_folder, move_folder, replace_file
 from seamline.lake.tables.generations import CLOSED, Generations
 from seamline.model.errors import Conflict
 from seamline.model.protocol.claims import Claim
@@ -62,9 +61,9 @@ def test_an_id_says_when_its_build_began() -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """A day of which a generation is served."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     made.epoch([Sale(1)])
     made.build(0, 0, "first")
     return made
@@ -96,7 +95,7 @@ def test_a_killed_builds_folder_goes_and_others_stay(shop: Shop) -> None:
     """One is old and was killed, one has just begun, one has committed, one is nobody's that we know."""
     killed, young, done = Build(shop, NOW - 2 * DAY), Build(shop, NOW), Build(shop, NOW - 2 * DAY)
     done.commit()
-    (shop.generations.root / "backup").mkdir()
+    replace_file(shop.generations.root / "backup" / "x", b"x")
     before = read_merged_answer(shop.compiled, shop.view, shop.layout).table
     found = maintain_tables(shop.compiled, shop.layout)
     assert (found.deleted[GONE], found.left[LEFT]) == (1, 2)
@@ -154,12 +153,13 @@ def test_a_build_that_is_given_up_at_its_last_step_is_refused(
 ) -> None:
     """It has seen an open table; the closing came in between, and its files may be gone by now."""
     late = Build(shop, NOW - 2 * DAY)
-    kept = shutil.copytree(late.generations.folder(late.id), shop.warehouse / "kept")
+    kept, folder = shop.warehouse / "kept", late.generations.folder(late.id)
+    copy_folder(folder, kept)
 
     def give_up() -> None:
         assert clean_run_leftovers(shop.layout, shop.manifest.read(), now=NOW).deleted == {GONE: 1}
         # As if the deletion had been slower than the commit.
-        kept.rename(late.generations.folder(late.id))
+        move_folder(kept, folder)
 
     between(late, monkeypatch, give_up)
     with pytest.raises(Conflict, match="was abandoned"):
@@ -216,6 +216,7 @@ def test_files_of_forgotten_generations_keep_their_folder_for_readers(shop: Shop
     assert old.path.exists()
 
 
+@pytest.mark.everywhere
 @slow
 def test_reports_stay_while_what_they_are_about_may_be_served(shop: Shop) -> None:
     """And for a month after the build, whatever became of it; of runs nobody knows nothing can be said."""

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from seamline.lake.storage.arrow_types import QUARANTINE, master_schema
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.fenced_commits import TOKEN
 from seamline.lake.storage.rewrites import APP
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -98,9 +98,9 @@ def test_only_what_the_master_holds_is_packed() -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """Seven epochs, each with an early and a late sale, a build to 2, and a writer that holds token 1."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     for table in (made.master.table, made.ledger.table, made.slices.table):
         table.fence(1)
     for number in range(7):

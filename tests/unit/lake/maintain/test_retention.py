@@ -19,6 +19,7 @@ from seamline.lake.publish import publishing
 from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
@@ -35,9 +36,9 @@ BACK = Decision("cli:ada", "x", rollback=True)
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A day published four times, g0 to g3, a red generation before the last, and a fresh one that waits."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     for number in range(4):
         shop.epoch([Sale(number, "a", 1)], watermark=START + DAY)
         if number == 3:
@@ -201,6 +202,7 @@ def test_upkeep_keeps_as_many_as_the_definition_says(shop: Shop) -> None:
     assert {each.generation.id for each in past_of(shop) if each.fate.value == "forgotten"} == {"g0", "red"}
 
 
+@pytest.mark.everywhere
 def test_the_command_shows_first_and_deletes_when_told(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

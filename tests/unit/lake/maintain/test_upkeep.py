@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.store.locations import Location
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.read_request import ReadRequest
@@ -69,9 +69,9 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Non
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """Seven epochs with edges at 2 and 5, a build to 2, and a writer that holds token 1."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     for table in (made.master.table, made.ledger.table, made.slices.table):
         table.fence(1)
     for number in range(7):
@@ -160,9 +160,9 @@ def test_compaction_changes_no_answer(shop: Shop) -> None:
     assert (again.merged, again.dead, again.deleted) == (0, 0, {})
 
 
-def test_files_do_not_grow_with_edges_and_a_cut_may_fall_on_any(tmp_path: Path) -> None:
+def test_files_do_not_grow_with_edges_and_a_cut_may_fall_on_any(warehouse: Location) -> None:
     """An edge a minute is 1,440 files a day and view; the rows of a block stay its own in whatever file they are."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     for number in range(60):
         shop.epoch([Sale(number), Sale(70 + number, "b", number)], edge=number % 2 == 1)
         if number % 20 == 19:
@@ -208,6 +208,7 @@ def test_of_two_upkeeps_one_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPat
     assert len(list(shop.slices.table.root.glob("upkeep-*"))) == 3
 
 
+@pytest.mark.everywhere
 def test_dead_epochs_are_taken_out_and_nothing_younger(shop: Shop) -> None:
     """The slices of an epoch in flight are there before the master holds it (C1)."""
     dead, held, flying = (next(shop.numbers) for _ in range(3))
@@ -248,9 +249,9 @@ def test_slices_above_the_frontier_wait(shop: Shop) -> None:
     assert spans(shop) == [(0, 2), (3, 5), (6, 6)]
 
 
-def test_no_block_reaches_over_a_views_birth(tmp_path: Path) -> None:
+def test_no_block_reaches_over_a_views_birth(warehouse: Location) -> None:
     """The epoch before a birth is a floor like a cut and need not be an edge."""
-    shop = Shop(tmp_path, born=2)
+    shop = Shop(warehouse, born=2)
     for number in range(6):
         shop.epoch([Sale(number)], edge=number == 5, frontier=1 if number < 2 else None)
     assert maintain_tables(shop.compiled, shop.layout).merged == 1

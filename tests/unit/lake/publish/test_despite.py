@@ -14,6 +14,7 @@ from seamline.lake.publish.planning import plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json, to_json
@@ -30,9 +31,9 @@ SPOKEN = "published despite its certificate by cli:"
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days: the first is certified, of the second there is a generation that was held back."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     shop.epoch([Sale(1, "a", 4), Sale(25 * 60, "b", 5)], watermark=START + 2 * DAY)
     build(shop, "one", cut=0)
     build(shop, "red", cut=0, day=1, passed=False, publish=False)
@@ -82,10 +83,10 @@ def test_a_green_run_is_published_as_it_always_was(shop: Shop, capsys: pytest.Ca
 
 
 @pytest.fixture
-def early(tmp_path: Path) -> Shop:
+def early(warehouse: Location) -> Shop:
     """A pipeline that publishes open days, with a first run over the first day, which is open."""
     plain = sales_pipeline().definition
-    shop = Shop(tmp_path, compile_pipeline(replace(plain, batch=replace(plain.batch, provisional=True))))
+    shop = Shop(warehouse, compile_pipeline(replace(plain, batch=replace(plain.batch, provisional=True))))
     shop.epoch([Sale(1, "a", 4)], watermark=START)
     built(shop, "g0", 0)
     return shop

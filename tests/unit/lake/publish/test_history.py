@@ -17,6 +17,7 @@ from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import build_commit_properties
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.manifest_table import ManifestTable, parse_statement
 from seamline.model.errors import BadRange, NotFound, Overtaken, PublishRefused
 from seamline.model.protocol.job_arguments import BuildJob
@@ -33,9 +34,9 @@ DAY = Interval(START, START.replace(day=2))
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """One day with three generations: 'one' to epoch 0, 'two' to epoch 1, and a 'red' one that was held back."""
-    shop = opened(tmp_path, monkeypatch)
+    shop = opened(tmp_path, monkeypatch, warehouse)
     shop.epoch([Sale(1, "a", 4), Sale(2, "b", 5)], watermark=DAY.end)
     build(shop, "one", cut=0)
     shop.epoch([Sale(3, "a", 6)], watermark=DAY.end)
@@ -74,9 +75,9 @@ def test_history_tells_every_generation_of_a_day(shop: Shop, capsys: pytest.Capt
     ]
 
 
-def test_a_generation_without_a_build_row_is_told_too(tmp_path: Path) -> None:
+def test_a_generation_without_a_build_row_is_told_too(warehouse: Location) -> None:
     """The manifest alone says that it was served."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     shop.build(0, 0, "g")
     [only] = past_of(shop)
@@ -84,6 +85,7 @@ def test_a_generation_without_a_build_row_is_told_too(tmp_path: Path) -> None:
     assert (only.generation.id, only.built, only.kept, only.fate.value) == ("g", None, True, "served")
 
 
+@pytest.mark.everywhere
 def test_a_rollback_serves_the_earlier_generation_and_counts_later_rows_from_speed(shop: Shop) -> None:
     """Going back loses no event: what the earlier one had not seen is in slices still."""
     assert total(shop) == {"a": 10, "b": 5}
@@ -261,9 +263,9 @@ def test_a_job_carries_the_version_it_was_planned_on(shop: Shop) -> None:
     assert BuildJob.parse(job.to_argv()) == job
 
 
-def test_manifests_of_earlier_releases_are_read(tmp_path: Path) -> None:
+def test_manifests_of_earlier_releases_are_read(warehouse: Location) -> None:
     """Their rows have no actor, and all that was published was certified."""
-    [birth, _] = Shop(tmp_path).manifest.statements()
+    [birth, _] = Shop(warehouse).manifest.statements()
     row = {**vars(birth), "actor": None, "how": None, "restated": None}
     assert parse_statement(row) == birth
     old = {name: value for name, value in row.items() if name not in ("actor", "how", "restated")}

@@ -17,6 +17,7 @@ from seamline.lake.read import serving_table
 from seamline.lake.read.decorations import _known
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, compile_with_problems
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.spark.stream.serving_refresher import Refresher
@@ -44,9 +45,9 @@ def decorated(*lookups: Lookup) -> CompiledPipeline:
     return compile_pipeline(replace(made.definition, lookups=lookups or (PEOPLE, SIZES)))
 
 
-def opened(folder: Path) -> Shop:
+def opened(warehouse: Location) -> Shop:
     """Three hours of three people, one unknown and one without a name, over two days."""
-    shop = Shop(folder / "warehouse", decorated())
+    shop = Shop(warehouse, decorated())
     shop.epoch([Sale(1), Sale(2, "b"), Sale(3, None), Sale(25 * 60, "zz")])
     return shop
 
@@ -63,7 +64,7 @@ def served(shop: Shop) -> list[Mapping[str, Any]]:
 
 def test_columns_stand_behind_the_keys(folder: Path) -> None:
     """One row for a row, in the same order, whatever is found."""
-    shop = opened(folder)
+    shop = opened(folder / "warehouse")
     found = read_merged_answer(shop.compiled, shop.view, shop.layout)
     assert found.table.column_names[:5] == [
         "customer", "people_name", "people_born", "sizes_word", "window_start"
@@ -87,9 +88,9 @@ def test_it_changes_no_number() -> None:
     assert decorated().views[0].fingerprint == plain.views[0].fingerprint
 
 
-def test_a_corrected_table_shows_at_the_next_refresh_in_every_row(folder: Path) -> None:
+def test_a_corrected_table_shows_at_the_next_refresh_in_every_row(folder: Path, warehouse: Location) -> None:
     """Not only in the intervals that have new rows."""
-    shop = opened(folder)
+    shop = opened(warehouse)
     serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, DAYS[:1])
     assert [row["people_name"] for row in served(shop)] == ["Ada", "Bob", None, None]
     before = Table.open(shop.layout.serving(shop.view)).version
@@ -105,7 +106,7 @@ def test_a_corrected_table_shows_at_the_next_refresh_in_every_row(folder: Path) 
 
 def test_the_stream_notices_a_corrected_table_without_a_new_row(folder: Path) -> None:
     """A topic may be silent for days."""
-    shop = opened(folder)
+    shop = opened(folder / "warehouse")
     refresher = Refresher(shop.compiled, shop.layout)
     refresher.refresh()
     first = Table.open(shop.layout.serving(shop.view)).version
@@ -136,7 +137,7 @@ def test_a_broken_table_is_shown_as_it_was(
     folder: Path, text: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Numbers do not wait for names; a process that never saw the table finds it as it was last served."""
-    shop = opened(folder)
+    shop = opened(folder / "warehouse")
     serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view, DAYS)
     before = shown(shop)
     (folder / "people.csv").unlink()
@@ -151,7 +152,7 @@ def test_a_broken_table_is_shown_as_it_was(
 def test_a_table_that_never_was_shows_nothing(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The numbers are there all the same."""
     (folder / "people.csv").unlink()
-    shop = opened(folder)
+    shop = opened(folder / "warehouse")
     assert [row[1:3] for row in shown(shop)] == [(None, None)] * 4
     assert "None of its columns are shown" in caplog.text
     (folder / "people.csv").write_text(TABLE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import file_cache, table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location, delete_folder
 from seamline.model.errors import (
     BadRange,
     ExpressionError,
@@ -84,9 +84,9 @@ def filled(shop: Shop, seed: int, epochs: int = 12) -> dict[int, int]:
 
 @pytest.mark.parametrize("window", ["1 hour", "1 day", "2 days"])
 @pytest.mark.parametrize("seed", range(2))
-def test_every_side_equals_the_plain_merge(tmp_path: Path, seed: int, window: str) -> None:
+def test_every_side_equals_the_plain_merge(warehouse: Location, seed: int, window: str) -> None:
     """The seam's rule, any split into epochs, any lateness, any cut: the engine counts what the oracle counts."""
-    shop = Shop(tmp_path, sales_pipeline(window))
+    shop = Shop(warehouse, sales_pipeline(window))
     cuts = filled(shop, seed)
     for side in Side:
         found = asked(shop, side=side)
@@ -96,9 +96,9 @@ def test_every_side_equals_the_plain_merge(tmp_path: Path, seed: int, window: st
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_as_of_an_epoch_answers_as_the_tables_were(tmp_path: Path, seed: int) -> None:
+def test_as_of_an_epoch_answers_as_the_tables_were(warehouse: Location, seed: int) -> None:
     """An answer of the past may not see what came after it."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     filled(shop, seed)
     for epoch in (0, 5, 11):
         cuts = {}
@@ -110,18 +110,18 @@ def test_as_of_an_epoch_answers_as_the_tables_were(tmp_path: Path, seed: int) ->
         assert rows(asked(shop, as_of=at)) == rows(asked(shop, as_of=epoch))
 
 
-def test_as_of_what_is_not_held_is_refused(tmp_path: Path) -> None:
+def test_as_of_what_is_not_held_is_refused(warehouse: Location) -> None:
     """A number the master does not hold would be answered with something else."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     for moment in (7, START - DAY):
         with pytest.raises(BadRange):
             asked(shop, as_of=moment)
 
 
-def test_bounds_are_half_open_on_the_window_start(tmp_path: Path) -> None:
+def test_bounds_are_half_open_on_the_window_start(warehouse: Location) -> None:
     """Two neighbouring ranges share no row and miss none."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(minute) for minute in (0, 59, 60, 119, 120)])
     hour = timedelta(hours=1)
     found = rows(asked(shop, start=START + hour, end=START + 2 * hour))
@@ -130,9 +130,9 @@ def test_bounds_are_half_open_on_the_window_start(tmp_path: Path) -> None:
         asked(shop, start=START, end=START)
 
 
-def test_where_takes_keys_only(tmp_path: Path) -> None:
+def test_where_takes_keys_only(warehouse: Location) -> None:
     """A condition on anything but a key would have no meaning for merged states."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1, "a"), Sale(1, "b"), Sale(1, None)])
     assert set(rows(asked(shop, where="customer = 'b'"))) == {("b", START)}
     assert set(rows(asked(shop, where="customer IS NULL"))) == {(None, START)}
@@ -140,9 +140,9 @@ def test_where_takes_keys_only(tmp_path: Path) -> None:
         asked(shop, where="amount > 1")
 
 
-def test_dead_epochs_and_slices_the_master_does_not_hold_do_not_count(tmp_path: Path) -> None:
+def test_dead_epochs_and_slices_the_master_does_not_hold_do_not_count(warehouse: Location) -> None:
     """A crash between slices and master leaves rows behind that nobody may count (rule 2)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     dead = next(shop.numbers)
     shop.slices.append(shop.partials([Sale(1)]), from_epoch=dead, to_epoch=dead)
@@ -151,9 +151,9 @@ def test_dead_epochs_and_slices_the_master_does_not_hold_do_not_count(tmp_path: 
     assert rows(asked(shop)) == {("a", START): (2, 2, 1)}
 
 
-def test_dead_rows_beside_held_ones_in_a_file_do_not_count(tmp_path: Path) -> None:
+def test_dead_rows_beside_held_ones_in_a_file_do_not_count(warehouse: Location) -> None:
     """A user's OPTIMIZE puts the slices of dead epochs and of held ones into one file."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     for _ in range(9):
         shop.epoch([Sale(1)])
         dead = next(shop.numbers)
@@ -168,18 +168,18 @@ def test_dead_rows_beside_held_ones_in_a_file_do_not_count(tmp_path: Path) -> No
     assert rows(asked(shop, as_of=8)) == {("a", START): (5, 5, 1)}
 
 
-def test_an_epoch_that_the_ledger_misses_counts(tmp_path: Path) -> None:
+def test_an_epoch_that_the_ledger_misses_counts(warehouse: Location) -> None:
     """The master's commit is the point at which an epoch is held; the ledger may lag (rule 1)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     shop.epoch([Sale(1)], ledger=False)
     shop.epoch([Sale(1)], ledger=False)
     assert rows(asked(shop)) == {("a", START): (3, 3, 1)}
 
 
-def test_a_view_that_is_behind_answers_up_to_its_frontier(tmp_path: Path) -> None:
+def test_a_view_that_is_behind_answers_up_to_its_frontier(warehouse: Location) -> None:
     """A lagging view never looks like zero: it says how far it is (rule 6)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     shop.epoch([Sale(1)], frontier=0)
     found = asked(shop)
@@ -187,9 +187,9 @@ def test_a_view_that_is_behind_answers_up_to_its_frontier(tmp_path: Path) -> Non
     assert (found.complete_to, found.epoch) == (0, 1)
 
 
-def test_a_slice_over_a_cut_is_an_error(tmp_path: Path) -> None:
+def test_a_slice_over_a_cut_is_an_error(warehouse: Location) -> None:
     """Counting it would count events twice; leaving it out would lose some (rule 9)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     shop.epoch([Sale(1)])
     shop.build(0, 0, "g")
@@ -200,11 +200,11 @@ def test_a_slice_over_a_cut_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("published", ["absent", "short"])
 def test_a_generation_that_is_not_all_there_is_never_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: str
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch, published: str
 ) -> None:
     """A generation that is gone reads as an empty one unless its stated rows are compared (C7)."""
     monkeypatch.setattr(merged_read, "ATTEMPTS", 2)
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     interval = shop.build(0, 0, "g", short_of=0 if published == "absent" else 1)
     if published == "absent":
@@ -213,9 +213,11 @@ def test_a_generation_that_is_not_all_there_is_never_answered(
         asked(shop)
 
 
-def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_vanished_starts_the_read_again(
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Upkeep may take a file between pin and read; the answer is still the right one (rule 16)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     take, calls = merged_read.read_counted_states, []
 
@@ -230,9 +232,9 @@ def test_a_file_that_vanished_starts_the_read_again(tmp_path: Path, monkeypatch:
     assert len(calls) == 2
 
 
-def test_an_interval_that_is_building_gives_no_number(tmp_path: Path) -> None:
+def test_an_interval_that_is_building_gives_no_number(warehouse: Location) -> None:
     """A version born later lacks the events before its birth until a generation brings them (rule 7)."""
-    shop = Shop(tmp_path, born=1)
+    shop = Shop(warehouse, born=1)
     shop.epoch([Sale(1), Sale(25 * 60)])
     shop.epoch([Sale(2), Sale(25 * 60)])
     shop.build(0, 1, "g")
@@ -242,9 +244,9 @@ def test_an_interval_that_is_building_gives_no_number(tmp_path: Path) -> None:
     assert "building" in found.summary()
 
 
-def test_the_answer_says_how_far_it_is_right(tmp_path: Path) -> None:
+def test_the_answer_says_how_far_it_is_right(warehouse: Location) -> None:
     """complete_to is the least over the intervals, and only certified ones without news are final."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1), Sale(25 * 60)])
     shop.epoch([], watermark=START + DAY)
     shop.build(0, 1, "g0")
@@ -262,39 +264,39 @@ def test_the_answer_says_how_far_it_is_right(tmp_path: Path) -> None:
     assert asked(shop, end=START + DAY, side=Side.BATCH).complete_to == 1
 
 
-def test_another_served_version_is_refused(tmp_path: Path) -> None:
+def test_another_served_version_is_refused(warehouse: Location) -> None:
     """The manifest says which version answers; this definition's tables are not it."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
-    other = Shop(tmp_path / "other", sales_pipeline("1 day")).view
+    other = Shop(warehouse / "other", sales_pipeline("1 day")).view
     shop.manifest.read()
     shop.manifest.commit([Statement(Act.FLIP, other.id, epoch=0)])
     with pytest.raises(ProtocolError):
         asked(shop)
 
 
-def test_a_stream_that_never_ran_is_not_found(tmp_path: Path) -> None:
+def test_a_stream_that_never_ran_is_not_found(warehouse: Location) -> None:
     """An empty answer would look like no sales."""
     compiled = sales_pipeline()
     with pytest.raises(NotFound):
-        read_merged_answer(compiled, compiled.views[0], Layout(tmp_path, "shop"))
+        read_merged_answer(compiled, compiled.views[0], Layout(warehouse, "shop"))
 
 
-def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path) -> None:
+def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path, warehouse: Location) -> None:
     """A handle kept open may not answer for a folder that was cleared and filled again."""
-    shop = Shop(tmp_path / "w")
+    shop = Shop(warehouse)
     shop.epoch([Sale(1), Sale(1)])
     assert rows(asked(shop)) == {("a", START): (2, 2, 1)}
-    shutil.rmtree(tmp_path / "w")
-    shop = Shop(tmp_path / "w")
+    delete_folder(warehouse)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     assert rows(asked(shop)) == {("a", START): (1, 1, 1)}
     assert table_cache.read_cached_table(tmp_path / "nowhere", "x", lambda table: table.version) is None
 
 
-def test_the_same_question_has_the_same_answer_until_something_happens(tmp_path: Path) -> None:
+def test_the_same_question_has_the_same_answer_until_something_happens(warehouse: Location) -> None:
     """It is not read again; an epoch, or a publication, makes it another."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(5, "a", 3), Sale(7, "b", 4)])
     first = asked(shop)
     assert asked(shop).table is first.table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -17,6 +16,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.serving_lag import SERVED
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.definition import windows
 from seamline.model.errors import ChangedByOthers
@@ -42,9 +42,9 @@ def key(row: dict[str, object]) -> str:
 
 
 @pytest.mark.parametrize("window", ["1 hour", "2 days"])
-def test_served_rows_are_the_merged_answer(tmp_path: Path, window: str) -> None:
+def test_served_rows_are_the_merged_answer(warehouse: Location, window: str) -> None:
     """The table is the answer, not a second opinion."""
-    shop = Shop(tmp_path, sales_pipeline(window))
+    shop = Shop(warehouse, sales_pipeline(window))
     shop.epoch([Sale(1), Sale(2, None, 5), Sale(25 * 60)], watermark=START + DAY)
     shop.build(0, 0, "g")
     shop.epoch([Sale(3, amount=7)])
@@ -54,9 +54,10 @@ def test_served_rows_are_the_merged_answer(tmp_path: Path, window: str) -> None:
     assert sorted(served(shop).select(columns).to_pylist(), key=key) == sorted(found.to_pylist(), key=key)
 
 
-def test_a_refresh_replaces_what_is_behind_and_no_other(tmp_path: Path) -> None:
+@pytest.mark.everywhere
+def test_a_refresh_replaces_what_is_behind_and_no_other(warehouse: Location) -> None:
     """A late event on one day must not leave the old row beside the new, nor touch another day."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1), Sale(25 * 60)])
     refresh(shop, [])
     shop.epoch([Sale(2)])
@@ -72,9 +73,9 @@ def stated(shop: Shop) -> tuple[int | None, str]:
     return table.txn(SERVED), str(table.metadata()[serving_table.HELD])
 
 
-def test_a_refresher_makes_up_for_one_that_was_killed(tmp_path: Path) -> None:
+def test_a_refresher_makes_up_for_one_that_was_killed(warehouse: Location) -> None:
     """Intervals that get no more rows would stay as they were before the kill, for ever."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresh(shop, [])
     shop.epoch([Sale(2)])
@@ -85,10 +86,10 @@ def test_a_refresher_makes_up_for_one_that_was_killed(tmp_path: Path) -> None:
 
 
 def test_a_view_whose_table_cannot_be_refreshed_is_in_the_way_of_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that another writer has changed is refused, and is tried again beside the others."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     asked: list[str] = []
 
@@ -106,9 +107,9 @@ def test_a_view_whose_table_cannot_be_refreshed_is_in_the_way_of_no_other(
     assert asked == [shop.view.name, "other"] * 2
 
 
-def test_a_view_that_has_caught_up_is_shown(tmp_path: Path) -> None:
+def test_a_view_that_has_caught_up_is_shown(warehouse: Location) -> None:
     """While it was behind its refreshes could not count the rows, and nothing touches their day again."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresher = Refresher(shop.compiled, shop.layout)
     refresher.refresh()
@@ -123,9 +124,9 @@ def test_a_view_that_has_caught_up_is_shown(tmp_path: Path) -> None:
     assert stated(shop) == (2, "2")
 
 
-def test_a_window_that_the_watermark_has_passed_is_complete(tmp_path: Path) -> None:
+def test_a_window_that_the_watermark_has_passed_is_complete(warehouse: Location) -> None:
     """No row says so: the day is over because another has begun."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)], watermark=START)
     refresh(shop, [])
     shop.epoch([Sale(50 * 60)], watermark=START + 2 * DAY)
@@ -136,9 +137,9 @@ def test_a_window_that_the_watermark_has_passed_is_complete(tmp_path: Path) -> N
     }
 
 
-def test_what_was_published_by_one_that_was_killed_is_shown(tmp_path: Path) -> None:
+def test_what_was_published_by_one_that_was_killed_is_shown(warehouse: Location) -> None:
     """A run that dies between its publication and its refresh leaves the old rows."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresh(shop, [])
     shop.publish(shop.compiled.grid.of(START), 0, "empty", 0)
@@ -147,11 +148,11 @@ def test_what_was_published_by_one_that_was_killed_is_shown(tmp_path: Path) -> N
 
 
 def test_a_table_that_is_far_behind_goes_on_step_by_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refresher that failed for days may not need the memory of days."""
     monkeypatch.setattr(module, "STEP", 2)
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresh(shop, [])
     for minute in range(2, 6):
@@ -164,11 +165,11 @@ def test_a_table_that_is_far_behind_goes_on_step_by_step(
 
 
 def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A country gave its summer time up: queries knew, and the table showed the days of before until more rows came."""
     text = DEFINITION.replace('Tumbling("1 hour")', 'Tumbling("1 day", zone="Europe/Berlin")')
-    shop = Shop(tmp_path, sales_pipeline(text=text))
+    shop = Shop(warehouse, sales_pipeline(text=text))
     shop.epoch([Sale(1), Sale(22 * 60 + 30)])
     refresh(shop, [])
     assert [row["orders"] for row in served(shop).to_pylist()] == [2]
@@ -187,9 +188,9 @@ def test_windows_that_a_new_release_of_tzdata_moves_are_shown_where_they_are(
     assert starts == {START - 2 * HOUR: 1, START + 22 * HOUR: 1}
 
 
-def test_keys_that_a_build_took_away_vanish(tmp_path: Path) -> None:
+def test_keys_that_a_build_took_away_vanish(warehouse: Location) -> None:
     """Under an upsert a row without successor would stay for ever (H5)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresh(shop, DAYS)
     assert served(shop).num_rows == 1
@@ -200,10 +201,10 @@ def test_keys_that_a_build_took_away_vanish(tmp_path: Path) -> None:
 
 
 def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    warehouse: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two refreshers: the one with older rows may not have the last word (rule 15)."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1)])
     refresh(shop, DAYS)
     slow, met = serving_table.read_merged_answer, []
@@ -221,9 +222,9 @@ def test_a_refresher_that_read_first_and_commits_last_redoes_its_work(
     assert [(row["orders"], row["epoch"]) for row in served(shop).to_pylist()] == [(2, 1)]
 
 
-def test_the_table_is_read_without_us(tmp_path: Path) -> None:
+def test_the_table_is_read_without_us(warehouse: Location) -> None:
     """Nobody should need this package to read a number."""
-    shop = Shop(tmp_path)
+    shop = Shop(warehouse)
     shop.epoch([Sale(1, amount=4), Sale(25 * 60, amount=3)])
     refresh(shop, DAYS)
     table = Table.open(shop.layout.serving(shop.view)).handle.to_pyarrow_dataset()

@@ -15,6 +15,7 @@ from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.read.side_by_side import INTERVAL, difference_evidence_sql, side_by_side_sql
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.fenced_commits import build_commit_properties
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.lake.tables.reprocessed import rows_schema
@@ -24,9 +25,9 @@ from seamline.quality.run_comparing import compare_run
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def shop(warehouse: Location) -> Shop:
     """Two epochs over two days and two customers."""
-    made = Shop(tmp_path)
+    made = Shop(warehouse)
     made.epoch([Sale(1, "a", 10), Sale(2, "b", 5), Sale(1500, "a", 1)])
     made.epoch([Sale(3, "a", 7), Sale(70, "b", 2)])
     return made
@@ -51,6 +52,7 @@ def test_two_layers_that_agree(shop: Shop) -> None:
     assert (again.equal, again.differing, again.former) == (4, 0, "g1")
 
 
+@pytest.mark.everywhere
 def test_a_duplicate_that_the_batch_removed_is_told(shop: Shop) -> None:
     """The speed layer counts it, a generation does not."""
     shop.epoch([Sale(4, "a", 10, id=0)])
