@@ -34,6 +34,9 @@ PARTS = {
         f"{SERVING}/test_refused_samples.py",
         f"{SERVING}/test_bi.py",
     ],
+    "a start that sets the end of the master aside": [
+        "tests/protocol/test_repair.py::test_nothing_is_built_or_published_before_a_start_has_repaired"
+    ],
     "savepoints, restores and forks": ["tests/unit/cli/test_operations.py"],
     "commands and metrics": ["tests/unit/cli/test_cli.py", "tests/unit/cli/test_metrics.py"],
     "pages, the HTTP API, its client, and orders": [

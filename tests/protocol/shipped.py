@@ -29,6 +29,7 @@ from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_entries import Commit
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.generations import Generations
@@ -117,7 +118,7 @@ def unanswered(table: Table, *, landed: bool) -> Iterator[None]:
 class Stream:
     """A topic of one partition, its tables, and what the master holds of it: (epoch, offset) in order."""
 
-    home: Path
+    home: Location
     pipeline: CompiledPipeline = PIPELINE
     topic: list[int | None] = field(default_factory=list)
     held: list[tuple[int, int]] = field(default_factory=list)

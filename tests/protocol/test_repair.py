@@ -34,6 +34,7 @@ from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import durability, log_store, set_aside
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
 from seamline.model.errors import OutOfStep, PublishRefused, ReadUnstable, SeamlineError
@@ -49,9 +50,9 @@ BACK = Decision("somebody", "it was right", rollback=True)
 
 
 @pytest.fixture
-def stream(tmp_path: Path) -> Stream:
+def stream(warehouse: Location) -> Stream:
     """Three epochs of a record each, the second of which is refused, and one more record that waits."""
-    found = Stream(tmp_path / "home")
+    found = Stream(warehouse)
     found.produce(0, None, 1, 0)
     return found
 

@@ -148,6 +148,7 @@ def test_what_is_said_to_work_in_a_bucket_is_tested_there(line: Shown) -> None:
     assert not line.test or f"def {line.test}(" in (ROOT / line.file).read_text()
     if line.slow:
         run = [path for paths in PARTS.values() for path in paths]
-        assert line.file.startswith("tests/faults/") or any(line.file.startswith(path) for path in run)
+        named = f"{line.file}::{line.test}" if line.test else line.file
+        assert line.file.startswith("tests/faults/") or any(named.startswith(path) for path in run)
     else:
         assert line.file.startswith(IN_A_BUCKET) or line.marked

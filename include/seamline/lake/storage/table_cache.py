@@ -23,7 +23,7 @@ from seamline.model.recent import Recent
 
 T = TypeVar("T")
 BELIEVED = 10.0
-"""Seconds for which a table in a bucket is taken for the one that was there."""
+"""Seconds for which a table in a bucket is taken for the one that was there, with the end that it had."""
 SEEN = 256
 """Answers of different questions that are remembered of one version of a table: instants of the past are many."""
 
@@ -50,8 +50,8 @@ class CachedTable:
     """Taken by whoever uses the handle."""
     given: bool = False
     """Whether the handle was passed on to a writer."""
-    identified: float = field(default_factory=time.monotonic)
-    """When its identity was asked for."""
+    believed: float = field(default_factory=time.monotonic)
+    """When the log was last seen to have the handle's version."""
 
     def refresh(self) -> None:
         """Move on to the newest version."""
@@ -64,6 +64,20 @@ class CachedTable:
         if (self.table.version, self.table.newest) != before:
             self.seen.clear()
 
+    def is_gone(self) -> bool:
+        """Return whether the log has the handle's version no more, or another commit under it.
+
+        Then the table was made again, or a start has set its end aside. On disk a refresh sees that; in a bucket it
+        is a request, sent every BELIEVED seconds.
+        """
+        if is_asking_free(self.table.root) or time.monotonic() - self.believed <= BELIEVED:
+            return False
+        with self.lock:
+            version, newest = self.table.version, self.table.newest
+        self.believed = time.monotonic()
+        found = log_store.read_commit(self.table.root, version)
+        return found is None or found.id != newest
+
 
 _held: Recent[Location, CachedTable] = Recent(1_024)
 _guard = threading.Lock()
@@ -72,14 +86,17 @@ _guard = threading.Lock()
 def identify_table(root: Location, known: CachedTable | None = None) -> tuple[int, int] | None:
     """Distinguish a table from another that was made again in its place, by its first entry.
 
-    In a bucket that is a request: of a table that is ``known`` it is sent every BELIEVED seconds.
+    In a bucket that is a request, which is not sent for a table that is ``known``.
     """
     if known is None or is_asking_free(root):
         return file_identity(log_store.entry_path(root, 0))
-    if time.monotonic() - known.identified > BELIEVED:
-        known.identified = time.monotonic()
-        return file_identity(log_store.entry_path(root, 0))
     return known.identity
+
+
+def forget_table(root: Location) -> None:
+    """Forget a table whose log was shortened: what was seen of its end is so no more."""
+    with _guard:
+        _held.pop(root)
 
 
 def read_cached_table(root: Location, key: Hashable, see: Callable[[Table], T]) -> T | None:
@@ -122,6 +139,9 @@ def take_cached_table(root: Location) -> Table | None:
 
 def _holding(root: Location) -> CachedTable | None:
     known = _held.get(root)
+    if known is not None and known.is_gone():
+        forget_table(root)
+        known = None
     first = identify_table(root, known)
     with _guard:
         held = _held.get(root)

@@ -6,11 +6,13 @@ be of epochs that it will take out, and would count them twice once they are rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.ledger_files import groups_of, row_of
-from seamline.lake.log.log_lines import LINE, MARK, TAKEN, read_app_version, read_table_state
+from seamline.lake.log.log_lines import MARK, TAKEN, read_app_version, read_table_state
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -21,6 +23,8 @@ from seamline.model.errors import OutOfStep, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.repair_steps import TableState
+
+STATE = "table state"
 
 
 def require_repaired(layout: Layout) -> None:
@@ -39,27 +43,49 @@ def find_repair_reason(layout: Layout) -> str:
     out; what the master relies on is looked at after it. Slices of versions that the manifest does not know are
     nobody's: it came back from before their birth.
     """
-    if not Ledger.exists(layout) or not Master.exists(layout):
+    if (ledger := read_cached_table(layout.table("ledger"), STATE, read_table_state)) is None:
         return ""
-    ledger = read_table_state(Table.open(layout.table("ledger")))
-    master = Master.open(layout)
-    if ledger.line != master.table.txn(LINE) and ledger != TableState():
-        return "the ledger is not of the master's line"
-    if ledger.epoch > max(master.epoch, read_app_version(master.table, TAKEN)):
-        return f"the ledger has epoch {ledger.epoch}, but the master ends at {master.epoch}"
     known = (
         read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
         or Manifest()
     )
     slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
-    for name, root in {QUARANTINE: layout.table(QUARANTINE), **slices}.items():
-        marked = read_app_version(master.table, MARK + name)
-        found = read_table_state(Table.open(root)) if Table.exists(root) else TableState()
-        if found.epoch < marked:
-            return f"{name} ends at epoch {found.epoch}, but the master relies on it up to {marked}"
-        if found.line != master.table.txn(LINE) and found != TableState():
+    followers = {QUARANTINE: layout.table(QUARANTINE), **slices}
+    names = tuple(followers)
+    master = read_cached_table(layout.table("master"), (STATE, names), partial(read_reliance, names))
+    if master is None:
+        return ""
+    if ledger.line != master.state.line and ledger != TableState():
+        return "the ledger is not of the master's line"
+    if ledger.epoch > max(master.state.epoch, master.taken):
+        return f"the ledger has epoch {ledger.epoch}, but the master ends at {master.state.epoch}"
+    for name, root in followers.items():
+        found = read_cached_table(root, STATE, read_table_state) or TableState()
+        if found.epoch < master.marks[name]:
+            return (
+                f"{name} ends at epoch {found.epoch}, but the master relies on it up to {master.marks[name]}"
+            )
+        if found.line != master.state.line and found != TableState():
             return f"{name} is not of the master's line"
     return ""
+
+
+@dataclass(frozen=True)
+class Reliance:
+    """What the master says of itself and of tables that follow it, at one version."""
+
+    state: TableState
+    """Its own."""
+    taken: int
+    """The numbers that were taken by its last statement."""
+    marks: Mapping[str, int]
+    """The epochs up to which it relies on others, by their names."""
+
+
+def read_reliance(names: Sequence[str], master: Table) -> Reliance:
+    """Read what the master says of the tables of some names."""
+    marks = {name: read_app_version(master, MARK + name) for name in names}
+    return Reliance(read_table_state(master), read_app_version(master, TAKEN), marks)
 
 
 def require_committed(layout: Layout, cut: int, generation: str) -> None:
@@ -83,7 +109,13 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
         False,
         NOTHING,
     )
-    master = Master.open(layout)
+    asked = partial(has_committed, number, written, last)
+    return bool(read_cached_table(layout.table("master"), ("committed", number, written, last), asked))
+
+
+def has_committed(number: int, written: bool, last: int, table: Table) -> bool:
+    """Return whether a master has committed an epoch, by what the ledger says: whether it has its row, and its last."""
+    master = Master(table)
     # A ledger of a later line may end above what the master contains, and lack some of that.
     after = last if last <= master.epoch else number - 1
     return number <= master.epoch and (written or any(row.number == number for row in master.missing(after)))

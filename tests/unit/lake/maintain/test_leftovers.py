@@ -216,7 +216,6 @@ def test_files_of_forgotten_generations_keep_their_folder_for_readers(shop: Shop
     assert old.path.exists()
 
 
-@pytest.mark.everywhere
 @slow
 def test_reports_stay_while_what_they_are_about_may_be_served(shop: Shop) -> None:
     """And for a month after the build, whatever became of it; of runs nobody knows nothing can be said."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from seamline.cli.machine_checks import check_folders
-from seamline.lake.storage import log_store, set_aside
+from seamline.lake.storage import log_store, set_aside, table_cache
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_cleanup import delete_old_entries
@@ -72,6 +72,22 @@ def test_entries_that_are_set_aside_end_the_log_and_are_kept_for_a_while(table: 
     assert set_aside.newest_aside_version(table.root, "n") == 4
     set_aside.delete_expired_aside(table.root, now=now + set_aside.KEPT + timedelta(seconds=1))
     assert set_aside.newest_aside_version(table.root, "n") == -1
+
+
+def test_a_reader_that_lives_on_sees_that_an_end_was_set_aside(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer with epochs that nobody holds any more, and their records come again under other numbers."""
+    monkeypatch.setattr(table_cache, "BELIEVED", 0.0)
+
+    def read() -> list[int] | None:
+        return table_cache.read_cached_table(
+            table.root, "all", lambda held: sorted(held.read()["n"].to_pylist())
+        )
+
+    assert read() == [1, 2, 3, 4]
+    set_aside.set_aside(table.root, 4, "it was lost elsewhere", now=datetime.now(UTC))
+    assert read() == [1, 2, 3]
 
 
 def test_doctor_tries_the_place_of_the_warehouse(warehouse: Location) -> None:

@@ -16,6 +16,7 @@ from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import read_cached_table, take_cached_table
 from seamline.lake.store.locations import Location, delete_folder
+from seamline.lake.tables.readiness import find_repair_reason, is_epoch_committed
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +49,7 @@ def test_an_epoch_and_an_answer_ask_for_nothing_that_is_known(
 ) -> None:
     """Three tables have a file and a commit; whoever reads asks each table for its next version."""
     monkeypatch.setattr(table_cache, "BELIEVED", math.inf)
-    shop = Shop(shaky)  # type: ignore[arg-type]
+    shop = Shop(shaky)
     shop.epoch([Sale(1)], watermark=START)
     before = len(proxy.seen)
     shop.epoch([Sale(2)], watermark=START + DAY)
@@ -68,3 +69,14 @@ def test_an_epoch_and_an_answer_ask_for_nothing_that_is_known(
     after_an_epoch = count_new(proxy, before)
     # Two GETs and the HEAD are for a table that is not there: this shop has no stream, and so no control table.
     assert (nothing_new, after_an_epoch) == ({"GET": 9, "HEAD": 1}, {"GET": 13, "HEAD": 1})
+
+
+def test_a_publication_opens_no_table_that_is_open(shaky: Location, proxy: StoreProxy) -> None:
+    """Whoever opens a table lists its log and reads its entries; whether it moved on, one request tells."""
+    shop = Shop(shaky)
+    shop.epoch([Sale(1)], watermark=START + DAY)
+    assert not find_repair_reason(shop.layout) and is_epoch_committed(shop.layout, 0)
+    before = len(proxy.seen)
+    assert not find_repair_reason(shop.layout) and is_epoch_committed(shop.layout, 0)
+    # Three lists find the versions of views; the HEAD and two GETs are for a quarantine, of which there is none.
+    assert count_new(proxy, before) == {"GET": 11, "HEAD": 1}
