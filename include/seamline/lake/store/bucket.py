@@ -75,6 +75,14 @@ class Bucket:
         self._require_tag(found.meta["e_tag"])
         return self._ask("", key, lambda: bytes(found.bytes()))
 
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Return a part of an object's bytes; FileNotFoundError if there is none."""
+        import obstore
+
+        return self._ask(
+            "get", key, lambda: bytes(obstore.get_range(self._patient, key, start=start, length=length))
+        )
+
     def head(self, key: str) -> Entry | None:
         """Describe an object; None if there is none."""
         import obstore
@@ -116,6 +124,18 @@ class Bucket:
         import obstore
 
         self._ask("put", key, lambda: obstore.put(self._patient, key, data))
+
+    def put_pieces(self, key: str, pieces: Iterator[bytes], size: int) -> None:
+        """Put an object that comes in pieces of ``size`` bytes, in place of what may be there; two are on their way."""
+        import obstore
+
+        self._ask(
+            "put",
+            key,
+            lambda: obstore.put(
+                self._patient, key, pieces, use_multipart=True, chunk_size=size, max_concurrency=2
+            ),
+        )
 
     def create(self, key: str, data: bytes) -> bool:
         """Put an object where there is none; False if there is one, StoreUnavailable if nobody knows."""

@@ -146,6 +146,22 @@ def delete_folder(place: Location) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
+def create_file(place: Location, data: bytes) -> bool:
+    """Create a file where there is none; False if there is one, OSError if nobody knows."""
+    if isinstance(place, ObjectPath):
+        return place.bucket.create(place.key, data)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    draft = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    try:
+        draft.write_bytes(data)
+        os.link(draft, place)
+    except FileExistsError:
+        return False
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
 def replace_file(
     place: Location, data: bytes, *, before: Callable[[Path], None] = lambda draft: None
 ) -> None:

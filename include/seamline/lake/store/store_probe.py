@@ -42,6 +42,14 @@ def probe_creation(place: Location) -> tuple[str, str]:
     return "", ""
 
 
+def require_exclusive_creation(place: Location) -> None:
+    """Raise SetupError if a bucket's store does not keep two writers apart, or cannot be used; disks do."""
+    if isinstance(place, ObjectPath):
+        problem, hint = probe_creation(place)
+        if problem:
+            raise SetupError(problem, hint=hint)
+
+
 def race_writers(place: ObjectPath) -> int:
     """Let writers create one object at once; return how many were told that they have.
 
