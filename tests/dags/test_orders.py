@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from tests.unit.shop import opened
 
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.renewing import keep_renewing
-from seamline.model.errors import BadRange, GaveUp
+from seamline.model.errors import BadRange, GaveUp, MovedAway
+from seamline.model.protocol.moving import Moved
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
 from seamline.orchestration.dags import stream_dag
@@ -150,6 +152,17 @@ def test_a_paused_stream_is_kept_up(shop, monkeypatch):
         assert reconciling.reason_to_leave("shop", control) == "up"
     control.want(Desired.STOPPED, actor="ada", reason="", now=NOW)
     assert "stopped by ada" in reconciling.reason_to_leave("shop", control)
+
+
+def test_a_stream_that_has_moved_is_not_started_here(shop):
+    """An Airflow that still has the old setting would read the same offsets a second time, into the old place."""
+    control = ControlTable.ensure(shop.layout)
+    control.want(Desired.RUNNING, actor="ada", reason="", now=NOW)
+    row = {"state": "moved", "actor": "ada", "reason": "", "at": NOW}
+    moved = Moved("s3://lake/warehouse", "1", "ada", "2026-01-01T00:00:00Z")
+    control.decide(row, lambda found: replace(found, moved=moved), away=True)
+    with pytest.raises(MovedAway, match="shop is being moved to s3://lake/warehouse"):
+        reconciling.reason_to_leave("shop", control)
 
 
 def test_the_dag_has_the_form(shop):

@@ -1,4 +1,4 @@
-"""Commands about the batch layer: plan, run, backfill, restate, flip, retire, upkeep, migrate."""
+"""Commands about the batch layer: plan, run, backfill, restate, flip, retire, upkeep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from seamline.cli.building import plan_and_build
-from seamline.cli.context import current_actor, load_configured_catalog, open_pipeline, parse_range
+from seamline.cli.context import current_actor, open_pipeline, parse_range
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.time.intervals import Interval, parse_moment
@@ -127,23 +127,6 @@ def upkeep(pipeline: str) -> None:
 
 
 @click.command()
-@click.argument("pipeline")
-def migrate(pipeline: str) -> None:
-    """Bring the tables of a pipeline to this release's format; its stream must be stopped, and no build running."""
-    from seamline.lake.storage.layout import Layout, warehouse_folder
-    from seamline.lake.tables.manifest_table import FORMAT
-    from seamline.lake.tables.table_format import migrate as brought
-
-    done = brought(
-        Layout(warehouse_folder(), load_configured_catalog().pipeline(pipeline).name), actor=current_actor()
-    )
-    for name in done:
-        click.echo(f"{pipeline}: {name}.")
-    if not done:
-        click.echo(f"{pipeline}: its tables are of format {FORMAT} already; nothing was changed.")
-
-
-@click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option(
     "--to", default="", help="The version's fingerprint or a prefix of it. [default: that of the definition]"
@@ -174,4 +157,4 @@ def retire(view: str, version: str, reason: str) -> None:
     click.echo(f"{view} version {version} is retired: {running}.")
 
 
-COMMANDS = (plan, run, backfill, restate, flip, retire, upkeep, migrate)
+COMMANDS = (plan, run, backfill, restate, flip, retire, upkeep)

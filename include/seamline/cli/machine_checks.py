@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, SetupError
 
 if TYPE_CHECKING:
     from seamline.lake.store.locations import Location
@@ -79,6 +80,18 @@ def check_folders() -> Iterator[Finding]:
             yield check_writable(name, place)
         else:
             yield from check_bucket(name, place)
+    with suppress(SeamlineError):
+        yield from check_moved(warehouse_folder())
+
+
+def check_moved(warehouse: Location) -> Iterator[Finding]:
+    """Tell whether the warehouse that is set was moved to another place."""
+    from seamline.lake.tables.moved_warehouses import read_moved
+
+    with suppress(OSError, SetupError):
+        if (moved := read_moved(warehouse)) is not None:
+            told = moved.refusal("The warehouse")
+            yield Finding("the warehouse", False, told.message, told.hint)
 
 
 def check_bucket(name: str, place: Location) -> Iterator[Finding]:

@@ -269,6 +269,12 @@ class OtherFormat(SeamlineError):
     exit_code = 38
 
 
+class MovedAway(SeamlineError):
+    """The warehouse was moved, or is being moved, to another place: nothing is written in the old one."""
+
+    exit_code = 50
+
+
 class AuditFailed(SeamlineError):
     """Kafka, ledger, log and views do not agree with each other."""
 

@@ -109,7 +109,8 @@ def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -
 def reason_to_leave(name: str, control: ControlTable) -> str:
     """Return why nothing is to be done; empty when a supervisor must be started. GaveUp if a person must act.
 
-    Whether one lives is seen by its beats, which takes some seconds.
+    MovedAway if it is wanted and has moved to another warehouse. Whether one lives is seen by its beats, which takes
+    some seconds.
     """
     from seamline.lake.status.stream_words import read_words_elsewhere
     from seamline.lake.storage.layout import Layout, warehouse_folder
@@ -120,6 +121,8 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
     found = control.read()
     if found.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
+    if found.moved:
+        raise found.moved.refusal(name)
     if control.live_lease():
         return "up"
     layout = Layout(warehouse_folder(), name)

@@ -184,6 +184,8 @@ def format_desired_state(layout: Layout, now: datetime) -> str:
     wish = f"wanted {found.desired.value}"
     if found.actor:
         wish += f" by {found.actor}"
+    if found.moved:
+        return f"{wish}, moved to {found.moved.to} by {found.moved.actor} at {found.moved.at}"
     if found.lease is None:
         return f"{wish}, no lease"
     held = "held" if find_shown_lease(layout, found, now=now) else "run out"

@@ -18,7 +18,7 @@ from pathlib import Path
 from seamline.lake.status.marks import REFUSED, leave_mark
 from seamline.lake.status.stream_words import Publisher
 from seamline.lake.storage.layout import Layout, home_folder
-from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease, format_holder
+from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
 from seamline.model.protocol.job_arguments import StreamJob
@@ -192,7 +192,7 @@ class Supervisor:
         def take() -> None:
             current, sent = self.control.read().lease, self.clock()
             if current is not None and current.token != self.lease.token:
-                raise format_holder(current)
+                raise current.refusal()
             self.lease = self.control.take(
                 self.lease.holder, process=own_process_name(), now=datetime.now(UTC)
             )

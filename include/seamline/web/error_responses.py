@@ -17,6 +17,7 @@ from seamline.model.errors import (
     Conflict,
     ExpressionError,
     KafkaUnavailable,
+    MovedAway,
     NotFound,
     ReadUnstable,
     SeamlineError,
@@ -38,6 +39,7 @@ STATUS: Mapping[type[SeamlineError], int] = {
     AirflowUnavailable: 502,
     BackfillRefused: 409,
     Conflict: 409,
+    MovedAway: 409,
 }
 HINTS: Mapping[int, str] = {
     401: "log in to Airflow, or send its token.",

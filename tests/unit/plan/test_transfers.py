@@ -39,12 +39,14 @@ def test_what_is_missing_or_shorter_is_copied_and_the_rest_compared() -> None:
 
 def test_a_table_begins_once_all_of_it_is_there() -> None:
     """Whoever opens the new place half-way sees no half of a table."""
-    ways = [ENTRY, f"{LOG}/_last_checkpoint", f"{LOG}/{1:020d}.json", "shop/master/a.parquet", "shop/x/b"]
+    checkpoint, mark = f"{LOG}/{1:020d}.checkpoint.parquet", f"{LOG}/_last_checkpoint"
+    ways = [ENTRY, mark, checkpoint, f"{LOG}/{2:020d}.json", "shop/master/a.parquet", "shop/x/b"]
     stages = plan_transfer(found(*map(file, ways)), {}, {}).stages()
     assert [[each.way for each in stage] for stage in stages] == [
         ["shop/master/a.parquet", "shop/x/b"],
-        [f"{LOG}/{1:020d}.json"],
-        [f"{LOG}/_last_checkpoint"],
+        [f"{LOG}/{2:020d}.json"],
+        [checkpoint],
+        [mark],
         [ENTRY],
     ]
 

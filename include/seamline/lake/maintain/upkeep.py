@@ -31,7 +31,7 @@ from seamline.lake.tables.claims_table import STATES, Claims
 from seamline.lake.tables.control_table import PASSING, ControlTable
 from seamline.lake.tables.manifest_table import APP as DECIDED
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import find_repair_reason
+from seamline.lake.tables.readiness import find_repair_reason, require_here
 from seamline.lake.tables.torn_logs import list_table_roots
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -60,8 +60,10 @@ CHECKED = "seamline.checked"
 def maintain_tables(pipeline: CompiledPipeline, layout: Layout) -> Upkeep:
     """Do all upkeep of a pipeline's tables; nothing of it changes an answer, and all of it may be cut short.
 
-    What another process committed meanwhile is left to the next time and named in ``refused``.
+    What another process committed meanwhile is left to the next time and named in ``refused``. MovedAway if the
+    pipeline has moved to another warehouse.
     """
+    require_here(layout)
     if not Master.exists(layout):
         return Upkeep()
     if why := find_repair_reason(layout):

@@ -12,13 +12,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from seamline.lake.store.object_entries import Entry, describe_object
+from seamline.lake.store.store_clients import open_client
 from seamline.lake.store.store_refusals import explain_failure, refuse
-from seamline.lake.store.store_settings import allows_http, require_sound_settings
+from seamline.lake.store.store_settings import require_sound_settings
 from seamline.model.errors import StoreRefused
 
 T = TypeVar("T")
@@ -37,20 +38,6 @@ requests: Counter[str] = Counter()
 _counting = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An object as a listing shows it."""
-
-    key: str
-    """Its key."""
-    size: int
-    """Bytes."""
-    modified: datetime
-    """When it was put there, by the store's clock."""
-    tag: str
-    """What distinguishes its content from another."""
-
-
 class Bucket:
     """One bucket; ``url`` is its scheme and name, as in ``s3://lake``. Settings come from the environment.
 
@@ -61,9 +48,9 @@ class Bucket:
     def __init__(self, url: str) -> None:
         require_sound_settings(url)
         self.url = url
-        self._patient = open_client(url, PATIENCE, timeout=LONGEST)
-        self._quick = open_client(url, PATIENCE, timeout=QUICK)
-        self._once = open_client(url, timedelta(0), timeout=UNKNOWN_AFTER)
+        self._patient = open_client(url, PATIENCE, timeout=LONGEST, connected_within=UNKNOWN_AFTER)
+        self._quick = open_client(url, PATIENCE, timeout=QUICK, connected_within=UNKNOWN_AFTER)
+        self._once = open_client(url, timedelta(0), timeout=UNKNOWN_AFTER, connected_within=UNKNOWN_AFTER)
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes; FileNotFoundError if there is none."""
@@ -96,7 +83,7 @@ class Bucket:
             self.list_folder(key)
             raise
         self._require_tag(found["e_tag"])
-        return describe(found)
+        return describe_object(found)
 
     def read_headers(self, key: str) -> dict[str, str]:
         """Return all that the store says of an object, by header in lower case; only S3 has any to be read.
@@ -187,7 +174,7 @@ class Bucket:
         found = self._ask(
             "list", prefix, lambda: obstore.list(self._patient, prefix=prefix or None).collect()
         )
-        return [describe(each) for each in found]
+        return [describe_object(each) for each in found]
 
     def list_folder(self, prefix: str) -> tuple[list[Entry], list[str]]:
         """List the objects right below a prefix, and the prefixes right below it.
@@ -200,7 +187,7 @@ class Bucket:
         found = self._ask(
             "list", prefix, lambda: obstore.list_with_delimiter(self._patient, prefix=prefix or None)
         )
-        objects = [describe(each) for each in found["objects"] if each["path"] != prefix]
+        objects = [describe_object(each) for each in found["objects"] if each["path"] != prefix]
         return objects, list(found["common_prefixes"])
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -229,6 +216,9 @@ class Bucket:
         try:
             return send()
         except FileNotFoundError as error:
+            if error.filename:
+                # It is what was to be put that is gone, and says where it was.
+                raise
             if isinstance(refusal := explain_failure(self.url, error), StoreRefused):
                 raise refusal from None
             raise FileNotFoundError(errno.ENOENT, "there is no such object", f"{self.url}/{key}") from None
@@ -241,26 +231,6 @@ class Bucket:
         """Raise StoreRefused for an object without a tag: each store gives one, and a server of pages does not."""
         if tag is None:
             raise refuse("NotS3", self.url)
-
-
-def describe(found: Any) -> Entry:
-    """Describe an object by what the client says of it."""
-    return Entry(found["path"], found["size"], found["last_modified"], found["e_tag"] or "")
-
-
-def open_client(url: str, retried: timedelta, *, timeout: timedelta) -> Any:
-    """Open the client of a bucket, which retries for a while."""
-    from obstore.store import from_url
-
-    return from_url(
-        url,
-        retry_config={"max_retries": 10 if retried else 0, "retry_timeout": retried},
-        client_options={
-            "timeout": timeout,
-            "connect_timeout": UNKNOWN_AFTER,
-            "allow_http": allows_http(os.environ),
-        },
-    )
 
 
 @lru_cache(maxsize=16)

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -77,12 +78,22 @@ def copy_file(place: Location, to: Location, found: FoundFile) -> str:
     elif found.size <= PIECE:
         to.write_bytes(b"".join(pieces()))
     else:
-        to.bucket.put_pieces(to.key, pieces(), PIECE)
+        to.bucket.put_pieces(to.key, read_elsewhere(pieces()), PIECE)
     return sha.hexdigest()
 
 
+def read_elsewhere(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass pieces on that another thread reads: the client of a store sends no request while it asks for a piece."""
+    with ThreadPoolExecutor(1) as thread:
+        while (piece := thread.submit(next, pieces, None).result()) is not None:
+            yield piece
+
+
 def write_file(to: Path, pieces: Iterator[bytes], changed: int) -> None:
-    """Write a file on disk beside its place, then put it there; it is as old as the one that it is a copy of."""
+    """Write a file on disk beside its place, then put it there; it is as old as the one that it is a copy of.
+
+    It is not synced: whoever copies many syncs them together.
+    """
     to.parent.mkdir(parents=True, exist_ok=True)
     draft = to.with_name(f".{uuid.uuid4().hex}.copy")
     try:

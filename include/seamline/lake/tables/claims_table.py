@@ -21,6 +21,7 @@ from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
+from seamline.lake.tables.readiness import require_here
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import IntervalRunning
 from seamline.model.protocol.claims import Claim, find_conflicting_claim
@@ -206,12 +207,16 @@ def claim_intervals(
 ) -> Iterator[None]:
     """Claim intervals for as long as the block runs; IntervalRunning if another run is at one of them.
 
+    MovedAway if the pipeline has moved to another warehouse.
+
     With ``hand_over`` the claim outlives a block that ends well, for the run's next task; ``release`` ends it.
     """
     claims, now, me = Claims.ensure(layout), datetime.now(UTC), own_process_name()
     claims.take(Claim(run, owner, tuple(spans), now, now + TTL, me), now=now)
     kept, beside = False, Claims.ensure(layout)
     try:
+        # Whoever moves the pipeline away takes all claims, and leaves its mark before it gives them back.
+        require_here(layout)
         with keep_renewing(lambda: beside.renew(run, me), RENEWED_EVERY):
             yield
         kept = hand_over

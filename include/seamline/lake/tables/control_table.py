@@ -21,6 +21,7 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.lake.tables.moved_warehouses import read_moved
 from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.control import Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap
@@ -32,16 +33,7 @@ from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.runtime.processes import boot_clock_seconds
 from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
 
-__all__ = [
-    "TTL",
-    "Control",
-    "ControlTable",
-    "Desired",
-    "Drained",
-    "Lease",
-    "find_shown_lease",
-    "list_restatements",
-]
+__all__ = ["TTL", "Control", "ControlTable", "Desired", "Drained", "Lease", "find_shown_lease"]
 
 APP = "seamline.control"
 BEAT = "seamline.beat"
@@ -93,7 +85,7 @@ class ControlTable:
     def want(self, desired: Desired, *, actor: str, reason: str, now: datetime) -> None:
         """Set the desired state."""
         row = {"state": desired.value, "actor": actor, "reason": reason, "at": now}
-        self._decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
+        self.decide(row, lambda found: replace(found, desired=desired, actor=actor, reason=reason))
 
     def restart(self, *, actor: str, reason: str, now: datetime) -> None:
         """Ask for the driver to be restarted, and want the stream to run."""
@@ -103,23 +95,23 @@ class ControlTable:
             again = replace(found, desired=Desired.RUNNING, restarts=found.restarts + 1)
             return replace(again, actor=actor, reason=reason)
 
-        self._decide(row, change)
+        self.decide(row, change)
 
     def fill(self, parts: Iterable[OffsetRange], *, actor: str, reason: str, now: datetime) -> None:
         """Ask for offsets that were passed over to be read."""
         more = tuple(parts)
         row = {"state": "fill", "actor": actor, "reason": reason, "at": now}
-        self._decide(row, lambda found: replace(found, fills=(*found.fills, *more)))
+        self.decide(row, lambda found: replace(found, fills=(*found.fills, *more)))
 
     def save(self, savepoint: Savepoint) -> None:
         """Name a position; BadRange if the name is taken."""
         row = {"state": "savepoint", "actor": savepoint.actor, "reason": str(savepoint), "at": savepoint.at}
-        self._decide(row, lambda found: replace(found, savepoints=with_one_more(found.savepoints, savepoint)))
+        self.decide(row, lambda found: replace(found, savepoints=with_one_more(found.savepoints, savepoint)))
 
     def declare_drained(self, drained: Drained, *, now: datetime) -> None:
         """Declare that the topic is finite."""
         row = {"state": "drained", "actor": drained.actor, "reason": drained.reason, "at": now}
-        self._decide(row, lambda found: replace(found, drained=drained))
+        self.decide(row, lambda found: replace(found, drained=drained))
 
     def accept(self, gaps: Iterable[AcceptedGap]) -> None:
         """Let the stream continue without what is lost; a supervisor that waits or has given up tries again at once."""
@@ -130,7 +122,7 @@ class ControlTable:
             "reason": f"{'; '.join(str(each.gap) for each in more)}: {more[0].reason}",
             "at": more[0].at,
         }
-        self._decide(
+        self.decide(
             row,
             lambda found: replace(found, accepted=(*found.accepted, *more), restarts=found.restarts + 1),
         )
@@ -155,7 +147,7 @@ class ControlTable:
             kept = tuple(each for each in found.accepted if each not in gone)
             return replace(found, accepted=(*kept, *more), fills=(*found.fills, *fills))
 
-        self._decide(row, change)
+        self.decide(row, change)
 
     def restate(self, decision: Restatement) -> None:
         """Let builds take rows of some intervals as another version of a look-up has them."""
@@ -165,12 +157,27 @@ class ControlTable:
             "reason": f"{decision.lookup} {decision.version} in {decision.span}: {decision.reason}",
             "at": decision.at,
         }
-        self._decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
+        self.decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
-    def _decide(self, row: Mapping[str, object], change: Callable[[Control], Control]) -> None:
-        """Write a decision, even while others renew a lease; the log that it may be about is synced to disk first."""
+    def decide(
+        self, row: Mapping[str, object], change: Callable[[Control], Control], *, away: bool = False
+    ) -> None:
+        """Write a decision, even while others renew a lease; the log that it may be about is synced to disk first.
+
+        MovedAway once the pipeline has moved, unless it is ``away`` that is decided about.
+        """
         durability.sync_disk(self.table.root)
-        retry_overtaken(lambda: self._write(row, change(self.read())), attempts=None)
+        look = self.read if away else lambda: self._require_here(self.read())
+        retry_overtaken(lambda: self._write(row, change(look())), attempts=None)
+
+    def _require_here(self, found: Control, *, moving: str = "") -> Control:
+        """Return the state; MovedAway if the pipeline has moved, other than by the move ``moving``."""
+        folder = self.table.root.parent
+        # One that was never decided about may be new in a warehouse that has moved.
+        moved = found.moved if self.decisions.begun else read_moved(folder.parent)
+        if moved and moved.id != moving:
+            raise moved.refusal(folder.name)
+        return found
 
     def take(
         self,
@@ -178,6 +185,7 @@ class ControlTable:
         *,
         now: datetime,
         process: str = "",
+        moving: str = "",
         clock: Callable[[], float] = boot_clock_seconds,
         wait: Callable[[float], object] = time.sleep,
     ) -> Lease:
@@ -186,6 +194,7 @@ class ControlTable:
         One whose process is not seen to be gone is watched: until its beat moves, or has stood still for TTL of the
         ``clock``. ``process`` is who will renew it, as ``own_process_name`` says; ``now`` is for people. Its token
         is above those that the pipeline's tables carry: a control table from a backup has forgotten some.
+        MovedAway if the pipeline has moved; only the move ``moving`` itself may take it then.
         """
         sight, found = Sighting(TTL.total_seconds(), clock), Control()
 
@@ -200,8 +209,9 @@ class ControlTable:
                 if standing is Standing.FREE or not found.lease or found.lease.is_of(holder, process):
                     break
                 if standing is Standing.HELD:
-                    raise format_holder(found.lease)
+                    raise found.lease.refusal()
                 wait(LOOKS_EVERY)
+            self._require_here(found, moving=moving)
             # Not read again: what is written was decided on this version.
             token = max(found.token, self.table.version, newest_token(self.table.root.parent)) + 1
             lease = Lease(holder, token, process, renewed=now)
@@ -261,15 +271,6 @@ class ControlTable:
         self.decisions.write(
             row, state.to_json(), metadata={RENEWED: format_utc_instant(renewed)} if renewed else None
         )
-
-
-def format_holder(lease: Lease) -> LeaseHeld:
-    """Describe who has the lease."""
-    said = f", renewed at {format_utc_instant(lease.renewed)} by its clock" if lease.renewed else ""
-    return LeaseHeld(
-        f"{lease.holder} holds the lease with token {lease.token}{said}.",
-        hint="stop it, or wait for it to end.",
-    )
 
 
 _watched: Recent[Location, Sighting] = Recent(1_024)

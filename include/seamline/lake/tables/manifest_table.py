@@ -15,12 +15,15 @@ from seamline.lake.storage.commit_conflicts import ATTEMPTS, retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.moved_warehouses import read_moved
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold_statements
 from seamline.model.protocol.seam import NOTHING
 
 APP = "seamline.manifest"
 STAMP = "seamline.format"
+MOVED = "seamline.moved"
+"""App id: 1 once the pipeline has moved to another warehouse, 0 if it came from one, or was taken back."""
 FORMAT = 1
 """The version of what this release writes; see ``format``."""
 SCHEMA = pa.schema(
@@ -66,7 +69,11 @@ class ManifestTable:
         return [parse_statement(row) for row in self.table.read().to_pylist()]
 
     def commit(self, statements: list[Statement]) -> int:
-        """Write statements decided on the state last read; Conflict if anyone has committed since."""
+        """Write statements decided on the state last read; Conflict if anyone has committed since.
+
+        MovedAway once the pipeline has moved: what is published in the old place, nobody would see.
+        """
+        self.require_here()
         seq = self.table.version + 1
         rows = [
             {**vars(each), "act": each.act.value, "how": each.how.value, "seq": seq} for each in statements
@@ -76,6 +83,22 @@ class ManifestTable:
             pa.Table.from_pylist(rows, schema=SCHEMA), self.table.root, unique_file_name(name), stats=["seq"]
         )
         return self.table.append([file], txns={APP: seq})
+
+    def require_here(self) -> None:
+        """Raise MovedAway if the pipeline has moved to another warehouse."""
+        folder = self.table.root.parent
+        if self.table.txn(MOVED) and (moved := read_moved(folder.parent)):
+            raise moved.refusal(folder.name)
+
+    def state_move(self, moved: bool) -> None:
+        """State whether the pipeline has moved; whoever has decided before on something else decides again."""
+
+        def once() -> None:
+            self.table.refresh()
+            if bool(self.table.txn(MOVED)) != moved:
+                self.table.append([], txns={MOVED: int(moved), APP: self.table.version + 1})
+
+        retry_overtaken(once, attempts=None)
 
     def decide(
         self, decision: Callable[[Manifest], list[Statement]], attempts: int | None = ATTEMPTS

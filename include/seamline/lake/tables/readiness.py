@@ -17,6 +17,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.torn_logs import QUARANTINE
 from seamline.model.errors import OutOfStep, PublishRefused
@@ -25,6 +26,13 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.repair_steps import TableState
 
 STATE = "table state"
+
+
+def require_here(layout: Layout) -> None:
+    """Raise MovedAway if the pipeline has moved to another warehouse."""
+    root = layout.table("control")
+    if moved := read_cached_table(root, "moved", lambda table: ControlTable(table).read().moved):
+        raise moved.refusal(layout.pipeline)
 
 
 def require_repaired(layout: Layout) -> None:

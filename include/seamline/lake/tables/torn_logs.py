@@ -50,6 +50,17 @@ def repair_torn_logs(layout: Layout, *, now: datetime, accepted: bool = False) -
     return found
 
 
+def require_whole_logs(layout: Layout) -> None:
+    """Raise OutOfStep if a power cut has torn a table: a start has to set aside what it has left."""
+    folder = layout.warehouse / layout.pipeline
+    for root in list_table_roots(folder) if may_be_torn(folder) else ():
+        if (found := find_log_damage(root)) is not None:
+            raise OutOfStep(
+                f"{root} is broken at version {found.version}: {found.why}.",
+                hint="start the stream, which sets aside what a power loss has left, and stop it again.",
+            )
+
+
 def list_table_roots(folder: Location) -> Iterator[Location]:
     """List the folders of a pipeline's tables."""
     for place in PLACES:

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.holes import AcceptedGap
+from seamline.model.protocol.moving import Moved
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint
+from seamline.model.time.intervals import format_utc_instant
 
 
 class Desired(StrEnum):
@@ -46,6 +49,14 @@ class Lease:
     def is_of(self, holder: str, process: str) -> bool:
         """Return whether a process has it; two containers may have the same host name and process id."""
         return (self.holder, self.process) == (holder, process)
+
+    def refusal(self) -> LeaseHeld:
+        """Say who has it, to whoever wants it."""
+        said = f", renewed at {format_utc_instant(self.renewed)} by its clock" if self.renewed else ""
+        return LeaseHeld(
+            f"{self.holder} holds the lease with token {self.token}{said}.",
+            hint="stop it, or wait for it to end.",
+        )
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,8 @@ class Control:
     """Named positions, oldest first."""
     token: int = 0
     """The newest fencing token that was given out."""
+    moved: Moved | None = None
+    """Where the pipeline was moved, None where it is here."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -107,6 +120,7 @@ class Control:
             "fills": [[str(part.lane), part.start, part.end] for part in self.fills],
             "savepoints": [each.to_row() for each in self.savepoints],
             "token": self.token,
+            **({"moved": self.moved.to_row()} if self.moved else {}),
         }
         return json.dumps(row)
 
@@ -133,4 +147,5 @@ class Control:
             tuple(OffsetRange(Lane.parse(lane), start, end) for lane, start, end in row.get("fills", [])),
             tuple(map(Savepoint.from_row, row.get("savepoints", []))),
             row.get("token", 0),
+            Moved.from_row(row["moved"]) if row.get("moved") else None,
         )

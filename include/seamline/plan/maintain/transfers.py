@@ -24,7 +24,7 @@ class FoundFile:
     changed: int
     """When it was written, in nanoseconds since 1970."""
     mark: int
-    """What is another once another file is there."""
+    """What is another once another file is there, as far as this process knows."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,18 @@ def plan_transfer(
 
 
 def rank_of(way: str) -> int:
-    """Return at which stage a file is copied: data, log, the mark of its checkpoint, the entry that begins the log."""
-    if "_delta_log/" not in way:
+    """Return at which stage a file is copied: data, entries, checkpoints, the mark of the last one, the first entry.
+
+    A log that was cleaned has no first entry any more: a checkpoint begins it.
+    """
+    _, log, name = way.partition("_delta_log/")
+    if not log:
         return 0
-    if way.endswith("_last_checkpoint"):
+    if ".checkpoint." in name:
         return 2
-    return 3 if way.endswith(f"/{0:020d}.json") else 1
+    if name == "_last_checkpoint":
+        return 3
+    return 4 if name == f"{0:020d}.json" else 1
 
 
 def select_files(

@@ -20,6 +20,8 @@ from seamline.lake.store.file_copies import (
     write_file,
 )
 from seamline.lake.store.locations import Location, create_file, parse_location
+from seamline.lake.store.object_path import ObjectPath
+from seamline.plan.maintain.transfers import FoundFile
 
 pytestmark = pytest.mark.slow
 MEBI = 1 << 20
@@ -45,25 +47,40 @@ def test_a_file_is_the_same_there_and_back(lake: Location, tmp_path: Path, size:
     [there] = list_found_files(lake / "sub").values()
     assert (there.way, there.size) == (found.way, size)
     assert digest_file(lake / "sub" / there.way, size) == sha
-    assert copy_file(lake / "sub" / there.way, tmp_path / "back" / "x", found) == sha
+    assert copy_file(lake / "sub" / there.way, lake / "else" / "x", found) == sha
+    assert copy_file(lake / "else" / "x", tmp_path / "back" / "x", found) == sha
     assert (tmp_path / "back" / "x").read_bytes() == data
     assert (tmp_path / "back" / "x").stat().st_mtime_ns == 10**18
-    assert bucket.requests["get"] == 2 * count_requests(lake, size, writes=False)
+    assert bucket.requests["get"] == 3 * count_requests(lake, size, writes=False)
     assert [each.name for each in (tmp_path / "back").iterdir()] == ["x"]
 
 
-def test_a_copy_that_ends_early_is_not_there(tmp_path: Path) -> None:
+def test_a_copy_that_ends_early_is_not_there(lake: Location, tmp_path: Path) -> None:
     """What was there stays, and no draft."""
     (tmp_path / "x").write_bytes(b"before")
+    (lake / "x").write_bytes(b"before")
 
     def ends() -> Iterator[bytes]:
-        yield b"half"
+        yield b"half" * (2 * MEBI)
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
         write_file(tmp_path / "x", ends(), 0)
-    assert (tmp_path / "x").read_bytes() == b"before"
-    assert [*list_found_files(tmp_path)] == ["x"]
+    assert isinstance(lake, ObjectPath)
+    with pytest.raises(OSError, match="gone"):
+        lake.bucket.put_pieces((lake / "x").key, ends(), 5 * MEBI)
+    for folder in (tmp_path, lake):
+        assert (folder / "x").read_bytes() == b"before"
+        assert [*list_found_files(folder)] == ["x"]
+
+
+def test_a_file_that_is_gone_is_said_to_be_gone(lake: Location, tmp_path: Path) -> None:
+    """Its name is told, not that of the copy, and nothing of it is there: from disk and from a bucket."""
+    for source in (tmp_path / "here", lake / "here"):
+        for to in (tmp_path / "to", lake / "to"):
+            with pytest.raises(FileNotFoundError, match="here/x"):
+                copy_file(source / "x", to / "x", FoundFile("x", 11 * MEBI, 0, 1))
+            assert list_found_files(to) == {}
 
 
 def test_a_folder_that_is_linked_in_is_part_of_it(tmp_path: Path) -> None:

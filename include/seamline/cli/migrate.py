@@ -1,0 +1,95 @@
+"""The command that brings tables to another format, or a warehouse to another place."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from seamline.cli.context import current_actor, load_configured_catalog
+from seamline.model.errors import StoreUnavailable
+from seamline.plan.wording.move_text import format_move_plan, format_move_report
+
+if TYPE_CHECKING:
+    from seamline.model.protocol.moving import MovePlan, MoveReport
+
+
+@click.command()
+@click.argument("pipeline", required=False)
+@click.option(
+    "--to", metavar="PLACE", help="Move the warehouse: a folder, or a URL such as s3://lake/warehouse."
+)
+@click.option("--dry-run", is_flag=True, help="With --to: show what would be copied; nothing is changed.")
+@click.option(
+    "--undo", is_flag=True, help="Take back a move of this warehouse, unless the new place was used since."
+)
+@click.option(
+    "--lost", is_flag=True, help="With --undo: the new place is gone or given up; do not look there."
+)
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def migrate(pipeline: str | None, to: str | None, dry_run: bool, undo: bool, lost: bool, format: str) -> None:
+    """Bring the tables of PIPELINE to this release's format, or with --to the whole warehouse to another place.
+
+    Streams must be stopped, and no build running. A move that was interrupted goes on when it is run again. Before the
+    new place may be used, each file is compared by its SHA-256, and each table opened in both places.
+    """
+    if [bool(pipeline), bool(to), undo].count(True) != 1:
+        raise click.UsageError("name a PIPELINE, or pass --to or --undo.")
+    if (dry_run and not to) or (lost and not undo):
+        raise click.UsageError("--dry-run is for --to, --lost for --undo.")
+    if pipeline:
+        migrate_format(pipeline)
+    elif undo:
+        undo_warehouse_move(lost=lost)
+    elif to:
+        move_to_place(to, format, dry_run=dry_run)
+
+
+def migrate_format(pipeline: str) -> None:
+    """Bring a pipeline's tables to this release's format."""
+    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.tables.manifest_table import FORMAT
+    from seamline.lake.tables.table_format import migrate as brought
+
+    done = brought(
+        Layout(warehouse_folder(), load_configured_catalog().pipeline(pipeline).name), actor=current_actor()
+    )
+    for name in done:
+        click.echo(f"{pipeline}: {name}.")
+    if not done:
+        click.echo(f"{pipeline}: its tables are of format {FORMAT} already; nothing was changed.")
+
+
+def move_to_place(to: str, format: str, *, dry_run: bool) -> None:
+    """Move the warehouse, and say what was done."""
+    from seamline.lake.move.moving import move_warehouse, plan_move
+    from seamline.lake.storage.layout import warehouse_folder
+    from seamline.lake.store.locations import parse_location
+
+    source, place = warehouse_folder(), parse_location(to)
+    done: MovePlan | MoveReport
+    try:
+        if dry_run:
+            done = plan_move(source, place)
+            lines = format_move_plan(done)
+        else:
+            done = move_warehouse(source, place, actor=current_actor(), say=partial(click.echo, err=True))
+            lines = format_move_report(done)
+    except StoreUnavailable as error:
+        raise StoreUnavailable(error.message, hint="run this again: it goes on.") from error
+    click.echo(json.dumps(vars(done)) if format == "json" else "\n".join(lines))
+
+
+def undo_warehouse_move(*, lost: bool) -> None:
+    """Take a move back."""
+    from seamline.lake.move.undoing import undo_move
+    from seamline.lake.storage.layout import warehouse_folder
+
+    mark = undo_move(warehouse_folder(), lost=lost)
+    click.echo(f"{warehouse_folder()} is open again; the move to {mark.to} is taken back.")
+    click.echo("`seamline stream start` starts its streams. What was copied can be deleted.")
+
+
+COMMANDS = (migrate,)

@@ -1,0 +1,83 @@
+"""The place that a warehouse moves to, looked at before anything is written there."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+from seamline.lake.store.file_copies import are_nested, find_free_bytes, list_found_files
+from seamline.lake.store.locations import Location
+from seamline.lake.store.store_probe import require_exclusive_creation
+from seamline.lake.tables.moved_warehouses import begin_origin, read_moved, read_origin
+from seamline.model.errors import BadRange, DiskFull, SetupError
+from seamline.model.protocol.moving import Moved, MoveOrigin
+from seamline.model.time.intervals import format_utc_instant
+
+SPARE = 1 << 28
+"""Bytes that shall be free on a disk once all is copied."""
+
+
+def check_destination(source: Location, to: Location) -> MoveOrigin | None:
+    """Return what a place says of a move from the same warehouse into it, None if it is empty.
+
+    BadRange if it has something else, or is not another place than the source; SetupError if it cannot be looked at.
+    """
+    if are_nested(source, to):
+        raise BadRange(
+            f"{to} and {source} are one place, or one is within the other.",
+            hint="SEAMLINE_WAREHOUSE names the warehouse as it is, --to an empty place beside it.",
+        )
+    try:
+        onward, origin = read_moved(to), read_origin(to)
+    except OSError as error:
+        raise SetupError(
+            f"{to} cannot be looked at: {error}.",
+            hint="check its address, the credentials and the permissions.",
+        ) from error
+    if onward is not None:
+        raise BadRange(
+            f"{to} has the rest of a warehouse that was moved to {onward.to}.",
+            hint=f"name another place, or delete {to} once nobody needs it.",
+        )
+    if origin is not None and origin.source != str(source):
+        raise BadRange(
+            f"{to} has a warehouse that came from {origin.source}, not from {source}.",
+            hint="name another place.",
+        )
+    if origin is None and (found := list_found_files(to)):
+        raise BadRange(
+            f"{to} is not empty: {min(found)} is there.",
+            hint="name an empty place, or one to which this warehouse began to move.",
+        )
+    return origin
+
+
+def begin_destination(source: Location, to: Location, moved: Moved | None, *, actor: str) -> MoveOrigin:
+    """Say in an empty place that a warehouse moves into it; return what is said there.
+
+    SetupError if the store does not keep two writers apart, or the place cannot be written.
+    """
+    require_exclusive_creation(to)
+    id = moved.id if moved else uuid.uuid4().hex[:12]
+    ours = MoveOrigin(str(source), id, actor, format_utc_instant(datetime.now(UTC)))
+    try:
+        found = begin_origin(to, ours)
+    except OSError as error:
+        raise SetupError(
+            f"{to} cannot be written: {error}.", hint="let this user write there, or name another place."
+        ) from error
+    if found.source != ours.source:
+        raise BadRange(
+            f"Another warehouse, {found.source}, began to move to {to} just now.", hint="name another place."
+        )
+    return found
+
+
+def require_space(to: Location, wanted: int) -> None:
+    """Raise DiskFull if a folder's disk has no space for so many bytes."""
+    free = find_free_bytes(to)
+    if free is not None and free < wanted + SPARE:
+        raise DiskFull(
+            f"{to} has {free / 1e9:.1f} GB free, and {wanted / 1e9:.1f} GB are to be copied there.",
+            hint="free some space, or name a place on another disk.",
+        )

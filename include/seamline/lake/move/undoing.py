@@ -1,0 +1,97 @@
+"""A move taken back: the old warehouse is used again, where nothing was done in the new one."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+
+from seamline.lake.move.holding import hold_pipeline, state_away, state_here
+from seamline.lake.move.moving import list_warehouse
+from seamline.lake.move.table_comparing import read_table_facts
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.store.file_copies import list_found_files
+from seamline.lake.store.locations import Location, parse_location
+from seamline.lake.tables.control_table import Control, ControlTable
+from seamline.lake.tables.moved_warehouses import delete_moved, read_moved, read_origin, write_moved
+from seamline.model.errors import BadRange, NotFound, SetupError
+from seamline.model.protocol.moving import Moved
+from seamline.plan.maintain.transfers import list_pipelines, list_tables
+
+
+def undo_move(source: Location, *, lost: bool = False) -> Moved:
+    """Take a warehouse's move back, and return its mark; NotFound if it has not moved.
+
+    A new place that was opened is closed first, under the lease of each pipeline. BadRange if something was done there
+    since. With ``lost`` nobody looks there: a person says that it is gone.
+    """
+    mark = read_moved(source)
+    if mark is None:
+        raise NotFound(f"The warehouse at {source} has not moved.", hint="there is nothing to take back.")
+    names = list_pipelines(list_warehouse(source))
+    with ExitStack() as leases:
+        for name in names:
+            leases.enter_context(hold_pipeline(Layout(source, name), mark))
+        if not lost:
+            close_destination(source, parse_location(mark.to), mark)
+        for name in names:
+            state_here(Layout(source, name), mark)
+        delete_moved(source)
+    return mark
+
+
+def close_destination(source: Location, to: Location, mark: Moved) -> None:
+    """Close a new place that was opened; BadRange if something was done there, SetupError if it cannot be read."""
+    try:
+        origin, onward = read_origin(to), read_moved(to)
+    except OSError as error:
+        raise SetupError(
+            f"{to} cannot be looked at: {error}.",
+            hint="if it is gone for good: `seamline migrate --undo --lost`.",
+        ) from error
+    if origin is None or origin.id != mark.id or not origin.arrived:
+        return
+    if onward is not None and onward.to != str(source):
+        raise BadRange(
+            f"The warehouse has moved on from {to} to {onward.to}.",
+            hint=f"set SEAMLINE_WAREHOUSE={onward.to}.",
+        )
+    back = replace(mark, to=str(source), arrived=False)
+    with ExitStack() as leases:
+        layouts = [Layout(to, name) for name in list_pipelines(list_found_files(to))]
+        # An earlier attempt has closed the others.
+        opened = [each for each in layouts if ControlTable.ensure(each).read().moved is None]
+        held = [leases.enter_context(hold_pipeline(each, back)) for each in opened]
+        for each in opened:
+            require_unused(Layout(source, each.pipeline), each)
+        for kept in held:
+            state_away(kept, back)
+        write_moved(to, replace(back, arrived=True))
+
+
+def require_unused(old: Layout, new: Layout) -> None:
+    """Raise BadRange if something was decided or written in a pipeline's new place."""
+    ways = list_tables(f"{new.pipeline}/{way}" for way in list_found_files(new.warehouse / new.pipeline))
+    changed = [way for way in ways if way.split("/")[1] != "control" and is_changed(old, new, way)]
+    if not changed and read_decisions(old) == read_decisions(new):
+        return
+    raise BadRange(
+        f"{new.pipeline} was used at {new.warehouse}: {changed[0] if changed else 'control'} has changed there.",
+        hint=f"it goes on there. To have it here again, set SEAMLINE_WAREHOUSE={new.warehouse}, and run `seamline "
+        "migrate --to` with an empty place. If it is given up, and what was read there may be read again: "
+        "`seamline migrate --undo --lost`.",
+    )
+
+
+def is_changed(old: Layout, new: Layout, way: str) -> bool:
+    """Return whether a table is not what it was in the old place; that it was opened is a commit of the manifest."""
+    if not Table.exists(old.warehouse / way):
+        return True
+    before, after = (read_table_facts(each.warehouse, way) for each in (old, new))
+    opened = 1 if way.split("/")[1] == "manifest" else 0
+    return replace(before, version=before.version + opened) != after
+
+
+def read_decisions(layout: Layout) -> Control:
+    """Read what was decided about a pipeline, without what differs from place to place."""
+    return replace(ControlTable.ensure(layout).read(), moved=None, lease=None, token=0)

@@ -1,0 +1,56 @@
+"""A move of a warehouse for people: what it would do, and what it has done."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from seamline.model.protocol.moving import MovePlan, MoveReport
+
+MB = 1e6
+
+
+def format_move_plan(plan: MovePlan) -> Iterator[str]:
+    """Say what a move would do."""
+    yield f"{plan.source} -> {plan.to}{' (begun)' if plan.begun else ''}"
+    for name, tables in plan.pipelines.items():
+        yield f"  {name}: {tables} tables"
+    yield f"  {plan.files} files, {plan.bytes / MB:,.1f} MB"
+    yield f"  to copy: {plan.copied} files, {plan.copied_bytes / MB:,.1f} MB"
+    yield f"  there already, to compare: {plan.compared} files"
+    if plan.deleted:
+        yield f"  there, and no longer here, to delete: {plan.deleted} files"
+    if plan.requests:
+        yield f"  about {plan.requests} requests"
+    yield "Nothing was changed."
+
+
+def format_move_report(report: MoveReport) -> Iterator[str]:
+    """Say what a move has done, and how to go on from there."""
+    if report.before:
+        yield f"{report.source} had moved to {report.to} before; nothing was copied."
+    else:
+        yield (
+            f"{report.source} has moved to {report.to}: {report.files} files, {report.bytes / MB:,.1f} MB, each with "
+            "the same SHA-256 in both places."
+        )
+        if report.compared:
+            yield f"  {report.copied} copied now, {report.compared} found there and compared"
+        for name, rows in report.pipelines.items():
+            yield f"  {name}: {rows} rows in the master"
+        yield f"  {report.tables} tables opened in both places: the same version, files and rows"
+        if report.requests:
+            said = ", ".join(f"{count} {kind}" for kind, count in sorted(report.requests.items()))
+            yield f"  requests: {said}"
+    yield f"Use it: set SEAMLINE_WAREHOUSE={report.to} wherever Seamline runs, then start the streams."
+    yield f"{report.source} is closed: it answers, and nothing is written there."
+    yield "  open it again, as long as nothing was done in the new place: seamline migrate --undo"
+    yield f"  delete it, once you are sure: {format_deletion(report.source)}"
+
+
+def format_deletion(place: str) -> str:
+    """Return the command that deletes a warehouse."""
+    scheme, found, _ = place.partition("://")
+    if not found:
+        return f"rm -r {shlex.quote(place)}"
+    return f"aws s3 rm --recursive {place}" if scheme == "s3" else f"delete what is below {place}/"
