@@ -86,7 +86,7 @@ def check_folders() -> Iterator[Finding]:
 
 def check_moved(warehouse: Location) -> Iterator[Finding]:
     """Tell whether the warehouse that is set was moved to another place."""
-    from seamline.lake.tables.moved_warehouses import read_moved
+    from seamline.lake.store.moved_warehouses import read_moved
 
     with suppress(OSError, SetupError):
         if (moved := read_moved(warehouse)) is not None:

@@ -25,7 +25,7 @@ class SeamlineError(Exception):
 
 
 def restore_error(facts: Mapping[str, str]) -> SeamlineError:
-    """Return the error that ``to_facts`` described; one of a kind that this process does not know is a SeamlineError.
+    """Return the error that ``to_facts`` described, a SeamlineError if this process does not know its kind.
 
     Raises KeyError and TypeError for what describes none.
     """
@@ -198,10 +198,7 @@ class Overtaken(Conflict):
 
 
 class NotWhole(ProtocolError):
-    """A file of a table's log is not what was written: the log ends before its version.
-
-    ``table`` is the table's folder, ``file`` the path of the commit or checkpoint.
-    """
+    """A commit or checkpoint (``file``) below a table's folder (``table``) is not whole: the log ends before it."""
 
     exit_code = 43
 

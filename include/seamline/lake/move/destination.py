@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from seamline.lake.store.file_copies import are_nested, find_free_bytes, list_found_files
 from seamline.lake.store.locations import Location
+from seamline.lake.store.moved_warehouses import begin_origin, read_moved, read_origin
 from seamline.lake.store.store_probe import require_exclusive_creation
-from seamline.lake.tables.moved_warehouses import begin_origin, read_moved, read_origin
 from seamline.model.errors import BadRange, DiskFull, SetupError
 from seamline.model.protocol.moving import Moved, MoveOrigin
 from seamline.model.time.intervals import format_utc_instant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -40,12 +41,12 @@ class Held:
 def hold_pipeline(layout: Layout, moved: Moved) -> Iterator[Held]:
     """Keep a pipeline's stream from starting, also where an earlier attempt of the same move has left its mark.
 
-    LeaseHeld if the stream runs.
+    LeaseHeld if the stream runs, or another attempt, or somebody who takes the move back.
     """
     control = ControlTable.ensure(layout)
     try:
         lease = control.take(
-            f"move {moved.id} by {moved.actor}",
+            f"move {moved.id} by {moved.actor}, attempt {uuid.uuid4().hex[:8]}",
             process=own_process_name(),
             now=datetime.now(UTC),
             moving=moved.id,
@@ -54,7 +55,7 @@ def hold_pipeline(layout: Layout, moved: Moved) -> Iterator[Held]:
         stop = "driver stop" if layout.pipeline.startswith("_") else f"stream stop {layout.pipeline}"
         raise LeaseHeld(
             f"{layout.pipeline} is in use: {held.message}",
-            hint=f"`seamline {stop}`, wait until it has stopped, then run this again.",
+            hint=f"`seamline {stop}`, or end the other move; wait until it has stopped, then run this again.",
         ) from held
     beside = ControlTable.ensure(layout)
     try:

@@ -29,7 +29,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store import bucket
 from seamline.lake.store.file_copies import count_requests, list_found_files
 from seamline.lake.store.locations import Location, delete_folder
-from seamline.lake.tables.moved_warehouses import MARKS, read_moved, read_origin, write_moved, write_origin
+from seamline.lake.store.moved_warehouses import MARKS, read_moved, read_origin, write_moved, write_origin
 from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.moving import Moved, MoveOrigin, MovePlan, MoveReport
 from seamline.plan.maintain.transfers import (
@@ -223,26 +223,37 @@ def open_destination(source: Location, to: Location, mark: Moved, pipelines: Ite
     """Open the new place once all has arrived there; BadRange if the old one was not closed for this move.
 
     First it says that all has arrived, in one step. From then on nothing is copied or deleted there any more.
+    LeaseHeld while somebody takes the move back.
     """
+    if require_closed(source, to, mark).arrived:
+        return
+    names = [*pipelines]
+    durability.sync_disk(to)
+    with ExitStack() as leases:
+        for name in names:
+            leases.enter_context(hold_pipeline(Layout(source, name), mark))
+        # Whoever takes the move back has the same leases: the mark is there until we are done.
+        require_closed(source, to, mark)
+        origin = read_origin(to)
+        assert origin is not None
+        write_origin(to, origin.finished())
+        durability.sync_disk(to)
+        for name in names:
+            state_here(Layout(to, name), mark)
+        for name in names:
+            state_finished(Layout(source, name), mark)
+        write_moved(source, replace(mark, arrived=True))
+
+
+def require_closed(source: Location, to: Location, mark: Moved) -> Moved:
+    """Return the mark by which the old place is closed; BadRange if this move has none there."""
     closed = read_moved(source)
     if closed is None or closed.id != mark.id:
         raise BadRange(
             f"{to} is a warehouse of its own by now, and {source} was used since.",
             hint="name another place; nothing was changed.",
         )
-    if closed.arrived:
-        return
-    names = [*pipelines]
-    origin = read_origin(to)
-    assert origin is not None
-    durability.sync_disk(to)
-    write_origin(to, origin.finished())
-    durability.sync_disk(to)
-    for name in names:
-        state_here(Layout(to, name), mark)
-    for name in names:
-        state_finished(Layout(source, name), mark)
-    write_moved(source, replace(mark, arrived=True))
+    return closed
 
 
 def report_move(

@@ -12,8 +12,8 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
+from seamline.lake.store.moved_warehouses import delete_moved, read_moved, read_origin, write_moved
 from seamline.lake.tables.control_table import Control, ControlTable
-from seamline.lake.tables.moved_warehouses import delete_moved, read_moved, read_origin, write_moved
 from seamline.model.errors import BadRange, NotFound, SetupError
 from seamline.model.protocol.moving import Moved
 from seamline.plan.maintain.transfers import list_pipelines, list_tables

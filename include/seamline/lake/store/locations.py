@@ -132,10 +132,14 @@ def move_folder(folder: Location, to: Location) -> None:
     delete_folder(folder)
 
 
-def first_entry_last(way: str) -> tuple[bool, bool, bool, str]:
-    """Order the files of a table: its data, its log, the mark of its checkpoint, and the entry that begins it."""
+def first_entry_last(way: str) -> tuple[bool, bool, bool, bool, str]:
+    """Order the files of a table: data, entries, checkpoints, the mark of the last, and the entry that begins it.
+
+    A checkpoint opens a table whose first entry was cleaned away, and so comes after all entries above it.
+    """
     begins = way.endswith(f"_delta_log/{0:020d}.json")
-    return begins, way.endswith("_last_checkpoint"), "_delta_log/" in way, way
+    log = "_delta_log/" in way
+    return begins, way.endswith("_last_checkpoint"), log and way.endswith(".parquet"), log, way
 
 
 def delete_folder(place: Location) -> None:

@@ -12,7 +12,8 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import total_ordering
 
-from seamline.lake.store.bucket import Bucket, Entry, open_bucket
+from seamline.lake.store.bucket import Bucket, open_bucket
+from seamline.lake.store.object_entries import Entry
 
 
 @dataclass(frozen=True)

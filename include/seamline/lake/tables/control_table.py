@@ -19,9 +19,9 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location
+from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
-from seamline.lake.tables.moved_warehouses import read_moved
 from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.control import Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap

@@ -15,7 +15,7 @@ from seamline.lake.storage.commit_conflicts import ATTEMPTS, retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
-from seamline.lake.tables.moved_warehouses import read_moved
+from seamline.lake.store.moved_warehouses import read_moved
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, as_of, fold_statements
 from seamline.model.protocol.seam import NOTHING

@@ -19,7 +19,7 @@ from seamline.cli import main
 from seamline.cli.machine_checks import check_moved
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.upkeep import maintain_tables
-from seamline.lake.move import destination, moving, transferring
+from seamline.lake.move import destination, holding, moving, transferring
 from seamline.lake.move.moving import move_warehouse, plan_move
 from seamline.lake.move.table_comparing import TableFacts
 from seamline.lake.move.undoing import undo_move
@@ -28,9 +28,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store import store_probe
 from seamline.lake.store.file_copies import digest_file, list_found_files
 from seamline.lake.store.locations import Location, parse_location
+from seamline.lake.store.moved_warehouses import read_moved, read_origin, write_origin
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable, Desired, Lease
-from seamline.lake.tables.moved_warehouses import read_moved, read_origin, write_origin
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import (
     BadRange,
@@ -44,6 +44,7 @@ from seamline.model.errors import (
     OutOfStep,
     SetupError,
 )
+from seamline.model.protocol.moving import MoveOrigin
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.transfers import FoundFile, Transfer
 
@@ -220,6 +221,24 @@ def test_at_no_step_both_places_are_open(
     move(shop.warehouse, other)
     assert not is_closed(other)
     assert answer(other) == answered
+
+
+def test_a_move_is_not_taken_back_while_it_opens_the_new_place(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person in another terminal would open the old place, and the move the new one a moment later."""
+    other, real = tmp_path / "other", moving.write_origin
+
+    def meddled(to: Location, origin: MoveOrigin) -> None:
+        with pytest.raises(LeaseHeld, match="shop is in use: move"):
+            undo_move(shop.warehouse)
+        real(to, origin)
+
+    monkeypatch.setattr(holding, "RENEWED_EVERY", 0.05)
+    monkeypatch.setattr(moving, "write_origin", meddled)
+    move(shop.warehouse, other)
+    assert is_closed(shop.warehouse) and not is_closed(other)
+    assert ControlTable.ensure(shop.layout).read().lease is None
 
 
 def test_a_damaged_copy_is_found(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_a_supervisor_waits_for_its_store(
     try:
         eventually("a driver", lambda: tokens)
         proxy.strike(Trouble.REFUSED, "/control/", times=1_000_000)
-        eventually("a word of it", lambda: "store does not do what" in capsys.readouterr().out)
+        eventually("a word of it", lambda: "did not do what it was asked" in capsys.readouterr().out)
         later[0] += 600
         first = Heartbeat.read(tmp_path, "p")
         assert first and first.driver
@@ -68,7 +68,7 @@ def test_a_supervisor_waits_for_its_store(
         eventually("another driver", lambda: len(tokens) == 2)
         beat = eventually("its heartbeat", lambda: read_beat(tmp_path, tokens[1]))
         assert tokens[1] > tokens[0]
-        assert (beat.strikes, "store does not do what" in beat.last_error) == (0, True)
+        assert (beat.strikes, "did not do what it was asked" in beat.last_error) == (0, True)
     finally:
         proxy.clear()
         halt.set()

@@ -20,7 +20,7 @@ MARKS = (MOVED_TO, MOVED_FROM)
 
 def read_moved(warehouse: Location) -> Moved | None:
     """Read where a warehouse has moved; None if it is here."""
-    row = read_row(warehouse / MOVED_TO)
+    row = read_mark_row(warehouse / MOVED_TO)
     return Moved.from_row(row) if row else None
 
 
@@ -36,7 +36,7 @@ def delete_moved(warehouse: Location) -> None:
 
 def read_origin(warehouse: Location) -> MoveOrigin | None:
     """Read which warehouse moves, or has moved, into a place; None if none does."""
-    row = read_row(warehouse / MOVED_FROM)
+    row = read_mark_row(warehouse / MOVED_FROM)
     return MoveOrigin(**row) if row else None
 
 
@@ -57,7 +57,7 @@ def write_origin(warehouse: Location, origin: MoveOrigin) -> None:
     replace_file(warehouse / MOVED_FROM, json.dumps(vars(origin)).encode())
 
 
-def read_row(place: Location) -> dict[str, Any] | None:
+def read_mark_row(place: Location) -> dict[str, Any] | None:
     """Read a mark; None if there is none, SetupError if it is no mark of ours."""
     try:
         found = json.loads(place.read_bytes())
