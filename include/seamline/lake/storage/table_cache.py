@@ -64,18 +64,23 @@ class CachedTable:
         if (self.table.version, self.table.newest) != before:
             self.seen.clear()
 
-    def is_gone(self) -> bool:
-        """Return whether the log has the handle's version no more, or another commit under it.
+    def is_gone(self, *, surely: bool) -> bool:
+        """Return whether the log has the handle's version no more, or another commit under it, or does not say.
 
         Then the table was made again, or a start has set its end aside. On disk a refresh sees that; in a bucket it
-        is a request, sent every BELIEVED seconds.
+        is a request, sent every BELIEVED seconds, and each time for who has to know it ``surely``.
         """
-        if is_asking_free(self.table.root) or time.monotonic() - self.believed <= BELIEVED:
+        now = time.monotonic()
+        if is_asking_free(self.table.root) or (not surely and now - self.believed <= BELIEVED):
             return False
         with self.lock:
             version, newest = self.table.version, self.table.newest
-        self.believed = time.monotonic()
-        found = log_store.read_commit(self.table.root, version)
+        try:
+            found = log_store.read_commit(self.table.root, version)
+        except OSError:
+            # To open the table is tried again a few times.
+            return True
+        self.believed = now
         return found is None or found.id != newest
 
 
@@ -99,18 +104,20 @@ def forget_table(root: Location) -> None:
         _held.pop(root)
 
 
-def read_cached_table(root: Location, key: Hashable, see: Callable[[Table], T]) -> T | None:
+def read_cached_table(
+    root: Location, key: Hashable, see: Callable[[Table], T], *, surely: bool = False
+) -> T | None:
     """Read what ``see`` finds in the newest version of a table, None if there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
-    and lets no handle out.
+    and lets no handle out. ``surely`` not in an end that was set aside, for which a bucket is asked once more.
     """
-    held = _holding(root)
+    held = _holding(root, surely=surely)
     if held is None:
         return None
     with held.lock:
         if held.given:
-            return read_cached_table(root, key, see)
+            return read_cached_table(root, key, see, surely=surely)
         held.refresh()
         seen: Seen[T] | None = held.seen.get(key)
         if seen is None:
@@ -137,9 +144,9 @@ def take_cached_table(root: Location) -> Table | None:
         return held.table
 
 
-def _holding(root: Location) -> CachedTable | None:
+def _holding(root: Location, *, surely: bool) -> CachedTable | None:
     known = _held.get(root)
-    if known is not None and known.is_gone():
+    if known is not None and known.is_gone(surely=surely):
         forget_table(root)
         known = None
     first = identify_table(root, known)

@@ -60,7 +60,8 @@ def find_repair_reason(layout: Layout) -> str:
     slices = {id: root for id, root in layout.every_slices().items() if id in known.births}
     followers = {QUARANTINE: layout.table(QUARANTINE), **slices}
     names = tuple(followers)
-    master = read_cached_table(layout.table("master"), (STATE, names), partial(read_reliance, names))
+    reliance = partial(read_reliance, names)
+    master = read_cached_table(layout.table("master"), (STATE, names), reliance, surely=True)
     if master is None:
         return ""
     if ledger.line != master.state.line and ledger != TableState():
@@ -118,7 +119,8 @@ def is_epoch_committed(layout: Layout, number: int) -> bool:
         NOTHING,
     )
     asked = partial(has_committed, number, written, last)
-    return bool(read_cached_table(layout.table("master"), ("committed", number, written, last), asked))
+    key = ("committed", number, written, last)
+    return bool(read_cached_table(layout.table("master"), key, asked, surely=True))
 
 
 def has_committed(number: int, written: bool, last: int, table: Table) -> bool:

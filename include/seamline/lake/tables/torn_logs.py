@@ -132,7 +132,8 @@ def find_quarantine_end(layout: Layout) -> int | None:
     if not Master.exists(layout):
         return None
     mark = MARK + QUARANTINE
-    relied = read_cached_table(layout.table("master"), ("txn", mark), lambda table: table.txn(mark))
+    master = layout.table("master")
+    relied = read_cached_table(master, ("txn", mark), lambda table: table.txn(mark), surely=True)
     ends = read_cached_table(layout.table(QUARANTINE), ("txn", EPOCH), lambda table: table.txn(EPOCH))
     held = NOTHING if ends is None else ends
     return held if relied is not None and relied > held else None

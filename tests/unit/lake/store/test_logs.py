@@ -6,13 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from tests.unit.shop import START, Sale, Shop
 
 from seamline.cli.machine_checks import check_folders
 from seamline.lake.storage import log_store, set_aside, table_cache
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.log_cleanup import delete_old_entries
+from seamline.lake.storage.log_entries import Commit
 from seamline.lake.store.locations import Location, delete_files, list_names
+from seamline.lake.tables.readiness import find_repair_reason, is_epoch_committed
 
 pytestmark = [pytest.mark.slow, pytest.mark.everywhere]
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -88,6 +91,36 @@ def test_a_reader_that_lives_on_sees_that_an_end_was_set_aside(
     assert read() == [1, 2, 3, 4]
     set_aside.set_aside(table.root, 4, "it was lost elsewhere", now=datetime.now(UTC))
     assert read() == [1, 2, 3]
+
+
+def test_no_epoch_is_committed_that_another_process_has_set_aside(warehouse: Location) -> None:
+    """What is published up to such an epoch counts records that are read again under another number."""
+    shop = Shop(warehouse)
+    for number in range(2):
+        shop.epoch([Sale(number)], watermark=START)
+    assert is_epoch_committed(shop.layout, 1) and not find_repair_reason(shop.layout)
+    master = Table.open(shop.layout.table("master"))
+    set_aside.set_aside(master.root, master.version, "it was lost elsewhere", now=datetime.now(UTC))
+    assert is_epoch_committed(shop.layout, 0) and not is_epoch_committed(shop.layout, 1)
+    assert find_repair_reason(shop.layout) == "the ledger has epoch 1, but the master ends at 0"
+
+
+def test_a_reader_goes_on_where_its_store_failed_for_a_moment(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether a table is still there is only a question; to open it is tried again a few times."""
+    read_entry, failures = log_store.read_commit, [OSError("SlowDown")]
+
+    def read_or_fail(root: Location, version: int) -> Commit | None:
+        if failures:
+            raise failures.pop()
+        return read_entry(root, version)
+
+    monkeypatch.setattr(table_cache, "BELIEVED", 0.0)
+    assert table_cache.read_cached_table(table.root, "n", lambda held: held.txn("n")) == 4
+    monkeypatch.setattr(log_store, "read_commit", read_or_fail)
+    assert table_cache.read_cached_table(table.root, "n", lambda held: held.txn("n")) == 4
+    assert not failures
 
 
 def test_doctor_tries_the_place_of_the_warehouse(warehouse: Location) -> None:
