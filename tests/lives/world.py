@@ -360,4 +360,4 @@ def abandon(driver: Driver) -> None:
     if hasattr(driver, "refresher"):
         driver.refresher.closed.set()
     if hasattr(driver, "writer"):
-        driver.writer.threads.shutdown(wait=True)
+        driver.writer.threads.close()

@@ -13,8 +13,9 @@ from seamline.lake.log import pinned_log
 from seamline.lake.log.master import Master
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import log_entries, log_store, table_cache
+from seamline.lake.storage import log_entries, log_store
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.kept import cached_table
 from seamline.lake.storage.layout import Layout
 from seamline.plan.maintain.repair_steps import Acceptance
 
@@ -79,7 +80,7 @@ def right_so_far(stream: Stream) -> None:
 
 def rebooted() -> None:
     """Forget what a process knows of tables: none of them outlives a power cut."""
-    for known in (table_cache._held, pinned_log._known, REMEMBERED.answers):
+    for known in (cached_table._held, pinned_log._known, REMEMBERED.answers):
         known.clear()
 
 

@@ -10,7 +10,8 @@ from seamline.lake.status.marks import find_stale_reconcile
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.claims_table import claims_shown
-from seamline.lake.tables.control_table import ControlTable, find_shown_lease, list_restatements
+from seamline.lake.tables.control_poll import find_shown_lease
+from seamline.lake.tables.control_table import ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version

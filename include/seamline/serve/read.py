@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -17,6 +18,7 @@ from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.errors import BadRange
 from seamline.model.protocol.read_request import ReadOptions, ReadRequest
+from seamline.serve.answer_age import read_within_age
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +32,7 @@ def read(
     format: Literal["arrow"] = ...,
     warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
+    max_age: float | None = ...,
     **options: Unpack[ReadOptions],
 ) -> pa.Table: ...
 @overload
@@ -40,6 +43,7 @@ def read(
     format: Literal["pandas"],
     warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
+    max_age: float | None = ...,
     **options: Unpack[ReadOptions],
 ) -> pd.DataFrame: ...
 @overload
@@ -50,6 +54,7 @@ def read(
     format: Literal["answer"],
     warehouse: str | Location | None = ...,
     definitions: Path | None = ...,
+    max_age: float | None = ...,
     **options: Unpack[ReadOptions],
 ) -> Answer: ...
 
@@ -61,6 +66,7 @@ def read(
     format: str = "arrow",
     warehouse: str | Location | None = None,
     definitions: Path | None = None,
+    max_age: float | None = None,
     **options: Unpack[ReadOptions],
 ) -> Any:
     """
@@ -71,7 +77,8 @@ def read(
     instant, up to which what is published now answers; ``served_at``, an instant, for what was answered then;
     ``side``, which is ``merged``, ``batch`` or ``speed``; ``version``, the fingerprint of a version that is not
     served; ``phases``, which keeps rows that are ``early`` (before the window closes), ``complete`` or ``late``
-    (corrected since).
+    (corrected since). With ``max_age``, in seconds, an answer from a bucket may lack what was committed later than
+    that ago, and need not wait for the store; ``SEAMLINE_STORE_MAX_AGE`` says it for all.
     Raises NotFound, BadRange, ExpressionError, ReadUnstable.
     """
     if format not in ("arrow", "pandas", "answer"):
@@ -79,8 +86,10 @@ def read(
     request = ReadRequest.parse(where, **options)
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
-    layout = require_format(Layout(places.locate_warehouse(warehouse), pipeline.name))
-    found = read_merged_answer(pipeline, find_view(pipeline, layout, view_name), layout, request)
+    layout = Layout(places.locate_warehouse(warehouse), pipeline.name)
+    with read_within_age((layout, view_name, request.side), max_age) as reading:
+        require_format(layout)
+        found = read_merged_answer(pipeline, find_view(pipeline, layout, view_name), layout, request)
     if format == "answer":
-        return found
+        return replace(found, seen_at=reading.seen_at)
     return found.table if format == "arrow" else found.table.to_pandas()

@@ -83,7 +83,7 @@ class Observer:
         root = self.layout.table("control")
         return self.try_read(
             "control",
-            lambda: read_cached_table(root, "state", lambda table: ControlTable(table).read()) or Control(),
+            lambda: read_cached_table(root, "state", lambda table: ControlTable(table).see()) or Control(),
         )
 
     def read_recent(self) -> Sequence[Epoch]:

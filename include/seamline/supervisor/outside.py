@@ -19,7 +19,8 @@ from seamline.lake.status.stream_words import read_words_elsewhere
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
 from seamline.lake.store.locations import list_places
-from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease, find_shown_lease
+from seamline.lake.tables.control_poll import find_shown_lease
+from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease
 from seamline.runtime.places import is_of_this_place
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.driver_process import end_session, rotate_log

@@ -18,6 +18,7 @@ from pathlib import Path
 from seamline.lake.status.marks import REFUSED, leave_mark
 from seamline.lake.status.stream_words import Publisher
 from seamline.lake.storage.layout import Layout, home_folder
+from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
@@ -110,7 +111,7 @@ class Supervisor:
         clock: Callable[[], float] = boot_clock_seconds,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
-        self.command, self.watching = command, watching
+        self.command, self.watching, self.poll = command, watching, ControlPoll(control)
         self.driver: Driver | None = None
         self.lapsed = False
         self.wanted = Control()
@@ -278,7 +279,7 @@ class Supervisor:
         """Read what people want; as it was when it could be read last."""
 
         def read() -> None:
-            self.wanted = self.control.read()
+            self.wanted = self.poll.look()
 
         self.write_if_possible(read)
         return self.wanted

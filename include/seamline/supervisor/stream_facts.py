@@ -8,7 +8,8 @@ from datetime import datetime
 from seamline.lake.status.stream_words import DRIVER, SUPERVISOR
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.store.shared_objects import Row
-from seamline.lake.tables.control_table import Control, find_shown_lease
+from seamline.lake.tables.control_poll import find_shown_lease
+from seamline.lake.tables.control_table import Control
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.observation import Lag, ViewBehind, compute_record_rates

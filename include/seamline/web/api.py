@@ -19,9 +19,10 @@ from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.protocol.read_request import ReadOptions
-from seamline.model.time.intervals import parse_moment
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.plan_text import serialize_plan as planned
+from seamline.serve.answer_age import read_within_age
 from seamline.serve.answer_request import (
     MEDIA,
     MOST_ROWS,
@@ -119,8 +120,9 @@ def rows(
     for name, value in request.query_params.multi_items():
         if name.startswith("key."):
             keys.setdefault(name.removeprefix("key."), []).append(value)
-    compiled, layout = open_requested_pipeline(pipeline)
-    _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)
+    with read_within_age(("shown", pipeline, view)):
+        compiled, layout = open_requested_pipeline(pipeline)
+        _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)
 
     def made() -> tuple[Answer, bytes]:
         where = key_condition_sql(shown, keys, asked.null)
@@ -135,6 +137,8 @@ def rows(
         "Seamline-Total": str(answer.table.num_rows),
         "Seamline-State": f"{answer.version}/{answer.epoch}/{answer.manifest_version}",
     }
+    if answer.seen_at is not None:
+        headers["Seamline-Seen-At"] = format_utc_instant(answer.seen_at)
     if mark in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=MEDIA[asked.format], headers=headers)

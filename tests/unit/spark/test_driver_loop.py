@@ -207,7 +207,7 @@ def test_after_a_commit_between_epochs_that_may_have_landed_the_tables_are_read_
 
 def test_what_a_store_that_is_away_would_say_of_the_stream_is_asked_again(driver: Any) -> None:
     """Until then it does what it was last told to do, and ends if nobody is there to stop it."""
-    driver.control = SimpleNamespace(read=store_away)
+    driver.poll = SimpleNamespace(look=store_away)
     driver.parent = os.getppid()
     Driver.poll_control(driver)
     assert not driver.stopping.is_set()

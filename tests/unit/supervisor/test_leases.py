@@ -13,7 +13,8 @@ import pytest
 from tests.unit.clocks import Clock
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import TTL, ControlTable, Desired, Lease, find_shown_lease
+from seamline.lake.tables.control_poll import find_shown_lease
+from seamline.lake.tables.control_table import TTL, ControlTable, Desired, Lease
 from seamline.model.errors import LeaseHeld
 from seamline.runtime.processes import Life, life_of, name_process, own_process_name, process_start_mark
 from seamline.runtime.sightings import Sighting, Standing
@@ -181,7 +182,7 @@ def test_pages_go_by_beats_once_they_have_looked_twice(
     control, clock = ControlTable.ensure(layout), Clock()
     for hours, held in ((2, True), (-2, False)):
         monkeypatch.setattr(
-            "seamline.lake.tables.control_table._watched", {layout.table("control"): Sighting(SECONDS, clock)}
+            "seamline.lake.tables.control_poll._watched", {layout.table("control"): Sighting(SECONDS, clock)}
         )
         lease = control.take("there:1:1", now=NOW + timedelta(hours=hours))
 

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.log.ledger_files import groups_of
 from seamline.lake.log.ledger_summaries import SCHEMA, write_ledger_file
-from seamline.lake.storage.data_files import name_epoch_file
+from seamline.lake.storage.data_files import DataFile, name_epoch_file
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
 from seamline.model.protocol.epoch import Epoch
@@ -30,11 +30,17 @@ class Ledger:
 
     def append(self, epochs: list[Epoch]) -> None:
         """Append rows for committed epochs, in one commit."""
-        if not epochs:
-            return
-        first, last = epochs[0].number, epochs[-1].number
-        name = name_epoch_file(self.table.token, first, last)
-        self.table.append([write_ledger_file(epochs, self.table.root, name)], txns={EPOCH: last})
+        if epochs:
+            self.append_file(epochs, self.write_file(epochs))
+
+    def write_file(self, epochs: list[Epoch]) -> DataFile:
+        """Write the file of some rows, in order, which no commit names yet: their epochs may still fail."""
+        name = name_epoch_file(self.table.token, epochs[0].number, epochs[-1].number)
+        return write_ledger_file(epochs, self.table.root, name)
+
+    def append_file(self, epochs: list[Epoch], written: DataFile) -> None:
+        """Commit the file of rows for epochs that are committed."""
+        self.table.append([written], txns={EPOCH: epochs[-1].number})
 
     @property
     def last(self) -> int:

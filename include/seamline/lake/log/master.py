@@ -100,7 +100,7 @@ class Master:
         Starts that committed nothing may leave any number of commits without one: no search for an epoch counts them.
         """
         for version in range(self.table.version, -1, -1):
-            if (commit := log_store.read_commit(self.table.root, version)) is None:
+            if (commit := self.table.read_commit(version)) is None:
                 return
             if row := ledger_row(commit.info):
                 yield row

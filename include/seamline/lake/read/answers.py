@@ -57,6 +57,8 @@ class Answer:
     """Whether today's publications answer for an epoch of the past."""
     beyond: Mapping[str, str] = field(default_factory=dict)
     """By column that has a total as text, because no DECIMAL can hold it: the column of that total."""
+    seen_at: datetime | None = None
+    """In a bucket, when its tables were last asked for what is new: all that had been committed by then is counted."""
 
     @property
     def answered(self) -> Numbers:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from seamline.lake.engine.duckdb_connections import query_tables, register_tables
 from seamline.lake.engine.states import late_columns_sql, quote_identifier, stored_states_sql
 from seamline.lake.read.answering_files import Unsettled, generation_files, marks_of, slice_files
+from seamline.lake.read.file_cache import KEPT
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
-from seamline.lake.storage.file_cache import KEPT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.expressions import compile_expression

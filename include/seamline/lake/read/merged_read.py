@@ -33,6 +33,7 @@ from seamline.lake.read.counted_states import compile_key_condition, read_counte
 from seamline.lake.read.decorations import add_lookup_columns
 from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.storage.kept.table_reading import expect_news, read_side_by_side
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import OutOfStep, ReadUnstable, StoreRefused, StoreUnavailable
@@ -66,6 +67,10 @@ def read_merged_answer(
     where, side, span = request.where, request.side, Span.between(request.start, request.end)
 
     def once() -> Answer:
+        with read_side_by_side((layout, view.name, request.side)):
+            return answer_once()
+
+    def answer_once() -> Answer:
         snapshot = Snapshot.pin(pipeline, view, layout, request)
         asked_of = span
         if touched is not None:
@@ -99,6 +104,7 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
             StoreUnavailable,
         ) as problem:
             last = problem
+            expect_news()
             if isinstance(problem, FileNotFoundError):
                 forget_past()
             time.sleep(0.02 * 2**attempt)

@@ -22,9 +22,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from seamline.lake.storage import commit_conflicts, durability, log_store, log_wholeness
+from seamline.lake.storage.bucket_checkpoints import begin_checkpoint
 from seamline.lake.storage.commit_conflicts import Meeting
 from seamline.lake.storage.data_files import DataFile
-from seamline.lake.storage.log_cleanup import delete_old_entries
+from seamline.lake.storage.log_cleanup import BEATS, delete_old_entries
 from seamline.lake.storage.log_entries import BY, ENGINE, ID, Commit, Draft
 from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.storage.synced_log import Synced
@@ -35,8 +36,6 @@ from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import Conflict, FenceLost, Overtaken
 
 TOKEN = commit_conflicts.TOKEN
-BEATS = frozenset({"control", "claims"})
-"""Tables that get an entry every few seconds, also where no upkeep comes: their logs are short after a checkpoint."""
 OVERTAKEN = ("concurrent", "changed since")
 """What deltalake says of a commit that another has overtaken; a full disk says neither."""
 log = logging.getLogger("seamline.lake")
@@ -237,6 +236,10 @@ class Committed(Synced):
 
     def _keep_short(self) -> None:
         """Write a checkpoint, which is on disk before anything counts on it; what it sums up is there before."""
+        if not is_asking_free(self.root):
+            # That reads some hundred objects: no epoch waits for it.
+            begin_checkpoint(self.root, parse_log_retention(self.settings))
+            return
         try:
             self.sync()
             with explain_errors(self.root):

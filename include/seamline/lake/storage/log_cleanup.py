@@ -19,6 +19,8 @@ TURN = 250_000
 """Files that go in a turn of upkeep: some seconds. Logs of millions, which earlier releases kept, take several."""
 NUMBERED = re.compile(r"\.?(\d{20})\.")
 """A file of a version: its entry, its checkpoint, and the check sums that other engines put beside them."""
+BEATS = frozenset({"control", "claims"})
+"""Tables that get an entry every few seconds, also where no upkeep comes: their logs are short after a checkpoint."""
 
 
 def delete_old_entries(root: Location, kept: timedelta, *, now: datetime, most: int = TURN) -> int:

@@ -53,6 +53,7 @@ class Followed:
         self._txns: dict[str, int | None] = {}
         self._live: pa.Table | None = None
         self._since: list[Commit] = []
+        self._last = newest
         self._checkpoint: tuple[int, int] | None = None
         self._looked = since_boot()
         self._change = foreign_commits.find_foreign_change(self.root, newest)
@@ -113,6 +114,23 @@ class Followed:
             self._checkpoint = mark
         return self
 
+    def move_on(self, commit: Commit) -> Self:
+        """Move on by the next commit, which somebody has read, as ``refresh`` does."""
+        if commit.shape or not self._joins(commit):
+            self._anew()
+        else:
+            self._follow(commit)
+        return self.require_ours()
+
+    def stay(self, looked: float) -> None:
+        """Note that there was no next commit after ``looked``."""
+        self._looked = max(self._looked, looked)
+
+    @property
+    def is_outlived(self) -> bool:
+        """Whether entries that came after the last look may have been cleaned away since: it must be looked anew."""
+        return self._outlived()
+
     def _next(self) -> Commit | None:
         try:
             return log_store.read_commit(self.root, self.version + 1)
@@ -136,7 +154,7 @@ class Followed:
 
     def _follow(self, commit: Commit) -> None:
         """Apply the next commit."""
-        self.version, self.newest = commit.version, commit.id
+        self.version, self.newest, self._last = commit.version, commit.id, commit
         self._entry = self._identify(log_store.entry_path(self.root, self.version))
         self._change = foreign_commits.apply_foreign_commit(self._change, commit)
         self._txns |= commit.txns
@@ -159,11 +177,17 @@ class Followed:
             self._txns[app] = None if found is None else int(found)
         return self._txns[app]
 
+    def read_commit(self, version: int) -> Commit | None:
+        """Read a commit, as ``log_store.read_commit`` does; of a bucket the newest that was followed is remembered."""
+        if self._last and self._last.version == version and not is_asking_free(self.root):
+            return self._last
+        return log_store.read_commit(self.root, version)
+
     def history(self, limit: int) -> list[Mapping[str, Any]]:
         """Return what the newest commits say of themselves, the newest first, as far as their files are there."""
         found = []
         for version in range(self.version, max(self.version - limit, -1), -1):
-            if (commit := log_store.read_commit(self.root, version)) is None:
+            if (commit := self.read_commit(version)) is None:
                 break
             found.append(commit.info)
         return found

@@ -2,106 +2,27 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 
-from seamline.lake.storage import log_store
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.log_follower import file_identity
+from seamline.lake.storage.kept.cached_table import (
+    ALWAYS,
+    Seen,
+    find_cached_table,
+    forget_cached_table,
+    identify_table,
+)
+from seamline.lake.storage.kept.table_reading import current_reading
 from seamline.lake.storage.synced_log import locate_table_file
 from seamline.lake.store.locations import Location
-from seamline.lake.store.promises import is_asking_free
 from seamline.model.errors import NotFound
-from seamline.model.recent import Recent
 
 T = TypeVar("T")
-BELIEVED = 10.0
-"""Seconds for which a table in a bucket is taken for the one that was there, with the end that it had."""
-SEEN = 256
-"""Answers of different questions that are remembered of one version of a table: instants of the past are many."""
-
-
-@dataclass(frozen=True)
-class Seen(Generic[T]):
-    """What was seen in a table, be it None."""
-
-    found: T
-    """What ``see`` returned."""
-
-
-@dataclass
-class CachedTable:
-    """A table's handle, and what was seen in the table at the handle's version."""
-
-    table: Table
-    """The handle."""
-    identity: tuple[int, int] | None
-    """Of the log's first entry: a table made again at the same place has another. None if the entry is gone."""
-    seen: Recent[Hashable, Seen[Any]] = field(default_factory=lambda: Recent(SEEN))
-    """By the reader's key; emptied when the version changes."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Taken by whoever uses the handle."""
-    given: bool = False
-    """Whether the handle was passed on to a writer."""
-    believed: float = field(default_factory=time.monotonic)
-    """When the log was last seen to have the handle's version."""
-
-    def refresh(self) -> None:
-        """Move on to the newest version."""
-        before = self.table.version, self.table.newest
-        try:
-            self.table.refresh()
-        except (DeltaError, OSError):
-            self.table = Table.open(self.table.root)
-            self.seen.clear()
-        if (self.table.version, self.table.newest) != before:
-            self.seen.clear()
-
-    def is_gone(self, *, surely: bool) -> bool:
-        """Return whether the log has the handle's version no more, or another commit under it, or does not say.
-
-        Then the table was made again, or a start has set its end aside. On disk a refresh sees that; in a bucket it
-        is a request, sent every BELIEVED seconds, and each time for who has to know it ``surely``.
-        """
-        now = time.monotonic()
-        if is_asking_free(self.table.root) or (not surely and now - self.believed <= BELIEVED):
-            return False
-        with self.lock:
-            version, newest = self.table.version, self.table.newest
-        try:
-            found = log_store.read_commit(self.table.root, version)
-        except OSError:
-            # To open the table is tried again a few times.
-            return True
-        self.believed = now
-        return found is None or found.id != newest
-
-
-_held: Recent[Location, CachedTable] = Recent(1_024)
-_guard = threading.Lock()
-
-
-def identify_table(root: Location, known: CachedTable | None = None) -> tuple[int, int] | None:
-    """Distinguish a table from another that was made again in its place, by its first entry.
-
-    In a bucket that is a request, which is not sent for a table that is ``known``.
-    """
-    if known is None or is_asking_free(root):
-        return file_identity(log_store.entry_path(root, 0))
-    return known.identity
-
-
-def forget_table(root: Location) -> None:
-    """Forget a table whose log was shortened: what was seen of its end is so no more."""
-    with _guard:
-        _held.pop(root)
 
 
 def read_cached_table(
@@ -110,18 +31,32 @@ def read_cached_table(
     """Read what ``see`` finds in the newest version of a table, None if there is no table.
 
     It is found once per version and ``key`` and shared between threads: ``see`` returns something immutable
-    and lets no handle out. ``surely`` not in an end that was set aside, for which a bucket is asked once more.
+    and lets no handle out; ``surely`` not in an end that was set aside, for which a bucket is asked once more.
+    Who reads several tables (``read_side_by_side``) sees what he expects, or newer.
     """
-    held = _holding(root, surely=surely)
+    reading = current_reading()
+    held = find_cached_table(root, reading.since if reading else ALWAYS, surely=surely)
     if held is None:
+        if reading:
+            reading.read.add(root)
         return None
+    if reading and root in reading.before and not held.is_known_since(reading.since):
+        reading.ask()
     with held.lock:
         if held.given:
             return read_cached_table(root, key, see, surely=surely)
-        held.refresh()
+        if reading is None or not held.is_known_since(reading.since):
+            held.refresh()
+        else:
+            # Asked beside others, it may have been moved on to what is refused.
+            held.table.require_ours()
         seen: Seen[T] | None = held.seen.get(key)
         if seen is None:
+            before = held.at
             held.seen[key] = seen = Seen(see(held.table))
+            held.note_move(before)
+        if reading:
+            reading.note(held)
         return seen.found
 
 
@@ -131,8 +66,7 @@ def take_cached_table(root: Location) -> Table | None:
     The handle of a table that is gone, or was created again since, is forgotten.
     """
     first = identify_table(root)
-    with _guard:
-        held = _held.pop(root)
+    held = forget_cached_table(root)
     if held is None or held.identity != first:
         return None
     with held.lock:
@@ -142,25 +76,6 @@ def take_cached_table(root: Location) -> Table | None:
         except NotFound:
             return None
         return held.table
-
-
-def _holding(root: Location, *, surely: bool) -> CachedTable | None:
-    known = _held.get(root)
-    if known is not None and known.is_gone(surely=surely):
-        forget_table(root)
-        known = None
-    first = identify_table(root, known)
-    with _guard:
-        held = _held.get(root)
-        if held is not None and held.identity == first:
-            return held
-        try:
-            held = CachedTable(Table.open(root), first)
-            _held[root] = held
-        except NotFound:
-            _held.pop(root)
-            return None
-        return held
 
 
 @dataclass(frozen=True)

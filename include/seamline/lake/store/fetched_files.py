@@ -14,15 +14,16 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.side_by_side import Threads
 
-AT_ONCE = 16
+FETCHING = Threads("fetch", 16)
 MOST = 20 << 30
 """Bytes on disk, unless SEAMLINE_STORE_CACHE says otherwise: what was not read for longest goes first."""
 IN_USE = 600.0
@@ -30,6 +31,8 @@ IN_USE = 600.0
 LOOK_EVERY = 1 << 28
 """Bytes fetched between two looks at how much there is."""
 _guard = threading.Lock()
+_coming: dict[str, Future[None]] = {}
+"""By the path of the copy: what was begun to be fetched."""
 
 
 @dataclass
@@ -68,9 +71,7 @@ def localize_files(places: Iterable[str | Location]) -> list[str]:
         except FileNotFoundError:
             missing.append((place, path))
     if missing:
-        # Threads of a module would not be there in the child of a fork, as Spark's workers are.
-        with ThreadPoolExecutor(min(AT_ONCE, len(missing)), thread_name_prefix="fetch") as threads:
-            list(threads.map(lambda each: fetch_one(*each), missing))
+        FETCHING.map(fetch_or_await, missing)
         shrink_cache()
     return found
 
@@ -78,6 +79,36 @@ def localize_files(places: Iterable[str | Location]) -> list[str]:
 def look_at_files(places: Iterable[str | Location]) -> list[tuple[str, os.stat_result]]:
     """Return the paths of files on this machine, as ``localize_files`` does, each with what its system says of it."""
     return [(path, os.stat(path)) for path in localize_files(places)]  # noqa: PTH116 - a Path for each takes longer than this
+
+
+def fetch_ahead(places: Iterable[Location]) -> None:
+    """Begin to fetch objects that somebody is about to read, who is told what goes wrong; nothing is done on disk."""
+    for place in places:
+        if isinstance(place, ObjectPath):
+            path = name_copy(place)
+            with _guard:
+                if path not in _coming and not os.path.exists(path):  # noqa: PTH110
+                    _coming[path] = FETCHING.submit(fetch_early, (place, path))
+
+
+def fetch_early(each: tuple[ObjectPath, str]) -> None:
+    """Fetch an object that may not be asked for."""
+    try:
+        fetch_one(*each)
+        shrink_cache()
+    finally:
+        with _guard:
+            _coming.pop(each[1], None)
+
+
+def fetch_or_await(each: tuple[ObjectPath, str]) -> None:
+    """Fetch an object, unless that was begun before, and succeeds; what waits for a thread may be behind this one."""
+    coming = _coming.get(each[1])
+    if coming is not None and coming.cancel():
+        _coming.pop(each[1], None)
+        coming = None
+    if coming is None or coming.exception() is not None:
+        fetch_one(*each)
 
 
 def name_copy(place: ObjectPath) -> str:

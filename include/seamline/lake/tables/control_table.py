@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import pyarrow as pa
 
@@ -18,7 +19,6 @@ from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
-from seamline.lake.store.locations import Location
 from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
@@ -28,12 +28,19 @@ from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint, with_one_more
-from seamline.model.recent import Recent
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.runtime.processes import boot_clock_seconds
 from seamline.runtime.sightings import LOOKS_EVERY, Sighting, Standing
 
-__all__ = ["TTL", "Control", "ControlTable", "Desired", "Drained", "Lease", "find_shown_lease"]
+__all__ = [
+    "TTL",
+    "Control",
+    "ControlTable",
+    "Desired",
+    "Drained",
+    "Lease",
+    "list_restatements",
+]
 
 APP = "seamline.control"
 BEAT = "seamline.beat"
@@ -55,6 +62,8 @@ class ControlTable:
         self.table = table
         self.decisions = Decisions(table, APP, SCHEMA)
         self._seen: tuple[int, Control] | None = None
+        self.looked = float("-inf")
+        """When the newest version was last asked for, in seconds since the machine was started."""
 
     @classmethod
     def ensure(cls, layout: Layout) -> ControlTable:
@@ -63,7 +72,14 @@ class ControlTable:
 
     def read(self) -> Control:
         """Read the state at the newest version; ProtocolError if another writer has deleted it."""
-        text = self.decisions.read()
+        began = boot_clock_seconds()
+        self.table.refresh()
+        self.looked = began
+        return self.see()
+
+    def see(self) -> Control:
+        """Return the state at the version that the handle sees, as ``read`` does."""
+        text = self.decisions.see()
         if self._seen is None or self._seen[0] != self.table.version:
             state = Control() if text is None else Control.from_json(text)
             if state.lease:
@@ -79,7 +95,8 @@ class ControlTable:
     def _beaten(self, lease: Lease) -> Lease:
         """Add what its renewals say; an earlier release renews by commits that say nothing else."""
         beat = self.table.txn(BEAT if self.decisions.begun else APP) or 0
-        said = next((info[RENEWED] for info in self.table.history(2) if RENEWED in info), None)
+        recent = chain.from_iterable(map(self.table.history, (1, 2)))
+        said = next((info[RENEWED] for info in recent if RENEWED in info), None)
         return replace(lease, beat=beat, renewed=parse_moment(said) if said else None)
 
     def want(self, desired: Desired, *, actor: str, reason: str, now: datetime) -> None:
@@ -273,26 +290,9 @@ class ControlTable:
         )
 
 
-_watched: Recent[Location, Sighting] = Recent(1_024)
-
-
-def find_shown_lease(layout: Layout, control: Control, *, now: datetime) -> Lease | None:
-    """Find the lease to show without waiting for certainty; None if there is none.
-
-    A process that looks more than once goes by beats; at its first look by the holder's clock, which may be wrong.
-    """
-    lease = control.lease
-    place = layout.table("control")
-    watched = _watched.get(place) or Sighting(TTL.total_seconds())
-    _watched[place] = watched
-    standing = watched.look(lambda: lease)
-    late = lease is not None and lease.renewed is not None and lease.renewed + TTL <= now
-    return None if standing is Standing.FREE or (standing is Standing.UNSURE and late) else lease
-
-
 def list_restatements(layout: Layout) -> tuple[Restatement, ...]:
     """List the restatements of a pipeline in the order of their decisions."""
     found = read_cached_table(
-        layout.table("control"), "restated", lambda table: ControlTable(table).read().restated
+        layout.table("control"), "restated", lambda table: ControlTable(table).see().restated
     )
     return found or ()

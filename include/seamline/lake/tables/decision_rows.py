@@ -51,6 +51,10 @@ class Decisions:
     def read(self) -> str | None:
         """Read the newest state, None before the first decision; ProtocolError if it was deleted."""
         self.table.refresh()
+        return self.see()
+
+    def see(self) -> str | None:
+        """Return the newest state at the version that the handle sees, as ``read`` does."""
         if (seq := self.table.txn(DECIDED)) is not None:
             return whole_of(self.table, seq)
         return None if self.table.txn(self.app) is None else self._told()

@@ -62,6 +62,10 @@ class ManifestTable:
     def read(self) -> Manifest:
         """Read the state at the newest version; a later ``commit`` is conditional on it."""
         self.table.refresh()
+        return self.fold()
+
+    def fold(self) -> Manifest:
+        """Return the state at the version that the handle sees."""
         return fold_statements(self.statements(), self.table.version)
 
     def statements(self) -> list[Statement]:
@@ -146,7 +150,7 @@ def manifest_of(layout: Layout, instant: datetime | None = None) -> Manifest:
             read_cached_table(root, ("state", instant), lambda table: manifest_at(table, instant))
             or Manifest()
         )
-    found = read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+    found = read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).fold())
     return found or Manifest()
 
 

@@ -54,7 +54,7 @@ def find_repair_reason(layout: Layout) -> str:
     if (ledger := read_cached_table(layout.table("ledger"), STATE, read_table_state)) is None:
         return ""
     known = (
-        read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).read())
+        read_cached_table(layout.table("manifest"), "state", lambda table: ManifestTable(table).fold())
         or Manifest()
     )
     slices = {id: root for id, root in layout.every_slices().items() if id in known.births}

@@ -13,9 +13,10 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage import log_store, set_aside
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.durability import ALWAYS
+from seamline.lake.storage.kept.cached_table import forget_cached_table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_damage import find_log_damage, opens_below
-from seamline.lake.storage.table_cache import forget_table, read_cached_table
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import lock_folder, may_be_torn
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -99,7 +100,7 @@ def cut_back(layout: Layout, *, now: datetime, accepted: bool) -> list[str]:
             raise out_of_step(layout.pipeline, why)
         case (version, why):
             set_aside.set_aside(layout.table("master"), version, why, now=now)
-            forget_table(layout.table("master"))
+            forget_cached_table(layout.table("master"))
             return [f"master ends before version {version}: {why}"]
 
 

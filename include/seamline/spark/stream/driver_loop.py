@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import ControlTable, Desired, Drained
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
@@ -59,9 +60,9 @@ class Driver:
         self.checkpoints = Checkpoints(self.folder)
         self.topics = Topics(pipeline.name, pipeline.definition.source)
         repair_torn_logs(layout, now=datetime.now(UTC))
-        self.control = ControlTable.ensure(layout)
+        self.poll = ControlPoll(ControlTable.ensure(layout))
         epochs = read_condensed_log(layout)
-        self.topics.require_whole(epochs, self.control.read().accepted)
+        self.topics.require_whole(epochs, self.poll.control.read().accepted)
         self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent = os.getppid()
         self.lock = threading.RLock()
@@ -71,8 +72,7 @@ class Driver:
         self.raised = False
         self.drained: Drained | None = None
         self.fills: tuple[OffsetRange, ...] = ()
-        self.paused = False
-        self.told = 0.0
+        self.paused, self.told = False, 0.0
         self.turns = Turns()
         self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
 
@@ -83,7 +83,7 @@ class Driver:
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
         held = self.writer.repair_ledger()
-        ledger = register_accepted_holes(self.writer, self.topics, self.control, held)
+        ledger = register_accepted_holes(self.writer, self.topics, self.poll.control, held)
         self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))
@@ -274,7 +274,7 @@ class Driver:
             self.stopping.set()
         try:
             with translate_store_errors():
-                found = self.control.read()
+                found = self.poll.look()
         except StoreUnavailable as error:
             return log.warning("%s", error.message)
         if found.lease is not None and found.lease.token > self.token:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -43,6 +42,7 @@ from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.stream.commit_threads import CommitThreads
 from seamline.spark.stream.epoch_timing import EpochTiming
 
 log = logging.getLogger("seamline.stream")
@@ -112,7 +112,7 @@ class Writer:
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.sure = True
-        self.threads = ThreadPoolExecutor(4, thread_name_prefix="commit")
+        self.threads = CommitThreads(layout.warehouse)
         self.timing = EpochTiming()
 
     @property
@@ -232,24 +232,33 @@ class Writer:
                 hint="this is a defect: the tables are repaired after a failed commit, before the next.",
             )
         self.sure = False
-        fine, broken = self.commit_slices(epoch.number, result, views)
+        commit_refused = self.threads.begin(self.commit_quarantine, epoch.number, result)
+        try:
+            fine, broken = self.commit_slices(epoch.number, result, views)
+        finally:
+            self.threads.settle()
         for view, error in broken.items():
             log.error("View %s is behind from epoch %s on: %s", view, epoch.number, error)
             self.errors[view] = error[:500]
         self.end_phase("slices")
-        if result.quarantine:
-            self.quarantine.append(result.quarantine, txns={EPOCH: epoch.number})
+        commit_refused()
         self.end_phase("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
         told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing.facts()}
         whole = Epoch(**{**vars(epoch), **told})
+        write_row = self.threads.begin(self.ledger.write_file, [whole])
         self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
         self.end_phase("master")
-        self.ledger.append([whole])
+        self.ledger.append_file([whole], write_row())
         self.end_phase("ledger")
         self.sure = True
         return whole
+
+    def commit_quarantine(self, number: int, result: KernelResult) -> None:
+        """Commit what was refused, if there is any."""
+        if result.quarantine:
+            self.quarantine.append(result.quarantine, txns={EPOCH: number})
 
     def end_phase(self, phase: str) -> None:
         """Note the end of a phase; a failpoint may end the process here."""

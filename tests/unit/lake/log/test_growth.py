@@ -19,8 +19,9 @@ from seamline.lake.log.ledger_files import groups_of
 from seamline.lake.log.ledger_summaries import BLOCK, LedgerFile
 from seamline.lake.maintain.upkeep import whole_ledger
 from seamline.lake.read.answer_cache import REMEMBERED
-from seamline.lake.storage import log_wholeness, table_cache
+from seamline.lake.storage import log_wholeness
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.kept import cached_table
 from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.model.protocol import condensed as sums
 from seamline.model.protocol.condensed import Summed, condense_epochs, count_of
@@ -55,7 +56,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     for known in (
         epoch_log._folded,
         pinned_log._known,
-        table_cache._held,
+        cached_table._held,
         ledger_summaries._kept,
         REMEMBERED.answers,
     ):

@@ -12,10 +12,10 @@ import pytest
 from deltalake import DeltaTable
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.read import merged_read
+from seamline.lake.read import file_cache, merged_read
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import file_cache, table_cache
+from seamline.lake.storage import table_cache
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, delete_folder

@@ -17,10 +17,11 @@ from seamline.lake.log import pinned_log
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.read.answer_cache import REMEMBERED
 from seamline.lake.read.merged_read import read_merged_answer
-from seamline.lake.storage import data_files, log_store, table_cache
+from seamline.lake.storage import data_files, log_store
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.storage.foreign_commits import Change, apply_foreign_commit, find_foreign_change
+from seamline.lake.storage.kept import cached_table
 from seamline.lake.storage.log_entries import ENGINE, Commit
 from seamline.lake.storage.rewrites import list_live_pieces, replace_files
 from seamline.model.errors import ChangedByOthers, Conflict
@@ -258,7 +259,7 @@ def test_instants_are_read_as_spark_packs_them(table: str, tmp_path: Path) -> No
     )
     pack_as_spark(*{"slices": (shop.slices.table, "to_epoch"), "ledger": (shop.ledger.table, "epoch")}[table])
     pinned_log.forget_past()
-    table_cache._held.clear()
+    cached_table._held.clear()
     REMEMBERED.answers.clear()
     after = read_merged_answer(
         shop.compiled, shop.view, shop.layout, ReadRequest(as_of=Sale(0).at + timedelta(seconds=2))

@@ -9,6 +9,7 @@ import pytest
 
 from seamline.lake.storage import data_files, table_cache
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.kept import cached_table
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -71,25 +72,25 @@ def test_a_handle_that_is_handed_over_is_one_persons(table: Table) -> None:
     table.append([], txns={"a": 1})
     assert table_cache.take_cached_table(root) is None
     assert table_cache.read_cached_table(root, "a", lambda table: table.txn("a")) == 1
-    held = table_cache._held.get(root)
+    held = cached_table._held.get(root)
     assert held is not None
     Table.open(root).append([], txns={"a": 2})
     mine = table_cache.take_cached_table(root)
     assert mine is held.table and mine.txn("a") == 2
     mine.append([], txns={"a": 3})
     assert table_cache.read_cached_table(root, "a", lambda table: table.txn("a")) == 3
-    again = table_cache._held.get(root)
+    again = cached_table._held.get(root)
     assert again is not None and again.table is not mine
 
 
 def test_what_is_seen_of_one_version_has_a_bound(table: Table) -> None:
     """An idle table was asked for one instant of the past after another, and all answers were kept."""
     looks: list[int] = []
-    for instant in [*range(3 * table_cache.SEEN), 3 * table_cache.SEEN - 1, 0]:
+    for instant in [*range(3 * cached_table.SEEN), 3 * cached_table.SEEN - 1, 0]:
         table_cache.read_cached_table(table.root, ("at", instant), lambda _: looks.append(1))
-    held = table_cache._held.get(table.root)
-    assert held is not None and len(held.seen) == table_cache.SEEN
-    assert len(looks) == 3 * table_cache.SEEN + 1, (
+    held = cached_table._held.get(table.root)
+    assert held is not None and len(held.seen) == cached_table.SEEN
+    assert len(looks) == 3 * cached_table.SEEN + 1, (
         "the newest is remembered, though it is None; the oldest is not"
     )
 
