@@ -23,6 +23,7 @@ from seamline.lake.log.log_lines import (
     read_table_state,
 )
 from seamline.lake.log.master import FRONTIER, Master
+from seamline.lake.maintain.absent_rows import list_absent_generations
 from seamline.lake.maintain.ledger_trimming import trim_ledger
 from seamline.lake.maintain.table_states import (
     find_overmerged_panes,
@@ -32,7 +33,6 @@ from seamline.lake.maintain.table_states import (
 )
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.absent_rows import list_absent_generations
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.manifest_table import ManifestTable

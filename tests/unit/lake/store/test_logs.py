@@ -12,6 +12,7 @@ from seamline.cli.machine_checks import check_folders
 from seamline.lake.storage import log_store, set_aside, table_cache
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.kept import cached_table
 from seamline.lake.storage.log_cleanup import delete_old_entries
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.store.locations import Location, delete_files, list_names
@@ -81,7 +82,7 @@ def test_a_reader_that_lives_on_sees_that_an_end_was_set_aside(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would answer with epochs that nobody holds any more, and their records come again under other numbers."""
-    monkeypatch.setattr(table_cache, "BELIEVED", 0.0)
+    monkeypatch.setattr(cached_table, "BELIEVED", 0.0)
 
     def read() -> list[int] | None:
         return table_cache.read_cached_table(
@@ -116,7 +117,7 @@ def test_a_reader_goes_on_where_its_store_failed_for_a_moment(
             raise failures.pop()
         return read_entry(root, version)
 
-    monkeypatch.setattr(table_cache, "BELIEVED", 0.0)
+    monkeypatch.setattr(cached_table, "BELIEVED", 0.0)
     assert table_cache.read_cached_table(table.root, "n", lambda held: held.txn("n")) == 4
     monkeypatch.setattr(log_store, "read_commit", read_or_fail)
     assert table_cache.read_cached_table(table.root, "n", lambda held: held.txn("n")) == 4
