@@ -112,7 +112,7 @@ def test_a_stream_is_seen_from_another_machine(
     say_of(layout, home, lease, strikes=2, starts=3, last_error="boom")
     clock = Clock()
     sight = {layout.table("control"): Sighting(TTL.total_seconds(), clock)}
-    monkeypatch.setattr("seamline.lake.tables.control_table._watched", sight)
+    monkeypatch.setattr("seamline.lake.tables.control_poll._watched", sight)
     be_machine("b")
     found = look(layout)
     assert (found.actual, found.restarts, found.strikes, found.last_error) == (Actual.RUNNING, 2, 2, "boom")

@@ -37,7 +37,7 @@ class Follower:
             if every < self.every:
                 self.every = every
                 self.sooner.set()
-            if self.thread is None:
+            if self.thread is None or not self.thread.is_alive():
                 self.thread = threading.Thread(target=self.work, name="follow", daemon=True)
                 self.thread.start()
 
