@@ -62,8 +62,10 @@ def translate_store_errors() -> Iterator[None]:
 
 
 def list_causes(error: BaseException) -> Iterator[BaseException]:
-    """List an error and what it was raised from."""
+    """List an error and what it was raised from, each once: an error may be raised from itself."""
     found: BaseException | None = error
-    while found is not None:
+    seen: list[BaseException] = []
+    while found is not None and not any(each is found for each in seen):
+        seen.append(found)
         yield found
         found = found.__cause__

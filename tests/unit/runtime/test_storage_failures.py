@@ -40,3 +40,10 @@ def test_what_was_raised_from_it_is_it_unless_it_has_a_name_of_ours() -> None:
     ):
         with pytest.raises(found), translate_store_errors():
             raise raised from StoreUnavailable("timed out")
+
+
+def test_an_error_that_was_raised_from_itself_has_an_end() -> None:
+    """As one is that is caught and raised again by whoever adds what he knows."""
+    error = RuntimeError("boom")
+    error.__cause__ = error
+    assert explain_storage_failure(error) is None
