@@ -18,7 +18,7 @@ import pytest
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep
+from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep, StoreUnavailable
 from seamline.runtime.processes import boot_clock_seconds
 from seamline.supervisor.driver_process import LOG_BYTES, list_session_processes, rotate_in_use, rotate_log
 from seamline.supervisor.outside import read_stream_status, start_detached, stop_stream
@@ -190,6 +190,33 @@ def test_a_full_disk_is_waited_for(layout, tmp_path, monkeypatch, capsys):
     # The heartbeat is written a moment after the lease.
     eventually(lambda: "disk is full" in Heartbeat.read(tmp_path, "p").last_error)
     assert len((tmp_path / "starts").read_text().splitlines()) == 1
+    halt.set()
+    running.join(60)
+    assert codes == [0]
+
+
+def test_a_lease_that_was_taken_without_an_answer_is_not_lost_to_oneself(layout, tmp_path, monkeypatch):
+    """The next look finds a newer token, which is ours: a supervisor that ended for it would be missed for a minute."""
+    slept, halt, codes, unanswered = [0.0], threading.Event(), [], []
+    take = ControlTable.take
+
+    def taken(*args, **facts):
+        found = take(*args, **facts)
+        if slept[0] and not unanswered:
+            unanswered.append(found.token)
+            raise StoreUnavailable("nobody answered")
+        return found
+
+    monkeypatch.setattr(ControlTable, "take", taken)
+    clock = lambda: boot_clock_seconds() + slept[0]  # noqa: E731
+    pace = Pace(tick=0.02, renew=0.1)
+    run = lambda: codes.append(supervise("p", layout, pace=pace, stop=halt, clock=clock))  # noqa: E731
+    running = threading.Thread(target=run)
+    running.start()
+    starts(tmp_path)
+    slept[0] = 3600.0
+    second, _, _ = starts(tmp_path, 2)
+    assert second > unanswered[0]
     halt.set()
     running.join(60)
     assert codes == [0]

@@ -192,11 +192,11 @@ class Supervisor:
 
         def take() -> None:
             current, sent = self.control.read().lease, self.clock()
-            if current is not None and current.token != self.lease.token:
+            holder, process = self.lease.holder, own_process_name()
+            # A newer token of ours was taken without our hearing of it.
+            if current and current.token != self.lease.token and not current.is_of(holder, process):
                 raise current.refusal()
-            self.lease = self.control.take(
-                self.lease.holder, process=own_process_name(), now=datetime.now(UTC)
-            )
+            self.lease = self.control.take(holder, process=process, now=datetime.now(UTC))
             self.belief.confirm(sent)
 
         while not self.write_if_possible(take) and not self.should_stop():
