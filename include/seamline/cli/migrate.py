@@ -36,9 +36,9 @@ def migrate(pipeline: str | None, to: str | None, dry_run: bool, undo: bool, los
     new place may be used, each file is compared by its SHA-256, and each table opened in both places.
     """
     if [bool(pipeline), bool(to), undo].count(True) != 1:
-        raise click.UsageError("name a PIPELINE, or pass --to or --undo.")
-    if (dry_run and not to) or (lost and not undo):
-        raise click.UsageError("--dry-run is for --to, --lost for --undo.")
+        raise click.UsageError("name a PIPELINE, or pass --to, or pass --undo: one of them.")
+    if (dry_run and not to) or (lost and not undo) or (format != "text" and not to):
+        raise click.UsageError("--dry-run and --format are for --to, --lost is for --undo.")
     if pipeline:
         migrate_format(pipeline)
     elif undo:

@@ -5,16 +5,62 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
+from seamline.lake.storage.layout import Layout
 from seamline.lake.store.file_copies import are_nested, find_free_bytes, list_found_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.moved_warehouses import begin_origin, read_moved, read_origin
 from seamline.lake.store.store_probe import require_exclusive_creation
-from seamline.model.errors import BadRange, DiskFull, SetupError
+from seamline.lake.tables.occupied_places import find_tables_around, has_pipeline
+from seamline.model.errors import BadRange, DiskFull, SetupError, StoreRefused, StoreUnavailable
 from seamline.model.protocol.moving import Moved, MoveOrigin
 from seamline.model.time.intervals import format_utc_instant
 
 SPARE = 1 << 28
 """Bytes that shall be free on a disk once all is copied."""
+
+
+def read_marks(place: Location, *, hint: str) -> tuple[Moved | None, MoveOrigin | None]:
+    """Read where what was in a place has moved, and where what is there came from.
+
+    SetupError if that cannot be read; StoreUnavailable if that may pass.
+    """
+    try:
+        return read_moved(place), read_origin(place)
+    except (StoreRefused, StoreUnavailable):
+        raise
+    except OSError as error:
+        raise SetupError(f"{place} cannot be looked at: {error}.", hint=hint) from error
+
+
+def require_same_move(source: Location, to: Location) -> Moved | None:
+    """Return the mark of a move that has closed the warehouse; MovedAway if it went to another place.
+
+    BadRange if what is here is the copy of a move that is not done.
+    """
+    onward = read_origin(source)
+    if onward is not None and not onward.arrived:
+        raise BadRange(
+            f"{source} is not a whole warehouse: {onward.source} has not moved into it to the end.",
+            hint=f"set SEAMLINE_WAREHOUSE={onward.source}, and run `seamline migrate --to {source}`.",
+        )
+    moved = read_moved(source)
+    if moved is not None and moved.to != str(to):
+        raise moved.refusal("The warehouse")
+    return moved
+
+
+def find_begun_move(source: Location, to: Location, moved: Moved | None) -> MoveOrigin | None:
+    """Return what a place says of this move; BadRange if the warehouse ``moved`` there, and nothing of it is there.
+
+    A folder that is not mounted looks like an empty one: a second copy would be an old one.
+    """
+    origin = check_destination(source, to)
+    if moved is not None and origin is None:
+        raise BadRange(
+            f"{source} was closed to move to {to}, where nothing of it is.",
+            hint=f"mount {to}, or wait for it. If it is gone for good: `seamline migrate --undo --lost`.",
+        )
+    return origin
 
 
 def check_destination(source: Location, to: Location) -> MoveOrigin | None:
@@ -27,13 +73,7 @@ def check_destination(source: Location, to: Location) -> MoveOrigin | None:
             f"{to} and {source} are one place, or one is within the other.",
             hint="SEAMLINE_WAREHOUSE names the warehouse as it is, --to an empty place beside it.",
         )
-    try:
-        onward, origin = read_moved(to), read_origin(to)
-    except OSError as error:
-        raise SetupError(
-            f"{to} cannot be looked at: {error}.",
-            hint="check its address, the credentials and the permissions.",
-        ) from error
+    onward, origin = read_marks(to, hint="check its address, the credentials and the permissions.")
     if onward is not None:
         raise BadRange(
             f"{to} has the rest of a warehouse that was moved to {onward.to}.",
@@ -44,12 +84,29 @@ def check_destination(source: Location, to: Location) -> MoveOrigin | None:
             f"{to} has a warehouse that came from {origin.source}, not from {source}.",
             hint="name another place.",
         )
-    if origin is None and (found := list_found_files(to)):
-        raise BadRange(
-            f"{to} is not empty: {min(found)} is there.",
-            hint="name an empty place, or one to which this warehouse began to move.",
-        )
+    if origin is None:
+        if found := list_found_files(to):
+            raise BadRange(
+                f"{to} is not empty: {min(found)} is there.",
+                hint="name an empty place, or one to which this warehouse began to move.",
+            )
+        require_own_place(to)
     return origin
+
+
+def require_own_place(to: Location) -> None:
+    """Raise BadRange if a place is inside of a Delta table, or of a pipeline's folder."""
+    for table in find_tables_around(Layout(to, "_")):
+        raise BadRange(
+            f"{to} is inside of the Delta table {table}: what cleans that up would delete the warehouse.",
+            hint="name a place that is no table and in none.",
+        )
+    for folder in (to, *to.parents):
+        if has_pipeline(folder):
+            raise BadRange(
+                f"{to} is inside of {folder}, which has the tables of a pipeline.",
+                hint="name a place outside of any warehouse.",
+            )
 
 
 def begin_destination(source: Location, to: Location, moved: Moved | None, *, actor: str) -> MoveOrigin:
@@ -62,6 +119,8 @@ def begin_destination(source: Location, to: Location, moved: Moved | None, *, ac
     ours = MoveOrigin(str(source), id, actor, format_utc_instant(datetime.now(UTC)))
     try:
         found = begin_origin(to, ours)
+    except (StoreRefused, StoreUnavailable):
+        raise
     except OSError as error:
         raise SetupError(
             f"{to} cannot be written: {error}.", hint="let this user write there, or name another place."

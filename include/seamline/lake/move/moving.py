@@ -13,7 +13,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
-from seamline.lake.move.destination import begin_destination, check_destination, require_space
+from seamline.lake.move.destination import (
+    begin_destination,
+    find_begun_move,
+    require_same_move,
+    require_space,
+)
 from seamline.lake.move.holding import (
     Held,
     hold_pipeline,
@@ -51,8 +56,7 @@ LAST = ("control",)
 
 def plan_move(source: Location, to: Location) -> MovePlan:
     """Say what a move would do; nothing is written anywhere."""
-    require_same_move(source, to)
-    origin = check_destination(source, to)
+    origin = find_begun_move(source, to, require_same_move(source, to))
     found = list_warehouse(source)
     there = list_destination(to) if origin else {}
     left = Transfer() if origin and origin.arrived else plan_transfer(found, there, {})
@@ -89,7 +93,7 @@ def move_warehouse(
     """
     before = Counter(bucket.requests)
     moved = require_same_move(source, to)
-    origin = check_destination(source, to)
+    origin = find_begun_move(source, to, moved)
     done = origin is not None and origin.arrived
     there = list_destination(to) if origin else {}
     if not done:
@@ -176,7 +180,13 @@ class Move:
 
     def compare(self, *, last: bool) -> dict[str, TableFacts]:
         """Open the tables in both places, those that are copied ``last`` or all others, and compare them."""
-        tables = [way for way in list_tables(self.verified) if (way.partition("/")[2] in LAST) is last]
+        ours = list_pipelines(self.verified)
+        tables = [
+            way
+            for name in ours
+            for way in list_tables(self.verified, below=name)
+            if (way.partition("/")[2] in LAST) is last
+        ]
         return compare_tables(self.source, self.to, tables, self.verified.keys())
 
 
@@ -200,8 +210,9 @@ class Progress:
 
 def list_warehouse(source: Location, without: Collection[str] = ()) -> dict[str, FoundFile]:
     """List the files of a warehouse; NotFound if there is none."""
-    found = select_files(list_found_files(source), without=MARKS, tables=without)
-    if not list_pipelines(found):
+    there = list_found_files(source)
+    found = select_files(there, without=MARKS, tables=without)
+    if not list_pipelines(there):
         raise NotFound(f"There is no warehouse at {source}.", hint="set SEAMLINE_WAREHOUSE to where it is.")
     return found
 
@@ -209,14 +220,6 @@ def list_warehouse(source: Location, without: Collection[str] = ()) -> dict[str,
 def list_destination(to: Location, without: Collection[str] = ()) -> dict[str, FoundFile]:
     """List what was brought to a place so far, with what killed copies have left there."""
     return select_files(list_found_files(to), without=MARKS, tables=without, drafts=True)
-
-
-def require_same_move(source: Location, to: Location) -> Moved | None:
-    """Return the mark of a move that has closed the warehouse; MovedAway if it went to another place."""
-    moved = read_moved(source)
-    if moved is not None and moved.to != str(to):
-        raise moved.refusal("The warehouse")
-    return moved
 
 
 def open_destination(source: Location, to: Location, mark: Moved, pipelines: Iterable[str]) -> None:

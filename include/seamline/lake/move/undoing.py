@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
+from seamline.lake.move.destination import read_marks
 from seamline.lake.move.holding import hold_pipeline, state_away, state_here
 from seamline.lake.move.moving import list_warehouse
 from seamline.lake.move.table_comparing import read_table_facts
@@ -27,7 +28,16 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
     """
     mark = read_moved(source)
     if mark is None:
-        raise NotFound(f"The warehouse at {source} has not moved.", hint="there is nothing to take back.")
+        raise NotFound(
+            f"The warehouse at {source} has not moved.",
+            hint="there is nothing to take back: set SEAMLINE_WAREHOUSE to the place that it moved from.",
+        )
+    origin = read_origin(source)
+    if origin is not None and origin.id == mark.id:
+        raise BadRange(
+            f"{source} is a copy that was given up: the warehouse is at {mark.to}.",
+            hint=f"set SEAMLINE_WAREHOUSE={mark.to}. What is here can be deleted.",
+        )
     names = list_pipelines(list_warehouse(source))
     with ExitStack() as leases:
         for name in names:
@@ -42,21 +52,19 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
 
 def close_destination(source: Location, to: Location, mark: Moved) -> None:
     """Close a new place that was opened; BadRange if something was done there, SetupError if it cannot be read."""
-    try:
-        origin, onward = read_origin(to), read_moved(to)
-    except OSError as error:
-        raise SetupError(
-            f"{to} cannot be looked at: {error}.",
-            hint="if it is gone for good: `seamline migrate --undo --lost`.",
-        ) from error
-    if origin is None or origin.id != mark.id or not origin.arrived:
+    gone = "if it is gone for good: `seamline migrate --undo --lost`."
+    onward, origin = read_marks(to, hint=gone)
+    if origin is None or origin.id != mark.id:
+        # The new place says that it is one before the old one is closed.
+        raise SetupError(f"{to} says nothing of this move: it may not be mounted.", hint=gone)
+    if not origin.arrived:
         return
     if onward is not None and onward.to != str(source):
         raise BadRange(
             f"The warehouse has moved on from {to} to {onward.to}.",
             hint=f"set SEAMLINE_WAREHOUSE={onward.to}.",
         )
-    back = replace(mark, to=str(source), arrived=False)
+    back = replace(mark, to=str(source), arrived=True)
     with ExitStack() as leases:
         layouts = [Layout(to, name) for name in list_pipelines(list_found_files(to))]
         # An earlier attempt has closed the others.
@@ -66,7 +74,7 @@ def close_destination(source: Location, to: Location, mark: Moved) -> None:
             require_unused(Layout(source, each.pipeline), each)
         for kept in held:
             state_away(kept, back)
-        write_moved(to, replace(back, arrived=True))
+        write_moved(to, back)
 
 
 def require_unused(old: Layout, new: Layout) -> None:

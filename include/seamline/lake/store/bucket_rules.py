@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import StoreRefused, StoreUnavailable
+from seamline.plan.maintain.transfers import PIPELINE_TABLES
 
 MOST_FOLDERS = 20
 """So many folders of a place are looked at."""
@@ -33,12 +34,17 @@ class Concern:
 
 
 def list_concerns(place: Location) -> list[Concern]:
-    """List what a bucket does with objects at a place, and in the folders right below it; a disk does nothing."""
+    """List what a bucket does with objects at a place, and in the folders of its pipelines; a disk does nothing."""
     if not isinstance(place, ObjectPath):
         return []
-    folders = [each for each in place.iterdir() if not each.name.startswith("_")][:MOST_FOLDERS]
+    folders = [each for each in place.iterdir() if is_pipeline(each)][:MOST_FOLDERS]
     found = [concern for each in [place, *folders] for concern in look_at_folder(each)]
     return list({concern.fact: concern for concern in found}.values())
+
+
+def is_pipeline(folder: ObjectPath) -> bool:
+    """Return whether a folder is a pipeline's: into other people's nothing is put."""
+    return any((folder / name / "_delta_log").is_dir() for name in PIPELINE_TABLES)
 
 
 def look_at_folder(folder: ObjectPath) -> list[Concern]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
+from seamline.model.errors import SetupError
 from seamline.plan.maintain.transfers import FoundFile
 
 PIECE = 8 << 20
@@ -22,7 +23,7 @@ PIECE = 8 << 20
 def list_found_files(folder: Location) -> dict[str, FoundFile]:
     """List all files below a folder by the way to them; none if there is no such folder.
 
-    Folders elsewhere that are linked into it are part of it.
+    Folders elsewhere that are linked into it are part of it. SetupError for one that cannot be listed.
     """
     if isinstance(folder, ObjectPath):
         return {
@@ -31,13 +32,22 @@ def list_found_files(folder: Location) -> dict[str, FoundFile]:
             if (way := str(place.relative_to(folder)))
         }
     found = {}
-    for root, _, names in os.walk(folder, followlinks=True):
+    for root, _, names in os.walk(folder, followlinks=True, onerror=refuse_unlisted):
         for name in names:
             path = Path(root, name)
             with suppress(FileNotFoundError):
                 about, way = path.stat(), path.relative_to(folder).as_posix()
                 found[way] = FoundFile(way, about.st_size, about.st_mtime_ns, about.st_ino)
     return found
+
+
+def refuse_unlisted(error: OSError) -> None:
+    """Raise SetupError for a folder that cannot be listed; one that has gone meanwhile has no files."""
+    if not isinstance(error, FileNotFoundError):
+        raise SetupError(
+            f"{error.filename} cannot be listed: {error.strerror}.",
+            hint="let this user read it: a part of a warehouse is none.",
+        ) from error
 
 
 def read_pieces(place: Location, size: int) -> Iterator[bytes]:

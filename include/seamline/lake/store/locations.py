@@ -30,6 +30,15 @@ def parse_location(text: str) -> Location:
             f"{text!r} is no place for a warehouse.",
             hint=f"name a folder, or a URL that begins with {', '.join(f'{each}://' for each in SCHEMES)}.",
         )
+    rest = text.partition("://")[2]
+    if ":" in rest or (scheme == "s3" and "@" in rest):
+        # Keys may be in it: it is not repeated.
+        raise SetupError(
+            "A place in a bucket was named with a user, keys or a port in it.",
+            hint=f"name {scheme}://BUCKET/PREFIX; docs/stores.md says where keys and the address go.",
+        )
+    if not rest.strip("/"):
+        raise SetupError(f"{text!r} names no bucket.", hint=f"name {scheme}://BUCKET/PREFIX.")
     if not PLAIN.fullmatch(text):
         raise SetupError(
             f"{text!r} has a character that not every client of a store spells alike.",

@@ -63,6 +63,10 @@ def read_mark_row(place: Location) -> dict[str, Any] | None:
         found = json.loads(place.read_bytes())
     except FileNotFoundError:
         return None
+    except NotADirectoryError:
+        raise SetupError(
+            f"{place.parent} is a file.", hint="name a folder, or a place in a bucket."
+        ) from None
     except ValueError:
         found = None
     if not isinstance(found, dict):

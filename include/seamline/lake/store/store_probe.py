@@ -29,7 +29,7 @@ def probe_creation(place: Location) -> tuple[str, str]:
                     f"{place}: {winners} of {WRITERS} writers were told that they had created the same object.",
                     "use a store whose conditional puts (If-None-Match) are atomic: S3, GCS, Azure, versitygw.",
                 )
-    except SetupError as error:
+    except (SetupError, StoreUnavailable) as error:
         return error.message, error.hint
     except OSError as error:
         return (

@@ -12,9 +12,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.log_store import FOLDER
 from seamline.lake.store.locations import Location, list_places
 from seamline.model.errors import SetupError
-
-MARKS = ("control", "manifest")
-"""Tables by which a pipeline's folder is known."""
+from seamline.plan.maintain.transfers import PIPELINE_TABLES
 
 
 @lru_cache(maxsize=256)
@@ -27,7 +25,7 @@ def require_free_place(layout: Layout) -> None:
             hint="set SEAMLINE_WAREHOUSE to a place that is no table and in none.",
         )
     for folder in (layout.warehouse, *layout.warehouse.parents):
-        if any(is_table(folder / mark) for mark in MARKS):
+        if has_pipeline(folder):
             raise SetupError(
                 f"{layout.warehouse} is inside of {folder}, which has the tables of a pipeline of another warehouse.",
                 hint="set SEAMLINE_WAREHOUSE to the folder above it, or to a place of its own.",
@@ -46,9 +44,14 @@ def is_table(folder: Location) -> bool:
     return (folder / FOLDER).is_dir()
 
 
+def has_pipeline(folder: Location) -> bool:
+    """Return whether a folder has the tables of a pipeline."""
+    return any(is_table(folder / mark) for mark in PIPELINE_TABLES)
+
+
 def list_others(warehouse: Location, pipelines: frozenset[str]) -> tuple[list[str], list[str]]:
     """List the names in a warehouse that are of other pipelines than the given ones, and those of none."""
     names = [each.name for each in list_places(warehouse, "*") if each.name[0] not in "._"]
     others = [name for name in sorted(names) if name not in pipelines]
-    known = [name for name in others if any(is_table(warehouse / name / mark) for mark in MARKS)]
+    known = [name for name in others if has_pipeline(warehouse / name)]
     return known, [name for name in others if name not in known]

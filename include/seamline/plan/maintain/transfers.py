@@ -9,6 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+PIPELINE_TABLES = ("control", "manifest")
+"""Tables by which a pipeline's folder is known."""
+STATUS = "_status"
+"""The folder of what processes say of a pipeline's stream, beside its tables."""
 DRAFTS = ("_commit_", ".tmp")
 """How the draft of a commit begins and ends, which its writer deletes."""
 
@@ -92,12 +96,14 @@ def select_files(
 ) -> dict[str, FoundFile]:
     """Select the files that belong to a warehouse: none of the ways ``without``, none of some tables, no drafts.
 
-    ``tables`` are the names of folders right below a pipeline's. With ``drafts`` those are selected too.
+    ``tables`` are the names of folders right below a pipeline's. With ``drafts`` those are selected too. What
+    processes last said of a stream changes all the time, and is about where it runs.
     """
 
     def belongs(way: str) -> bool:
-        _, _, below = way.partition("/")
-        return way not in without and below.partition("/")[0] not in tables and (drafts or not is_draft(way))
+        folder, _, file = way.partition("/")[2].partition("/")
+        said = folder == STATUS and "/" not in file
+        return way not in without and not said and folder not in tables and (drafts or not is_draft(way))
 
     return {way: each for way, each in found.items() if belongs(way)}
 
@@ -111,9 +117,12 @@ def is_draft(way: str) -> bool:
 
 
 def list_pipelines(ways: Iterable[str]) -> list[str]:
-    """List the pipelines of a warehouse: the folders right below it with tables in them; no table is one itself."""
-    tables = (way.partition("/_delta_log/")[0] for way in ways if "/_delta_log/" in way)
-    return sorted({way.split("/")[0] for way in tables if "/" in way and not way.startswith(".")})
+    """List the pipelines of a warehouse: the folders right below it that have a control table, or a manifest.
+
+    Other people's tables below a warehouse are files to us.
+    """
+    tables = (way.partition("/_delta_log/")[0].split("/") for way in ways if "/_delta_log/" in way)
+    return sorted({way[0] for way in tables if len(way) == 2 and way[1] in PIPELINE_TABLES})
 
 
 def list_tables(ways: Iterable[str], *, below: str = "") -> list[str]:

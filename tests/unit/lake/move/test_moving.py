@@ -314,7 +314,7 @@ def test_a_destination_must_be_empty_or_begun_from_here(
             move(shop.warehouse, tmp_path / "other")
     closed = tmp_path / "closed"
     closed.touch()
-    with pytest.raises(SetupError, match="cannot be looked at"):
+    with pytest.raises(SetupError, match="is a file"):
         move(shop.warehouse, closed / "below")
     move(shop.warehouse, tmp_path / "other")
     with pytest.raises(MovedAway):

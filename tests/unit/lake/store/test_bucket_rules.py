@@ -67,13 +67,16 @@ def test_a_bucket_that_keeps_versions_is_a_note(lake: Location, bucket: Bucket, 
 
 @pytest.mark.slow
 def test_a_rule_that_deletes_is_an_error_in_any_folder(shaky: Location, proxy: StoreProxy) -> None:
-    """It may be about one pipeline's folder alone; nothing of the probe is left."""
+    """It may be about one pipeline's folder alone; nothing of the probe is left, and other people's get none."""
     assert isinstance(shaky, ObjectPath)
-    (shaky / "orders" / "x").write_bytes(b"x")
+    first = shaky / "orders" / "control" / "_delta_log" / "x"
+    first.write_bytes(b"x")
+    (shaky / "theirs" / "x").write_bytes(b"x")
     proxy.answer(200, "", "/orders/_probe/", method="HEAD", headers={"x-amz-expiration": RULE, "ETag": "1"})
     [_, found] = check_bucket("W", shaky)
     assert not found.good and f"deletes what is put into {shaky}/orders" in found.found
-    assert [str(each) for each, _ in shaky.walk_objects()] == [f"{shaky}/orders/x"]
+    assert [str(each) for each, _ in shaky.walk_objects()] == [str(first), f"{shaky}/theirs/x"]
+    assert not [path for _, path in proxy.seen if "theirs/_probe" in path]
 
 
 @pytest.mark.slow

@@ -1,0 +1,146 @@
+"""What a person may do wrong with a move: never two open places, and nothing left out without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.unit.shop import Shop
+
+from seamline.cli import main
+from seamline.lake.move.moving import move_warehouse, plan_move
+from seamline.lake.move.undoing import undo_move
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.store.file_copies import list_found_files
+from seamline.lake.store.locations import parse_location
+from seamline.lake.tables.control_table import ControlTable
+from seamline.model.errors import BadRange, NotFound, SetupError
+
+pytestmark = pytest.mark.slow
+
+
+def is_closed(warehouse: Path) -> bool:
+    """Return whether the shop's stream may not be started there."""
+    return ControlTable.ensure(Layout(warehouse, "shop")).read().moved is not None
+
+
+@pytest.fixture
+def other(shop: Shop, tmp_path: Path) -> Path:
+    """Another place, to which the shop's warehouse has moved."""
+    move_warehouse(shop.warehouse, tmp_path / "other", actor="ada")
+    return tmp_path / "other"
+
+
+def test_a_copy_that_was_given_up_is_not_opened(shop: Shop, other: Path) -> None:
+    """Its mark is of the same move: to take that back there would open both places."""
+    undo_move(shop.warehouse)
+    with pytest.raises(BadRange, match="a copy that was given up") as refused:
+        undo_move(other)
+    assert str(shop.warehouse) in refused.value.hint
+    assert is_closed(other) and not is_closed(shop.warehouse)
+
+
+def test_a_place_that_is_not_mounted_is_not_taken_for_one_that_is_gone(shop: Shop, other: Path) -> None:
+    """Neither to take a move back, nor to begin it anew with what is old by now."""
+    away = other.rename(other.with_name("unmounted"))
+    with pytest.raises(SetupError, match="may not be mounted"):
+        undo_move(shop.warehouse)
+    with pytest.raises(BadRange, match="where nothing of it is"):
+        plan_move(shop.warehouse, other)
+    with pytest.raises(BadRange, match="where nothing of it is"):
+        move_warehouse(shop.warehouse, other, actor="ada")
+    assert is_closed(shop.warehouse) and not is_closed(away)
+    undo_move(shop.warehouse, lost=True)
+    assert not is_closed(shop.warehouse)
+
+
+def test_a_copy_that_is_not_whole_is_no_warehouse(shop: Shop, other: Path, tmp_path: Path) -> None:
+    """Whoever has set it too early is told where to go on."""
+    mark = other / "_moved_from.json"
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "arrived": False}))
+    with pytest.raises(BadRange, match="is not a whole warehouse") as refused:
+        move_warehouse(other, tmp_path / "third", actor="ada")
+    assert f"SEAMLINE_WAREHOUSE={shop.warehouse}" in refused.value.hint
+    assert not (tmp_path / "third").exists()
+
+
+def test_a_folder_that_cannot_be_listed_is_not_left_out(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest would be moved, and the old place be deleted."""
+    scandir = os.scandir
+
+    def refuse(folder: str) -> object:
+        if str(folder).endswith("/master"):
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SetupError, match="master cannot be listed: Permission denied"):
+        move_warehouse(shop.warehouse, tmp_path / "other", actor="ada")
+
+
+def test_tables_of_others_are_files(shop: Shop, tmp_path: Path) -> None:
+    """They are carried along, and nothing is written into their folders, nor asked of them."""
+    Table.ensure(shop.warehouse / "sales" / "q1", pa.schema([("x", pa.int64())]))
+    (shop.warehouse / "sales" / "q1" / "_delta_log" / f"{1:020d}.json").write_text("not for us")
+    (shop.warehouse / "shop" / "_status").mkdir()
+    (shop.warehouse / "shop" / "_status" / "stream.json").write_text("{}")
+    before = {way for way in list_found_files(shop.warehouse) if way.startswith("sales/")}
+    report = move_warehouse(shop.warehouse, tmp_path / "other", actor="ada")
+    assert [*report.pipelines] == ["shop"]
+    found = set(list_found_files(tmp_path / "other"))
+    assert before <= found
+    assert "shop/_status/stream.json" not in found
+    assert {way for way in list_found_files(shop.warehouse) if way.startswith("sales/")} == before
+
+
+def test_a_place_inside_of_a_table_is_none(shop: Shop, tmp_path: Path) -> None:
+    """Its owner's VACUUM would delete the warehouse."""
+    Table.ensure(tmp_path / "table", pa.schema([("x", pa.int64())]))
+    with pytest.raises(BadRange, match="inside of the Delta table"):
+        move_warehouse(shop.warehouse, tmp_path / "table" / "w", actor="ada")
+    Shop(tmp_path / "w2")
+    with pytest.raises(BadRange, match="has the tables of a pipeline"):
+        move_warehouse(shop.warehouse, tmp_path / "w2" / "shop" / "w", actor="ada")
+
+
+def test_a_wish_alone_is_a_warehouse(tmp_path: Path) -> None:
+    """A stream that was never started has a control table and nothing else."""
+    assert ControlTable.ensure(Layout(tmp_path / "w", "shop")).read().moved is None
+    move_warehouse(tmp_path / "w", tmp_path / "other", actor="ada")
+    assert is_closed(tmp_path / "w") and not is_closed(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("s3://", "names no bucket"), ("s3://AKIA:se/cret@lake/w", "a user, keys or a port in it")],
+)
+def test_a_place_is_named_without_its_keys(place: str, said: str) -> None:
+    """What is refused may be in a log."""
+    with pytest.raises(SetupError, match=said) as refused:
+        parse_location(place)
+    assert "AKIA" not in str(refused.value)
+
+
+def test_a_file_is_no_place(shop: Shop, tmp_path: Path) -> None:
+    """As a warehouse, and as the place to move to."""
+    (tmp_path / "file").touch()
+    with pytest.raises(SetupError, match="is a file"):
+        move_warehouse(shop.warehouse, tmp_path / "file", actor="ada")
+    with pytest.raises(SetupError, match="is a file"):
+        move_warehouse(tmp_path / "file", tmp_path / "other", actor="ada")
+
+
+def test_formats_are_of_moves(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is not printed so is refused, not ignored."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
+    assert main(["migrate", "--undo", "--format", "json"]) == 2
+    assert "--format are for --to" in capsys.readouterr().err
+    assert main(["migrate", "--undo"]) == NotFound.exit_code
