@@ -131,7 +131,7 @@ def check_neighbours(pipelines: Iterable[str]) -> Iterator[Finding]:
             note=True,
         )
     if others:
-        hint = "nothing of Seamline's touches it; see that nothing of theirs touches ours."
+        hint = "Seamline leaves it alone; see that it leaves Seamline's tables alone."
         yield Finding(
             "the warehouse", True, f"has things that are not Seamline's: {', '.join(others)}", hint, note=True
         )

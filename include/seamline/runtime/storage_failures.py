@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
 
 FULL = ("No space left on device", "os error 28")
-AWAY = (
-    f"{StoreUnavailable.__module__}.{StoreUnavailable.__name__}: ",
-    "Generic S3 error",
-    "Generic GCS error",
-    "Generic MicrosoftAzure error",
-    "SdkClientException",
+CLIENTS = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error")
+"""What deltalake says in an error of its own."""
+RAISED = re.compile(
+    r"\W*(?:Caused by: )?(?:seamline\.model\.errors\.StoreUnavailable|(?:[\w$]+\.)+SdkClientException): "
 )
-"""What a worker of Spark's has raised, in its traceback; what deltalake says, and what Hadoop's S3A does."""
+"""How a line begins that says what a worker of Spark's has raised, or Hadoop's S3A."""
 
 
 def explain_storage_failure(error: BaseException) -> DiskFull | StoreUnavailable | None:
@@ -41,12 +40,19 @@ def store_away(error: BaseException) -> StoreUnavailable | None:
         if isinstance(each, SeamlineError):
             return each if isinstance(each, StoreUnavailable) else None
         for said in str(each).splitlines():
-            if any(name in said for name in AWAY):
+            if RAISED.match(said) or (
+                (isinstance(each, OSError) or is_of_deltalake(each)) and CLIENTS.search(said)
+            ):
                 return StoreUnavailable(
-                    f"The store does not do what it is asked: {said.strip()[:300]}",
+                    f"The store does not do what it is asked: {said.partition('<')[0].strip()[:300]}",
                     hint="run it again when the store is there: partly written data is never read.",
                 )
     return None
+
+
+def is_of_deltalake(error: BaseException) -> bool:
+    """Return whether deltalake has raised an error: what records say is in other people's errors."""
+    return any(kind.__name__ == "DeltaError" for kind in type(error).__mro__)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +22,7 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease
 from seamline.lake.tables.torn_logs import repair_torn_logs
-from seamline.model.errors import FenceLost, GaveUp, LeaseHeld
+from seamline.model.errors import FenceLost, GaveUp, LeaseHeld, SetupError
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
@@ -113,10 +114,8 @@ class Supervisor:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
         self.command, self.watching, self.poll = command, watching, ControlPoll(control)
         self.driver: Driver | None = None
-        self.lapsed = False
-        self.wanted = Control()
-        self.clock, self.belief = clock, Belief(clock)
-        self.renewed = float("-inf")
+        self.lapsed, self.wanted = False, control.see()
+        self.clock, self.belief, self.renewed = clock, Belief(clock), float("-inf")
         now = datetime.now(UTC)
         self.beat = Heartbeat(pipeline, Identity.of(os.getpid()), lease.token, "starting", now)
 
@@ -138,7 +137,8 @@ class Supervisor:
             if self.driver:
                 self.driver.kill()
             # Where it cannot be written it runs out.
-            self.write_if_possible(lambda: self.control.release(self.lease))
+            with suppress(SetupError):
+                self.write_if_possible(lambda: self.control.release(self.lease))
 
     def run_driver(self) -> int | None:
         """Start a driver and see it through; return our exit code when there shall be no other."""

@@ -7,7 +7,6 @@ again, as the processes do that are shipped.
 from __future__ import annotations
 
 import functools
-import shutil
 import threading
 import uuid
 from collections import Counter
@@ -90,13 +89,6 @@ class StoreWorld(World):
     def __enter__(self) -> StoreWorld:
         self.stack.enter_context(sparkless(partial(Read, self.topic)))
         return self
-
-    def __exit__(self, *_: object) -> None:
-        for driver in [self.driver, *self.stalled]:
-            if driver is not None:
-                abandon(driver)
-        self.stack.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def insist(self, who: str, act: Callable[[], T]) -> T:
         """Do something until the store lets it be done; what else it is told is an error."""

@@ -14,7 +14,8 @@ from seamline.runtime.storage_failures import explain_storage_failure, translate
         (OSError(28, "No space left on device"), DiskFull),
         (RuntimeError("Generic error: ... (os error 28)"), DiskFull),
         (StoreUnavailable("timed out"), StoreUnavailable),
-        (RuntimeError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
+        (OSError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
+        (ValueError("cannot parse 'Generic S3 error' as a number"), None),
         (
             RuntimeError("a\n\nseamline.model.errors.StoreUnavailable: timed out"),
             StoreUnavailable,

@@ -10,6 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.storage.log_cleanup import BEATS, delete_old_entries
 from seamline.lake.storage.log_wholeness import open_delta_handle
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location
 from seamline.lake.store.side_by_side import Threads
 
@@ -28,7 +29,8 @@ def write_checkpoint(asked: tuple[Location, timedelta]) -> None:
     """Write a checkpoint, by a handle that nobody else moves; without one readers have more to go through."""
     root, retention = asked
     try:
-        open_delta_handle(root).create_checkpoint()
+        with explain_errors(root):
+            open_delta_handle(root).create_checkpoint()
         if root.name in BEATS:
             delete_old_entries(root, retention, now=datetime.now(UTC))
     except (DeltaError, OSError) as error:

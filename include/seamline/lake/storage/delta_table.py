@@ -119,7 +119,8 @@ class Table(Committed):
                 )
         if missing := [field for field in wanted.fields if field.name not in held]:
             try:
-                self.handle.alter.add_columns(missing, commit_properties=build_commit_properties({}))
+                with explain_errors(self.root):
+                    self.handle.alter.add_columns(missing, commit_properties=build_commit_properties({}))
             except DeltaError:
                 self._anew()
                 if any(
@@ -147,7 +148,8 @@ class Table(Committed):
         if not wanted:
             return
         try:
-            self.handle.alter.set_table_properties(wanted, commit_properties=build_commit_properties({}))
+            with explain_errors(self.root):
+                self.handle.alter.set_table_properties(wanted, commit_properties=build_commit_properties({}))
         except DeltaError as error:
             # The table is as good as before; the next start tries again.
             log.warning("The settings of %s could not be set to %s: %s", self.root.name, wanted, error)
@@ -157,4 +159,5 @@ class Table(Committed):
 
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """Read the whole table at this version."""
-        return self.handle.to_pyarrow_dataset().to_table(columns=columns)
+        with explain_errors(self.root):
+            return self.handle.to_pyarrow_dataset().to_table(columns=columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from seamline.lake.storage.table_settings import CHECKPOINT_EVERY, HOUR, RETENTI
 from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location
 from seamline.lake.store.promises import is_asking_free
-from seamline.model.errors import NotWhole, StoreRefused
+from seamline.model.errors import NotWhole, StoreRefused, StoreUnavailable
 
 UNDERSTOOD = frozenset({"appendOnly", "invariants", "timestampNtz"})
 """What a table may ask of its writers beyond what every table does; the rest is left to deltalake."""
@@ -71,14 +72,12 @@ class Followed:
     def handle(self) -> DeltaTable:
         """deltalake's handle at the version that is seen."""
         if self._handle.version() != self.version:
-            try:
-                with explain_errors(self.root):
-                    self._handle.update_incremental()
-            except DeltaError:
+            with explain_errors(self.root):
                 # What came later may be broken.
-                self._handle.load_as_version(self.version)
-        if self._handle.version() != self.version:
-            self._handle.load_as_version(self.version)
+                with suppress(DeltaError):
+                    self._handle.update_incremental()
+                if self._handle.version() != self.version:
+                    self._handle.load_as_version(self.version)
         return self._handle
 
     def refresh(self) -> Self:
@@ -206,7 +205,8 @@ class Followed:
                 # What deltalake lists, this release may not know.
                 self._live = None
         if self._live is None:
-            self._live = pa.table(self.handle.get_add_actions(flatten=True))
+            with explain_errors(self.root):
+                self._live = pa.table(self.handle.get_add_actions(flatten=True))
         self._since = []
         return self._live
 
@@ -215,7 +215,7 @@ def file_identity(file: Location) -> tuple[int, int] | None:
     """Distinguish a file from another that was later put in its place; None if there is none."""
     try:
         found = file.stat()
-    except StoreRefused:
+    except (StoreRefused, StoreUnavailable):
         raise
     except OSError:
         return None

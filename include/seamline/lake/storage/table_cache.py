@@ -52,9 +52,9 @@ def read_cached_table(
             held.table.require_ours()
         seen: Seen[T] | None = held.seen.get(key)
         if seen is None:
-            before = held.at
-            held.seen[key] = seen = Seen(see(held.table))
+            before, seen = held.at, Seen(see(held.table))
             held.note_move(before)
+            held.seen[key] = seen
         if reading:
             reading.note(held)
         return seen.found

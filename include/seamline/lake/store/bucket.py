@@ -50,6 +50,7 @@ class Bucket:
         self.url = url
         self._patient = open_client(url, PATIENCE, timeout=LONGEST, connected_within=UNKNOWN_AFTER)
         self._quick = open_client(url, PATIENCE, timeout=QUICK, connected_within=UNKNOWN_AFTER)
+        self.answered = False
         self._once = open_client(url, timedelta(0), timeout=UNKNOWN_AFTER, connected_within=UNKNOWN_AFTER)
 
     def get(self, key: str) -> bytes:
@@ -214,7 +215,9 @@ class Bucket:
         with _counting:
             requests[kind] += bool(kind)
         try:
-            return send()
+            found = send()
+            self.answered = True
+            return found
         except FileNotFoundError as error:
             if error.filename:
                 # It is what was to be put that is gone, and says where it was.
@@ -225,7 +228,7 @@ class Bucket:
         except BaseError as error:
             if kind in ("create", "replace") and isinstance(error, (AlreadyExistsError, PreconditionError)):
                 raise
-            raise explain_failure(self.url, error) from None
+            raise explain_failure(self.url, error, answered=self.answered) from None
 
     def _require_tag(self, tag: str | None) -> None:
         """Raise StoreRefused for an object without a tag: each store gives one, and a server of pages does not."""

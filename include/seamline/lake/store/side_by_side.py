@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -22,6 +23,7 @@ class Threads:
     def __init__(self, name: str, at_once: int) -> None:
         self.name, self.at_once = name, at_once
         self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
         # They are not there in the child of a fork, which would wait for them for ever.
         os.register_at_fork(after_in_child=self._forget)
 
@@ -47,12 +49,13 @@ class Threads:
             self._pool = None
 
     def _open(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.at_once, thread_name_prefix=self.name)
-        return self._pool
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.at_once, thread_name_prefix=self.name)
+            return self._pool
 
     def _forget(self) -> None:
-        self._pool = None
+        self._pool, self._lock = None, threading.Lock()
 
 
 def commits_at_once(warehouse: Location) -> int:

@@ -23,7 +23,7 @@ DEEDS = {
     "GET": "read",
     "HEAD": "read",
     "PUT": "write",
-    "POST": "delete",
+    "POST": "write or delete",
     "DELETE": "delete",
     "DeleteObjects": "delete",
 }
@@ -32,9 +32,9 @@ RENEW = "get new ones, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESS
 SET_CLOCK = "set this machine's clock by NTP."
 NAME_REGION = "set AWS_REGION to the bucket's region."
 SENTENCES: Mapping[str, tuple[str, str]] = {
-    "NoSuchBucket": ("There is no bucket {url}.", "create it, or correct SEAMLINE_WAREHOUSE."),
-    "InvalidBucketName": ("{url} cannot be the name of a bucket.", "correct SEAMLINE_WAREHOUSE."),
-    "AccessDenied": ("The credentials for {url} do not allow to {deed} objects.", RIGHTS),
+    "NoSuchBucket": ("There is no bucket {url}.", "create it, or correct its name in SEAMLINE_WAREHOUSE or --to."),
+    "InvalidBucketName": ("{url} cannot be the name of a bucket.", "correct it in SEAMLINE_WAREHOUSE or --to."),
+    "AccessDenied": ("The credentials for {url} may not {deed} objects there.", RIGHTS),
     "InvalidAccessKeyId": ("The store does not know the key for {url}.", "correct AWS_ACCESS_KEY_ID."),
     "SignatureDoesNotMatch": ("The secret key for {url} is not the right one.", "correct AWS_SECRET_ACCESS_KEY."),
     "InvalidToken": ("The session's token for {url} is not valid.", RENEW),
@@ -51,7 +51,7 @@ SENTENCES: Mapping[str, tuple[str, str]] = {
     ),
     "NotS3": ("{endpoint} does not speak S3.", "set AWS_ENDPOINT_URL to the store's address, not to its console's."),
     "NotImplemented": (
-        "{endpoint} lacks a request that a warehouse needs.",
+        "{endpoint} does not support a request that a warehouse needs.",
         "use a store with conditional puts (If-None-Match): S3, GCS, Azure, versitygw.",
     ),
     "ObjectLock": (
@@ -87,12 +87,15 @@ BY_STATUS = {400: "Unsaid", 401: "AccessDenied", 403: "AccessDenied", 405: "Unsa
 """What is meant by an answer without a body."""
 
 
-def explain_failure(url: str, error: Exception, env: Mapping[str, str] = os.environ) -> OSError:
+def explain_failure(
+    url: str, error: Exception, env: Mapping[str, str] = os.environ, *, answered: bool = False
+) -> OSError:
     """Say why a request about a bucket has failed: StoreRefused, or StoreUnavailable where that may pass.
 
+    Credentials that cannot be had may pass where the store has ``answered`` before, by others of the same source.
     Raise it ``from None``: what the store has said is in the error that it is made of.
     """
-    if kind := find_kind(str(error)):
+    if (kind := find_kind(str(error))) and not (answered and kind in ("NoCredentials", "NoRole")):
         return refuse(kind, url, str(error), env)
     return StoreUnavailable(
         f"{url}: {name_endpoint(env)} did not do what it was asked for: {shorten_error(error)}.",
@@ -113,18 +116,12 @@ def find_kind(said: str) -> str:
             return kind
     status = int(found[1]) if (found := STATUS.search(said)) else 0
     if "https://sts." in said:
-        return "NoRole" if 400 <= status < 500 else ""
+        return "NoRole" if 400 <= status < 500 and "Throttling" not in said else ""
     if found := CODE.search(said):
         return kind_of_code(found[1], said)
     if PAGE.search(said) and status < 500:
         return "NotS3"
-    return {
-        400: "Unsaid",
-        405: "Unsaid",
-        401: "AccessDenied",
-        403: "AccessDenied",
-        501: "NotImplemented",
-    }.get(status, "")
+    return BY_STATUS.get(status, "")
 
 
 def kind_of_code(code: str, said: str) -> str:

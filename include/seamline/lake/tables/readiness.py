@@ -31,7 +31,7 @@ STATE = "table state"
 def require_here(layout: Layout) -> None:
     """Raise MovedAway if the pipeline has moved to another warehouse."""
     root = layout.table("control")
-    if moved := read_cached_table(root, "moved", lambda table: ControlTable(table).read().moved):
+    if moved := read_cached_table(root, "moved", lambda table: ControlTable(table).see().moved):
         raise moved.refusal(layout.pipeline)
 
 

@@ -41,6 +41,8 @@ from seamline.spark.tasks.kernel_attempts import (
 )
 
 log = logging.getLogger("seamline.stream")
+EXCUSED = 10
+"""Failures in a row, each after the tables were read again, that tasks may lay to a store that is away."""
 
 
 class Epochs(KernelRuns):
@@ -62,7 +64,7 @@ class Epochs(KernelRuns):
         if self.size.restore(self.attempted.read(), self.progress.vector):
             log.warning("The previous driver died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
-        self.retries = 0
+        self.retries, self.excused = 0, 0
         self.unstated: set[str] = set()
         self.pulse = Pulse(heartbeat)
 
@@ -96,7 +98,9 @@ class Epochs(KernelRuns):
                 raise error.cause from None
             # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
             self.topics.assert_same()
-            if away := store_away(error.cause):
+            # What a record says may look like it; the trial without files tells, once that has lasted.
+            if (away := store_away(error.cause)) and self.excused < EXCUSED:
+                self.excused += 1
                 self.attempted.finish(start, self.size.to_json())
                 raise away from error.cause
             self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
@@ -110,7 +114,7 @@ class Epochs(KernelRuns):
         self.commit_attempt(after, epoch, attempt)
         self.size.record_commit(sum(map(len, ranges)), time.monotonic() - began, len(epoch.accepted))
         self.save_sizing()
-        self.retries, self.record_bytes = 0, attempt.result.record_bytes
+        self.retries, self.excused, self.record_bytes = 0, 0, attempt.result.record_bytes
         self.topics.commit_group_offsets(f"seamline.{self.pipeline.name}", after.vector)
         self.write_heartbeat()
 

@@ -161,3 +161,15 @@ def test_a_table_is_made_by_a_store_that_was_busy(shaky: Location, proxy: StoreP
     proxy.strike(Trouble.CONFLICT, commit_path(0), method="PUT")
     assert append(Table.ensure(shaky / "t", SCHEMA), 1) == 1
     assert proxy.struck[Trouble.CONFLICT] == 1
+
+
+def test_what_deltalake_is_told_of_a_log_is_said_in_our_words(shaky: Location, proxy: StoreProxy) -> None:
+    """It takes a conflict for an entry that is there: whoever reads would not know that it may pass."""
+    one, other = Table.ensure(shaky / "t", SCHEMA), Table.ensure(shaky / "t", SCHEMA)
+    append(other, 1)
+    one.refresh()
+    proxy.strike(Trouble.CONFLICT, commit_path(1), method="GET", times=9)
+    with pytest.raises(StoreUnavailable, match="did not do what it was asked"):
+        one.actions()
+    proxy.clear()
+    assert one.actions().num_rows == 1

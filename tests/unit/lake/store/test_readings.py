@@ -27,7 +27,7 @@ from seamline.lake.store.fetched_files import fetch_ahead, localize_file
 from seamline.lake.store.locations import Location
 from seamline.lake.store.seconds_setting import read_seconds_setting
 from seamline.lake.store.side_by_side import Threads
-from seamline.model.errors import ChangedByOthers, SetupError
+from seamline.model.errors import BadRange, ChangedByOthers, SetupError
 from seamline.serve.answer_age import SETTING
 from seamline.serve.read import read
 
@@ -53,6 +53,46 @@ def pair(lake: Location) -> tuple[Table, Table]:
     tables = Table.ensure(lake / "first", SCHEMA), Table.ensure(lake / "second", SCHEMA)
     assert read_pair(lake / "first", lake / "second") == (0, 0)
     return tables
+
+
+class Half:
+    """A table whose handle moves on by one version, and whose store does not answer for the next."""
+
+    version, newest = 5, "a"
+    root = Path("t")
+
+    def refresh(self) -> None:
+        self.version, self.newest = 6, "b"
+        raise OSError("no answer")
+
+
+def test_what_was_seen_is_forgotten_when_a_follow_fails_half_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next answer would be that of the version before, until another commit comes."""
+
+    def away(_: object) -> Table:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(cached_table.Table, "open", away)
+    held = cached_table.CachedTable(Half(), None)  # type: ignore[arg-type]
+    held.seen["n"], held.moved = cached_table.Seen("at 5"), 0.0
+    with pytest.raises(OSError, match="no answer"):
+        held.refresh()
+    assert held.seen.get("n") is None
+    assert held.moved > 0
+
+
+@pytest.mark.parametrize("age", [-1.0, float("inf"), float("nan")])
+def test_an_age_that_is_asked_for_is_0_or_more(lake: Location, tmp_path: Path, age: float) -> None:
+    """Below 0 a thread would ask without a pause; what is as old as anything may be nothing."""
+    with pytest.raises(BadRange, match="no age in seconds"):
+        read("shop.sales", warehouse=lake, definitions=declare(tmp_path), max_age=age)
+
+
+def declare(folder: Path) -> Path:
+    """Write the shop's definition."""
+    (folder / "definitions").mkdir()
+    (folder / "definitions" / "shop.py").write_text(DEFINITION)
+    return folder / "definitions"
 
 
 def test_what_is_read_later_is_as_of_no_earlier(pair: tuple[Table, Table]) -> None:

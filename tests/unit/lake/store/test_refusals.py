@@ -28,8 +28,8 @@ TOKEN = "token-that-nobody-may-see"
 PAGE = "<!DOCTYPE html><html><body>Welcome to the console</body></html>"
 REFUSALS = {
     "no bucket": (404, describe_refusal("NoSuchBucket"), "There is no bucket s3://", "create it"),
-    "no right": (403, describe_refusal("AccessDenied"), "do not allow to", "s3:ListBucket"),
-    "no reason": (403, "", "do not allow to", "s3:ListBucket"),
+    "no right": (403, describe_refusal("AccessDenied"), "may not", "s3:ListBucket"),
+    "no reason": (403, "", "may not", "s3:ListBucket"),
     "another key": (403, describe_refusal("InvalidAccessKeyId"), "does not know the key", "AWS_ACCESS_KEY_ID"),
     "another secret": (403, describe_refusal("SignatureDoesNotMatch"), "secret key", "AWS_SECRET_ACCESS_KEY"),
     "expired": (400, describe_refusal("ExpiredToken", Token=TOKEN), "have expired", "AWS_SESSION_TOKEN"),
@@ -120,7 +120,7 @@ def test_a_bucket_that_can_only_be_read_is_named_by_who_writes(shaky: Location, 
     proxy.answer(403, describe_refusal("AccessDenied"), method="PUT|POST")
     assert Table.open(shaky / "t").read().num_rows == 0
     for deed in (lambda: table.append([file]), lambda: Table.ensure(shaky / "new", SCHEMA)):
-        with pytest.raises(StoreRefused, match="do not allow to write objects"):
+        with pytest.raises(StoreRefused, match="may not write objects"):
             deed()
 
 
@@ -146,8 +146,8 @@ def test_what_nobody_can_ask_a_test_server_for_is_told_apart_too() -> None:
     for words, fact in {
         "Error performing PUT http://169.254.169.254/latest/api/token in 3s - HTTP error": "There are no credentials",
         "Error performing POST https://sts.eu.amazonaws.com/ - code: 403 Forbidden: <Error>": "does not give the role",
-        "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)": "do not allow to",
-        "code: 501 Not Implemented: <Error><Code>NotImplemented</Code>": "lacks a request",
+        "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)": "may not",
+        "code: 501 Not Implemented: <Error><Code>NotImplemented</Code>": "does not support a request",
         "code: 400 Bad Request: <Code>InvalidRequest</Code>Content-MD5 OR x-amz-checksum-": "locks each object",
         "code: 400 Bad Request: <Code>KMS.DisabledException</Code>": "The key that encrypts",
     }.items():
@@ -197,3 +197,16 @@ def test_a_place_that_is_none_is_refused(text: str) -> None:
     """A space is found under another name by deltalake."""
     with pytest.raises(SetupError):
         parse_location(text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error performing GET http://169.254.169.254/latest/api/token in 1s - 503 Service Unavailable",
+        "Error performing POST https://sts.amazonaws.com - code: 400 Bad Request",
+    ],
+)
+def test_a_role_that_has_worked_may_work_again(said: str) -> None:
+    """A machine's own service has its moments: no stream ends by one."""
+    assert isinstance(explain_failure("s3://lake", OSError(said), {}), StoreRefused)
+    assert isinstance(explain_failure("s3://lake", OSError(said), {}, answered=True), StoreUnavailable)

@@ -72,17 +72,18 @@ class CachedTable:
         """Move on to the newest version."""
         before, began = self.at, since_boot()
         try:
-            self.table.refresh()
-        except (DeltaError, OSError):
-            self.table = Table.open(self.table.root)
-            self.seen.clear()
-        self.asked = max(self.asked, began)
-        if self.at != before:
-            self.seen.clear()
-            self.moved = since_boot()
+            try:
+                self.table.refresh()
+            except (DeltaError, OSError):
+                self.table = Table.open(self.table.root)
+                self.seen.clear()
+            self.asked = max(self.asked, began)
+        finally:
+            # A request may fail after others have moved the handle on.
+            self.note_move(before)
 
     def is_gone(self, *, surely: bool) -> bool:
-        """Return whether the log has the handle's version no more, or another commit under it, or does not say.
+        """Return whether the log has the handle's version no more, or another commit under it.
 
         Then the table was made again, or a start has set its end aside. On disk a refresh sees that; in a bucket it
         is a request, sent every BELIEVED seconds, and each time for who has to know it ``surely``.
@@ -95,14 +96,17 @@ class CachedTable:
         try:
             found = log_store.read_commit(self.table.root, version)
         except OSError:
-            # To open the table is tried again a few times.
-            return True
+            # Whoever reads on asks again, and is told if the store is away.
+            if surely:
+                raise
+            return False
         self.believed = now
         return found is None or found.id != newest
 
     def note_move(self, before: tuple[int, str]) -> None:
-        """Note that whoever has looked at the version ``before`` may have moved the handle on."""
+        """Note that whoever has looked at the version ``before`` may have moved the handle on: what was seen is old."""
         if self.at != before:
+            self.seen.clear()
             self.moved = since_boot()
 
     def ask_next(self) -> Commit | None:

@@ -11,6 +11,8 @@ from seamline.lake.storage.log_follower import since_boot
 from seamline.lake.store.locations import Location
 from seamline.lake.store.promises import is_asking_free
 
+LEAST = 0.1
+"""Seconds between two rounds of questions, however young answers are to be."""
 IDLE = 60.0
 """Seconds after which a table that nobody has read since is no longer followed."""
 
@@ -34,6 +36,7 @@ class Follower:
             )
             if not self.until:
                 return
+            every = max(every, LEAST)
             if every < self.every:
                 self.every = every
                 self.sooner.set()

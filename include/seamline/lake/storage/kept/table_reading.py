@@ -44,13 +44,16 @@ class Reading:
     before: Collection[Location] = ()
     """Tables that the same question was answered from before."""
     read: set[Location] = field(default_factory=set)
-    """Tables so far."""
+    """Tables so far, and those that were not there."""
+    held: set[Location] = field(default_factory=set)
+    """Those of them that were there."""
     asked: float = ALWAYS
     """When the one of them that was asked longest ago was asked for news; those on disk are asked by each look."""
 
     def note(self, held: CachedTable) -> None:
         """Expect of the tables that follow that they are as of no earlier than what was read of this one."""
         self.read.add(held.table.root)
+        self.held.add(held.table.root)
         self.since = max(self.since, held.moved)
         if not is_asking_free(held.table.root):
             self.asked = min(self.asked, held.asked)
@@ -69,7 +72,10 @@ class Reading:
             if not due:
                 return
             found = ASKING.map(ask_table, due)
-            self.since = max([self.since, *(held.moved for held in found if held)])
+            since = max([self.since, *(held.moved for held in found if held)])
+            if since == self.since:
+                return
+            self.since = since
 
 
 _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
