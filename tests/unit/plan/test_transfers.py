@@ -62,8 +62,8 @@ def test_drafts_and_marks_are_no_part_of_a_warehouse() -> None:
         "shop/control/_delta_log/0.json",
     ]
     files = found(*map(file, ways))
-    assert [*select_files(files, without=["_moved_to.json"], tables=["control"])] == [ENTRY]
-    assert len(select_files(files, without=[], drafts=True)) == len(ways)
+    assert [*select_files(files, tables=["control"])] == [ENTRY]
+    assert [*select_files(files, drafts=True)] == sorted({*ways} - {"_moved_to.json"}, key=ways.index)
     assert list_pipelines([*ways, "mine/_delta_log/0.json"]) == ["shop"]
     assert list_tables([*ways[:1], "tea/views/v/1/slices/_delta_log/0.json"]) == [
         "shop/master",

@@ -60,6 +60,8 @@ def find_begun_move(source: Location, to: Location, moved: Moved | None) -> Move
             f"{source} was closed to move to {to}, where nothing of it is.",
             hint=f"mount {to}, or wait for it. If it is gone for good: `seamline migrate --undo --lost`.",
         )
+    if moved is not None and origin is not None and origin.given_up:
+        raise BadRange(f"The move to {to} is being taken back.", hint="`seamline migrate --undo` ends that.")
     return origin
 
 
@@ -109,16 +111,17 @@ def require_own_place(to: Location) -> None:
             )
 
 
-def begin_destination(source: Location, to: Location, moved: Moved | None, *, actor: str) -> MoveOrigin:
-    """Say in an empty place that a warehouse moves into it; return what is said there.
+def begin_destination(source: Location, to: Location, *, actor: str, anew: bool = False) -> MoveOrigin:
+    """Say in an empty place, or ``anew`` in that of a move that was given up, that a warehouse moves into it.
+
+    Returns what is said there.
 
     SetupError if the store does not keep two writers apart, or the place cannot be written.
     """
     require_exclusive_creation(to)
-    id = moved.id if moved else uuid.uuid4().hex[:12]
-    ours = MoveOrigin(str(source), id, actor, format_utc_instant(datetime.now(UTC)))
+    ours = MoveOrigin(str(source), uuid.uuid4().hex[:12], actor, format_utc_instant(datetime.now(UTC)))
     try:
-        found = begin_origin(to, ours)
+        found = begin_origin(to, ours, anew=anew)
     except (StoreRefused, StoreUnavailable):
         raise
     except OSError as error:

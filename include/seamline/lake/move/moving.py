@@ -34,7 +34,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store import bucket
 from seamline.lake.store.file_copies import count_requests, list_found_files
 from seamline.lake.store.locations import Location, delete_folder
-from seamline.lake.store.moved_warehouses import MARKS, read_moved, read_origin, write_moved, write_origin
+from seamline.lake.store.moved_warehouses import decide_move, read_moved, read_origin, write_moved
 from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.moving import Moved, MoveOrigin, MovePlan, MoveReport
 from seamline.plan.maintain.transfers import (
@@ -79,7 +79,7 @@ def plan_move(source: Location, to: Location) -> MovePlan:
         len(left.compared),
         len(left.deleted),
         asked,
-        origin is not None,
+        origin is not None and not origin.given_up,
     )
 
 
@@ -99,7 +99,9 @@ def move_warehouse(
     if not done:
         missing = plan_transfer(list_warehouse(source), there, {}).copied
         require_space(to, sum(each.size for each in missing))
-    move = Move(source, to, origin or begin_destination(source, to, moved, actor=actor), say)
+    if origin is None or origin.given_up:
+        origin = begin_destination(source, to, actor=actor, anew=origin is not None)
+    move = Move(source, to, origin, say)
     facts = {} if done else move.copy_all(begun=moved is not None)
     open_destination(source, to, move.mark, list_pipelines(list_warehouse(source)))
     return report_move(move, facts, before, done=done)
@@ -156,7 +158,8 @@ class Move:
         Files are listed at the destination before it is asked whether it was opened: who opened it may write there.
         """
         found, there = list_warehouse(self.source, without), list_destination(self.to, without)
-        if (origin := read_origin(self.to)) is None or origin.arrived or origin.id != self.origin.id:
+        origin = read_origin(self.to)
+        if origin is None or origin.arrived or origin.given_up or origin.id != self.origin.id:
             raise Conflict(
                 f"Another process has finished this move, or changed {self.to}.",
                 hint="run this again: it says what is done.",
@@ -211,7 +214,7 @@ class Progress:
 def list_warehouse(source: Location, without: Collection[str] = ()) -> dict[str, FoundFile]:
     """List the files of a warehouse; NotFound if there is none."""
     there = list_found_files(source)
-    found = select_files(there, without=MARKS, tables=without)
+    found = select_files(there, tables=without)
     if not list_pipelines(there):
         raise NotFound(f"There is no warehouse at {source}.", hint="set SEAMLINE_WAREHOUSE to where it is.")
     return found
@@ -219,7 +222,7 @@ def list_warehouse(source: Location, without: Collection[str] = ()) -> dict[str,
 
 def list_destination(to: Location, without: Collection[str] = ()) -> dict[str, FoundFile]:
     """List what was brought to a place so far, with what killed copies have left there."""
-    return select_files(list_found_files(to), without=MARKS, tables=without, drafts=True)
+    return select_files(list_found_files(to), tables=without, drafts=True)
 
 
 def open_destination(source: Location, to: Location, mark: Moved, pipelines: Iterable[str]) -> None:
@@ -237,15 +240,16 @@ def open_destination(source: Location, to: Location, mark: Moved, pipelines: Ite
             leases.enter_context(hold_pipeline(Layout(source, name), mark))
         # Whoever takes the move back has the same leases: the mark is there until we are done.
         require_closed(source, to, mark)
-        origin = read_origin(to)
-        assert origin is not None
-        write_origin(to, origin.finished())
+        if not decide_move(to, mark.id, opened=True):
+            raise Conflict(f"The move to {to} was taken back.", hint="run this again: it begins anew.")
         durability.sync_disk(to)
         for name in names:
             state_here(Layout(to, name), mark)
         for name in names:
             state_finished(Layout(source, name), mark)
-        write_moved(source, replace(mark, arrived=True))
+        # Somebody may have taken it back while this process slept.
+        if read_moved(source) is not None:
+            write_moved(source, replace(mark, arrived=True))
 
 
 def require_closed(source: Location, to: Location, mark: Moved) -> Moved:

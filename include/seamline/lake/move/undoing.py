@@ -13,7 +13,13 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
-from seamline.lake.store.moved_warehouses import delete_moved, read_moved, read_origin, write_moved
+from seamline.lake.store.moved_warehouses import (
+    decide_move,
+    delete_moved,
+    read_moved,
+    read_origin,
+    write_moved,
+)
 from seamline.lake.tables.control_table import Control, ControlTable
 from seamline.model.errors import BadRange, NotFound, SetupError
 from seamline.model.protocol.moving import Moved
@@ -33,7 +39,7 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
             hint="there is nothing to take back: set SEAMLINE_WAREHOUSE to the place that it moved from.",
         )
     origin = read_origin(source)
-    if origin is not None and origin.id == mark.id:
+    if origin is not None and mark.is_back_of(origin):
         raise BadRange(
             f"{source} is a copy that was given up: the warehouse is at {mark.to}.",
             hint=f"set SEAMLINE_WAREHOUSE={mark.to}. What is here can be deleted.",
@@ -57,21 +63,25 @@ def close_destination(source: Location, to: Location, mark: Moved) -> None:
     if origin is None or origin.id != mark.id:
         # The new place says that it is one before the old one is closed.
         raise SetupError(f"{to} says nothing of this move: it may not be mounted.", hint=gone)
-    if not origin.arrived:
+    # Whoever is about to open it is refused from here on, however long it has slept.
+    if not decide_move(to, mark.id, opened=False):
         return
     if onward is not None and onward.to != str(source):
         raise BadRange(
             f"The warehouse has moved on from {to} to {onward.to}.",
             hint=f"set SEAMLINE_WAREHOUSE={onward.to}.",
         )
-    back = replace(mark, to=str(source), arrived=True)
+    back = mark.back(str(source))
     with ExitStack() as leases:
         layouts = [Layout(to, name) for name in list_pipelines(list_found_files(to))]
-        # An earlier attempt has closed the others.
-        opened = [each for each in layouts if ControlTable.ensure(each).read().moved is None]
-        held = [leases.enter_context(hold_pipeline(each, back)) for each in opened]
-        for each in opened:
-            require_unused(Layout(source, each.pipeline), each)
+        held = []
+        for each in layouts:
+            found = ControlTable.ensure(each).read().moved
+            # An earlier attempt has closed the others; what was not opened yet has the mark of the move.
+            if found is None or found.id == mark.id:
+                held.append(leases.enter_context(hold_pipeline(each, back if found is None else mark)))
+            if found is None:
+                require_unused(Layout(source, each.pipeline), each)
         for kept in held:
             state_away(kept, back)
         write_moved(to, back)

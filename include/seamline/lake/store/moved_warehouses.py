@@ -1,7 +1,7 @@
-"""Two small files at the root of a warehouse: where it has moved, and where it came from.
+"""Small files at the root of a warehouse: where it has moved, where it came from, and what was decided of that move.
 
 The first keeps new pipelines from beginning in the old place; those that are there have the same mark in their control
-table. The second says whether all has arrived, in one step for the whole warehouse.
+table. Whether a move is opened or given up is decided once, for the whole warehouse, by whoever is first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seamline.model.protocol.moving import Moved, MoveOrigin
 
 MOVED_TO = "_moved_to.json"
 MOVED_FROM = "_moved_from.json"
-MARKS = (MOVED_TO, MOVED_FROM)
+DECIDED = "_move-{id}.json"
 
 
 def read_moved(warehouse: Location) -> Moved | None:
@@ -35,26 +35,49 @@ def delete_moved(warehouse: Location) -> None:
 
 
 def read_origin(warehouse: Location) -> MoveOrigin | None:
-    """Read which warehouse moves, or has moved, into a place; None if none does."""
+    """Read which warehouse moves, or has moved, into a place, and what was decided of it; None if none does."""
     row = read_mark_row(warehouse / MOVED_FROM)
-    return MoveOrigin(**row) if row else None
+    if row is None:
+        return None
+    opened = read_decision(warehouse, row["id"])
+    return MoveOrigin(**row, arrived=opened is True, given_up=opened is False)
 
 
-def begin_origin(warehouse: Location, origin: MoveOrigin) -> MoveOrigin:
-    """Say which warehouse moves into a place; return what is said there, which may be another's."""
+def begin_origin(warehouse: Location, origin: MoveOrigin, *, anew: bool) -> MoveOrigin:
+    """Say which warehouse moves into a place, ``anew`` after a move that was given up.
+
+    Returns what is said there, which may be another's.
+    """
+    file, row = warehouse / MOVED_FROM, json.dumps(origin.to_row()).encode()
+    if anew:
+        replace_file(file, row)
+    else:
+        create_or_leave(file, row)
+    found = read_origin(warehouse)
+    assert found is not None
+    return found
+
+
+def decide_move(warehouse: Location, id: str, *, opened: bool) -> bool:
+    """Decide whether a move into a place is opened, or given up; return what is so, which another may have decided."""
+    create_or_leave(warehouse / DECIDED.format(id=id), json.dumps({"opened": opened}).encode())
+    return read_decision(warehouse, id) is True
+
+
+def read_decision(warehouse: Location, id: str) -> bool | None:
+    """Read whether a move was opened; None if that is not decided."""
+    row = read_mark_row(warehouse / DECIDED.format(id=id))
+    return None if row is None else bool(row["opened"])
+
+
+def create_or_leave(place: Location, data: bytes) -> None:
+    """Create a file, or leave the one that is there; OSError if there is none in the end."""
     try:
-        create_file(warehouse / MOVED_FROM, json.dumps(vars(origin)).encode())
+        create_file(place, data)
     except OSError:
         # What is there counts, whatever the store said of it.
-        if (found := read_origin(warehouse)) is None:
+        if read_mark_row(place) is None:
             raise
-        return found
-    return read_origin(warehouse) or origin
-
-
-def write_origin(warehouse: Location, origin: MoveOrigin) -> None:
-    """Say what has become of a move into a place."""
-    replace_file(warehouse / MOVED_FROM, json.dumps(vars(origin)).encode())
 
 
 def read_mark_row(place: Location) -> dict[str, Any] | None:

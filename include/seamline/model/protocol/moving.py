@@ -8,6 +8,9 @@ from typing import Any
 
 from seamline.model.errors import MovedAway
 
+BACK = "-back"
+"""How the id of a mark ends by which a new place is closed."""
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -23,6 +26,14 @@ class Moved:
     """When that began, UTC."""
     arrived: bool = False
     """Whether all of it is there. The other place knows that first."""
+
+    def back(self, source: str) -> Moved:
+        """Return the mark of the new place when the move is taken back, of an id that the move does not lift."""
+        return replace(self, id=f"{self.id}{BACK}", to=source, arrived=True)
+
+    def is_back_of(self, origin: MoveOrigin) -> bool:
+        """Return whether this is the mark of a place that was given up, of the move by which all came there."""
+        return self.id == f"{origin.id}{BACK}"
 
     def refusal(self, what: str) -> MovedAway:
         """Say why nothing is written here, and what can be done about it."""
@@ -60,14 +71,16 @@ class MoveOrigin:
     """When that began, UTC."""
     arrived: bool = False
     """Whether all of it is there and was verified: from then on nothing is copied or deleted there any more."""
+    given_up: bool = False
+    """Whether the move was taken back before: another one may begin in the same place."""
 
     def mark(self, to: str) -> Moved:
         """Return the mark of the old place, in that it is not said yet that all has arrived."""
         return Moved(to, self.id, self.actor, self.at)
 
-    def finished(self) -> MoveOrigin:
-        """Return the same once all has arrived."""
-        return replace(self, arrived=True)
+    def to_row(self) -> dict[str, Any]:
+        """Write what is said at its begin as JSON-like facts; what is decided of it later is said elsewhere."""
+        return {"source": self.source, "id": self.id, "actor": self.actor, "at": self.at}
 
 
 @dataclass(frozen=True)

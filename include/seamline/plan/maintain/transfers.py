@@ -11,6 +11,8 @@ from itertools import groupby
 
 PIPELINE_TABLES = ("control", "manifest")
 """Tables by which a pipeline's folder is known."""
+MARK = "_move"
+"""How the name of a file at the root of a warehouse begins that is about its moves."""
 STATUS = "_status"
 """The folder of what processes say of a pipeline's stream, beside its tables."""
 DRAFTS = ("_commit_", ".tmp")
@@ -90,11 +92,10 @@ def rank_of(way: str) -> int:
 def select_files(
     found: Mapping[str, FoundFile],
     *,
-    without: Collection[str],
     tables: Collection[str] = (),
     drafts: bool = False,
 ) -> dict[str, FoundFile]:
-    """Select the files that belong to a warehouse: none of the ways ``without``, none of some tables, no drafts.
+    """Select the files that belong to a warehouse: no marks of moves, none of some tables, no drafts.
 
     ``tables`` are the names of folders right below a pipeline's. With ``drafts`` those are selected too. What
     processes last said of a stream changes all the time, and is about where it runs.
@@ -103,7 +104,8 @@ def select_files(
     def belongs(way: str) -> bool:
         folder, _, file = way.partition("/")[2].partition("/")
         said = folder == STATUS and "/" not in file
-        return way not in without and not said and folder not in tables and (drafts or not is_draft(way))
+        mark = way.startswith(MARK) and "/" not in way
+        return not (mark or said or folder in tables) and (drafts or not is_draft(way))
 
     return {way: each for way, each in found.items() if belongs(way)}
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.unit.lake.move.conftest import NOW
 from tests.unit.shop import Shop
 
 from seamline.cli import main
+from seamline.lake.move import moving
 from seamline.lake.move.moving import move_warehouse, plan_move
 from seamline.lake.move.undoing import undo_move
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import parse_location
+from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.control_table import ControlTable
-from seamline.model.errors import BadRange, NotFound, SetupError
+from seamline.model.errors import BadRange, Conflict, NotFound, SetupError
+from seamline.model.protocol.moving import Moved
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +66,8 @@ def test_a_place_that_is_not_mounted_is_not_taken_for_one_that_is_gone(shop: Sho
 
 def test_a_copy_that_is_not_whole_is_no_warehouse(shop: Shop, other: Path, tmp_path: Path) -> None:
     """Whoever has set it too early is told where to go on."""
-    mark = other / "_moved_from.json"
-    mark.write_text(json.dumps({**json.loads(mark.read_text()), "arrived": False}))
+    [decided] = other.glob("_move-*.json")
+    decided.unlink()
     with pytest.raises(BadRange, match="is not a whole warehouse") as refused:
         move_warehouse(other, tmp_path / "third", actor="ada")
     assert f"SEAMLINE_WAREHOUSE={shop.warehouse}" in refused.value.hint
@@ -144,3 +150,33 @@ def test_formats_are_of_moves(
     assert main(["migrate", "--undo", "--format", "json"]) == 2
     assert "--format are for --to" in capsys.readouterr().err
     assert main(["migrate", "--undo"]) == NotFound.exit_code
+
+
+@pytest.mark.parametrize("step", ["decide_move", "state_here"])
+def test_an_attempt_that_has_slept_opens_nothing_that_was_taken_back(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """It has looked at the mark, and its lease has run out: whoever takes the move back sees nobody."""
+    other, real = tmp_path / "other", getattr(moving, step)
+    control = ControlTable.ensure(shop.layout)
+    taken_back: list[Moved] = []
+
+    def wake(*given: Any, **named: Any) -> Any:
+        if not taken_back:
+            row = {"state": "lease released", "actor": "time", "reason": "", "at": NOW}
+            control.decide(row, lambda found: replace(found, lease=None), away=True)
+            taken_back.append(undo_move(shop.warehouse))
+        return real(*given, **named)
+
+    monkeypatch.setattr(moving, step, wake)
+    # One that was opened is closed again by the other; one that was not finds that it was given up.
+    with pytest.raises(Conflict, match="was taken back") if step == "decide_move" else nullcontext():
+        move_warehouse(shop.warehouse, other, actor="ada")
+    assert taken_back
+    assert is_closed(other) and not is_closed(shop.warehouse)
+    assert read_moved(shop.warehouse) is None
+    monkeypatch.undo()
+    if step == "decide_move":
+        # The same place may be moved to again.
+        move_warehouse(shop.warehouse, other, actor="ada")
+        assert not is_closed(other) and is_closed(shop.warehouse)

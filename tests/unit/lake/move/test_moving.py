@@ -28,7 +28,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store import store_probe
 from seamline.lake.store.file_copies import digest_file, list_found_files
 from seamline.lake.store.locations import Location, parse_location
-from seamline.lake.store.moved_warehouses import read_moved, read_origin, write_origin
+from seamline.lake.store.moved_warehouses import decide_move, read_moved, read_origin
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable, Desired, Lease
 from seamline.lake.tables.renewing import keep_renewing
@@ -44,7 +44,6 @@ from seamline.model.errors import (
     OutOfStep,
     SetupError,
 )
-from seamline.model.protocol.moving import MoveOrigin
 from seamline.model.time.intervals import Interval
 from seamline.plan.maintain.transfers import FoundFile, Transfer
 
@@ -196,7 +195,7 @@ def test_a_killed_move_goes_on(shop: Shop, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     "step",
-    ["state_away", "copy_until_same", "compare_tables", "write_origin", "state_here", "state_finished"],
+    ["state_away", "copy_until_same", "compare_tables", "decide_move", "state_here", "state_finished"],
 )
 def test_at_no_step_both_places_are_open(
     shop: Shop, tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
@@ -227,15 +226,15 @@ def test_a_move_is_not_taken_back_while_it_opens_the_new_place(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person in another terminal would open the old place, and the move the new one a moment later."""
-    other, real = tmp_path / "other", moving.write_origin
+    other, real = tmp_path / "other", moving.decide_move
 
-    def meddled(to: Location, origin: MoveOrigin) -> None:
+    def meddled(to: Location, id: str, *, opened: bool) -> bool:
         with pytest.raises(LeaseHeld, match="shop is in use: move"):
             undo_move(shop.warehouse)
-        real(to, origin)
+        return real(to, id, opened=opened)
 
     monkeypatch.setattr(holding, "RENEWED_EVERY", 0.05)
-    monkeypatch.setattr(moving, "write_origin", meddled)
+    monkeypatch.setattr(moving, "decide_move", meddled)
     move(shop.warehouse, other)
     assert is_closed(shop.warehouse) and not is_closed(other)
     assert ControlTable.ensure(shop.layout).read().lease is None
@@ -305,7 +304,7 @@ def test_a_destination_must_be_empty_or_begun_from_here(
     with monkeypatch.context() as store:
         store.setattr(store_probe, "probe_creation", lambda _: ("2 of 8 writers were told", "use another."))
         with pytest.raises(SetupError, match="2 of 8 writers"):
-            destination.begin_destination(shop.warehouse, lax, None, actor="ada")
+            destination.begin_destination(shop.warehouse, lax, actor="ada")
     with pytest.raises(NotFound, match="There is no warehouse"):
         move(tmp_path / "nothing", tmp_path / "other")
     with monkeypatch.context() as full:
@@ -406,7 +405,7 @@ def test_a_place_that_was_opened_meanwhile_is_left_alone(
         if without and (origin := read_origin(to)):
             (to / "shop" / "new.parquet").parent.mkdir(parents=True, exist_ok=True)
             (to / "shop" / "new.parquet").touch()
-            write_origin(to, origin.finished())
+            decide_move(to, origin.id, opened=True)
         return there
 
     monkeypatch.setattr(moving, "list_destination", overtaken)
