@@ -11,7 +11,7 @@ from tests.lives.definitions import shaped
 
 from seamline.lake.store.locations import Location
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("impatient")]
 
 
 def test_whatever_befalls_requests_no_record_is_lost_or_twice(shaky: Location, proxy: StoreProxy) -> None:

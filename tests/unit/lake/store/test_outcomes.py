@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from tests.faults.rig.store_proxy import StoreProxy, Trouble
 
-from seamline.lake.storage import log_store
 from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import TOKEN
@@ -18,14 +17,8 @@ from seamline.lake.store.locations import Location, delete_files
 from seamline.lake.store.store_probe import probe_creation
 from seamline.model.errors import Conflict, FenceLost, StoreUnavailable
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("impatient")]
 SCHEMA = pa.schema([("n", pa.int64())])
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_store, "PATIENCE", (0.0, 0.05, 0.1, 0.2, 0.4))
-    monkeypatch.setattr(buckets, "UNKNOWN_AFTER", timedelta(seconds=0.5))
 
 
 def commit_path(version: int) -> str:
