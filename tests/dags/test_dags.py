@@ -380,7 +380,8 @@ def test_upkeep_asks_the_topic_through_the_connection_if_there_is_one(monkeypatc
 def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path):
     """A JVM that starts to find the interval taken is a minute lost; a claim that a failure leaves is ten."""
     shop = Shop(tmp_path)
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "s3://lake/of-all-others")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE_SHOP", str(shop.warehouse))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://local")
     monkeypatch.setattr("seamline.runtime.java.spark_jars", lambda: ["delta.jar"])
     monkeypatch.setattr("seamline.runtime.java.java_home", Path)
@@ -426,7 +427,6 @@ def test_a_build_claims_its_intervals_before_spark_starts(monkeypatch, tmp_path)
 @pytest.mark.parametrize(("warehouse", "jars"), [("/srv/warehouse", 1), ("s3://lake/warehouse", 3)])
 def test_a_driver_gets_the_jars_for_a_bucket_behind_sparks_own(monkeypatch, warehouse, jars):
     """In front of them they would keep the archive of classes from fitting; on disk nothing changes."""
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", warehouse)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     monkeypatch.delenv(java.BEHIND, raising=False)
     monkeypatch.setattr(java, "spark_jars", lambda: ["delta.jar"])
@@ -436,11 +436,11 @@ def test_a_driver_gets_the_jars_for_a_bucket_behind_sparks_own(monkeypatch, ware
         "airflow.providers.apache.spark.operators.spark_submit.SparkSubmitOperator.execute", lambda *_: None
     )
     build = BuildOperator(task_id="build", application_args=[])
-    build.submit({}, brief=False, near=True)
+    build.submit({}, warehouse, brief=False, near=True)
     assert build.env_vars.get(java.BEHIND) == ("aws.jar:sdk.jar" if jars > 1 else None)
     assert build.conf["spark.driver.extraClassPath"] == "delta.jar"
     assert build.jars is None
-    build.submit({}, brief=False, near=False)
+    build.submit({}, warehouse, brief=False, near=False)
     assert len(build.jars.split(",")) == jars
     assert "s3cret" not in repr((build.conf, build.env_vars, build.application_args))
 

@@ -87,7 +87,7 @@ class Shop:
 
     def __post_init__(self) -> None:
         self.view = self.compiled.views[0]
-        self.layout = Layout(self.warehouse, "shop")
+        self.layout = Layout(self.warehouse, self.compiled.name)
         self.master = Master.ensure(self.layout, self.compiled)
         self.ledger = Ledger.ensure(self.layout)
         self.slices = Slices.ensure(self.layout, self.view)

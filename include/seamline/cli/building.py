@@ -60,7 +60,7 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark, translate_spark_errors
 
-    spark = open_spark_session(f"seamline run {compiled.name}")
+    spark = open_spark_session(f"seamline run {compiled.name}", warehouse=str(layout.warehouse))
     try:
         with translate_spark_errors("reprocessing"):
             records = reprocess_epochs(spark, compiled, layout, until=todo[-1].number)
@@ -111,7 +111,9 @@ def build_and_publish(
     from seamline.spark.tasks.job_failures import stop_spark
 
     import_in_background(compiled)
-    spark = open_spark_session(f"seamline run {compiled.name}", brief=is_small_build(layout, job))
+    spark = open_spark_session(
+        f"seamline run {compiled.name}", brief=is_small_build(layout, job), warehouse=str(layout.warehouse)
+    )
     try:
         rows = build_intervals(spark, compiled, layout, job)
     finally:

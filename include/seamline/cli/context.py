@@ -24,11 +24,11 @@ def load_configured_catalog() -> Catalog:
 
 def open_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables' places; OtherFormat where another release's tables are."""
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.table_format import require_format
 
     pipeline = load_configured_catalog().pipeline(name)
-    return pipeline, require_format(Layout(warehouse_folder(), pipeline.name))
+    return pipeline, require_format(locate_tables(pipeline.name))
 
 
 def parse_range(start: str | None, end: str | None) -> Interval | None:

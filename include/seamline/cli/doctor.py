@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING
 import click
 from packaging.requirements import Requirement
 
-from seamline.cli.machine_checks import Finding, check_folders, check_java, check_neighbours, run_check
+from seamline.cli.machine_checks import (
+    Finding,
+    check_folders,
+    check_java,
+    check_neighbours,
+    check_variables,
+    run_check,
+)
 from seamline.model.compile.catalog import Catalog
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
+from seamline.model.protocol.warehouse_names import SHARED
 
 if TYPE_CHECKING:
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -47,8 +55,9 @@ def doctor(airflow: bool) -> None:
         found = Catalog({}, ())
         findings.append(Finding("definitions", False, error.message, error.hint))
     findings += check_definitions(found)
+    findings += check_variables(found.pipelines) if found.pipelines else ()
     # Where the tables are out of reach, that is said above, once.
-    if all(each.good for each in findings if each.name == "SEAMLINE_WAREHOUSE"):
+    if all(each.good for each in findings if each.name.startswith(SHARED)):
         findings += [
             *check_neighbours(found.pipelines),
             *check_all_decimals(found),
@@ -134,12 +143,12 @@ def check_decimals(name: str, pipeline: CompiledPipeline) -> Iterator[Finding]:
     """Look at one pipeline's log."""
     from seamline.lake.log.epoch_log import each_epoch
     from seamline.lake.storage.delta_table import Table
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.reprocessed import Reprocessed
     from seamline.model.compile.compiled_pipeline import rounded_record_version
     from seamline.plan.batch.reprocessing_plan import list_rounded_epochs
 
-    layout = Layout(warehouse_folder(), name)
+    layout = locate_tables(name)
     if not Table.exists(layout.table("ledger")):
         return
     judged = Reprocessed(pipeline, layout).verdicts()

@@ -24,13 +24,13 @@ def holes() -> None:
 def list_(pipeline: str) -> None:
     """Show the register, what is missing now between the log and the topic, and what Kafka may delete unread soon."""
     from seamline.lake.log.epoch_log import read_condensed_log
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import list_missing_ranges, list_undecided_gaps, to_register
     from seamline.model.protocol.holes import list_open_holes as register
     from seamline.supervisor.topic_losses import find_topic_gaps, format_ageing_gap, list_ageing_gaps
 
-    epochs = read_condensed_log(Layout(warehouse_folder(), pipeline))
+    epochs = read_condensed_log(locate_tables(pipeline))
     lacking = list_missing_ranges(epochs)
     for epoch in register(epochs):
         for part in lacking[epoch.number]:

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING
 import click
 
 from seamline.cli.context import current_actor, load_configured_catalog
-from seamline.model.errors import StoreUnavailable
+from seamline.model.errors import BadRange, StoreUnavailable
+from seamline.model.protocol.warehouse_names import SHARED
 from seamline.plan.wording.move_text import format_move_plan, format_move_report
 
 if TYPE_CHECKING:
+    from seamline.lake.store.locations import Location
     from seamline.model.protocol.moving import MovePlan, MoveReport
 
 
 @click.command()
 @click.argument("pipeline", required=False)
 @click.option(
-    "--to", metavar="PLACE", help="Move the warehouse: a folder, or a URL such as s3://lake/warehouse."
+    "--to",
+    metavar="PLACE",
+    help="Move the shared warehouse, or PIPELINE's own: to a folder, or a URL such as s3://lake/warehouse.",
 )
 @click.option("--dry-run", is_flag=True, help="With --to: show what would be copied; nothing is changed.")
 @click.option(
@@ -30,45 +34,61 @@ if TYPE_CHECKING:
 )
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def migrate(pipeline: str | None, to: str | None, dry_run: bool, undo: bool, lost: bool, format: str) -> None:
-    """Bring the tables of PIPELINE to this release's format, or with --to the whole warehouse to another place.
+    """Bring the tables of PIPELINE to this release's format, or with --to a whole warehouse to another place.
 
-    Streams must be stopped, and no build running. A move that was interrupted goes on when it is run again. Before the
-    new place may be used, each file is compared by its SHA-256, and each table opened in both places.
+    With --to or --undo that is the warehouse of SEAMLINE_WAREHOUSE, and with a PIPELINE the one of its own variable,
+    with all that is there. Streams must be stopped, and no build running. A move that was interrupted goes on when it
+    is run again. Before the new place may be used, each file is compared by its SHA-256, and each table opened in both
+    places.
     """
-    if [bool(pipeline), bool(to), undo].count(True) != 1:
-        raise click.UsageError("name a PIPELINE, or pass --to, or pass --undo: one of them.")
+    if (to and undo) or not (pipeline or to or undo):
+        raise click.UsageError("name a PIPELINE, or pass --to, or pass --undo.")
     if (dry_run and not to) or (lost and not undo) or (format != "text" and not to):
         raise click.UsageError("--dry-run and --format are for --to, --lost is for --undo.")
-    if pipeline:
-        migrate_format(pipeline)
-    elif undo:
-        undo_warehouse_move(lost=lost)
+    if undo:
+        undo_warehouse_move(find_moving_warehouse(pipeline), lost=lost)
     elif to:
-        move_to_place(to, format, dry_run=dry_run)
+        move_to_place(find_moving_warehouse(pipeline), to, format, dry_run=dry_run)
+    elif pipeline:
+        migrate_format(pipeline)
+
+
+def find_moving_warehouse(pipeline: str | None) -> Location:
+    """Find the warehouse that is meant: the shared one, or a pipeline's own; BadRange if it has none."""
+    from seamline.lake.storage.layout import find_warehouse, name_warehouse, shared_warehouse
+
+    if not pipeline:
+        return shared_warehouse()
+    found = find_warehouse(pipeline)
+    if SHARED in name_warehouse(found).variables:
+        load_configured_catalog().pipeline(pipeline)
+        raise BadRange(
+            f"{pipeline} has no warehouse of its own: it is in the shared one at {found}.",
+            hint="`seamline migrate --to PLACE` moves that one, with all of its pipelines.",
+        )
+    return found
 
 
 def migrate_format(pipeline: str) -> None:
     """Bring a pipeline's tables to this release's format."""
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.manifest_table import FORMAT
     from seamline.lake.tables.table_format import migrate as brought
 
-    done = brought(
-        Layout(warehouse_folder(), load_configured_catalog().pipeline(pipeline).name), actor=current_actor()
-    )
+    done = brought(locate_tables(load_configured_catalog().pipeline(pipeline).name), actor=current_actor())
     for name in done:
         click.echo(f"{pipeline}: {name}.")
     if not done:
         click.echo(f"{pipeline}: its tables are of format {FORMAT} already; nothing was changed.")
 
 
-def move_to_place(to: str, format: str, *, dry_run: bool) -> None:
-    """Move the warehouse, and say what was done."""
+def move_to_place(source: Location, to: str, format: str, *, dry_run: bool) -> None:
+    """Move a warehouse, and say what was done."""
     from seamline.lake.move.moving import move_warehouse, plan_move
-    from seamline.lake.storage.layout import warehouse_folder
+    from seamline.lake.storage.layout import name_warehouse
     from seamline.lake.store.locations import parse_location
 
-    source, place = warehouse_folder(), parse_location(to)
+    place = parse_location(to)
     done: MovePlan | MoveReport
     try:
         if dry_run:
@@ -76,19 +96,18 @@ def move_to_place(to: str, format: str, *, dry_run: bool) -> None:
             lines = format_move_plan(done)
         else:
             done = move_warehouse(source, place, actor=current_actor(), say=partial(click.echo, err=True))
-            lines = format_move_report(done)
+            lines = format_move_report(done, name_warehouse(source))
     except StoreUnavailable as error:
         raise StoreUnavailable(error.message, hint="run this again: it goes on.") from error
     click.echo(json.dumps(vars(done)) if format == "json" else "\n".join(lines))
 
 
-def undo_warehouse_move(*, lost: bool) -> None:
+def undo_warehouse_move(source: Location, *, lost: bool) -> None:
     """Take a move back."""
     from seamline.lake.move.undoing import undo_move
-    from seamline.lake.storage.layout import warehouse_folder
 
-    mark = undo_move(warehouse_folder(), lost=lost)
-    click.echo(f"{warehouse_folder()} is open again; the move to {mark.to} is taken back.")
+    mark = undo_move(source, lost=lost)
+    click.echo(f"{source} is open again; the move to {mark.to} is taken back.")
     click.echo("`seamline stream start` starts its streams. What was copied can be deleted.")
 
 

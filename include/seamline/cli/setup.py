@@ -41,7 +41,7 @@ LOG = "setup.log"
 @click.option(
     "--store/--no-store",
     default=None,
-    help="Also fetch what Spark needs for a warehouse in an S3 bucket; by default, if SEAMLINE_WAREHOUSE is in one.",
+    help="Also fetch what Spark needs for a warehouse in an S3 bucket; by default, if a warehouse is in one.",
 )
 @click.option(
     "--archive/--no-archive",
@@ -74,9 +74,11 @@ def setup(jars: Path | None, source: Path | None, broker: bool, store: bool | No
 
 
 def list_groups(environ: Mapping[str, str], *, broker: bool, store: bool | None) -> list[str]:
-    """List the groups of jars to fetch; those for a bucket are asked for, or the warehouse is in one."""
+    """List the groups of jars to fetch; those for a bucket are asked for, or a warehouse is in one."""
     if store is None:
-        store = is_in_bucket(environ.get("SEAMLINE_WAREHOUSE", ""))
+        from seamline.lake.storage.layout import warehouse_settings
+
+        store = any(map(is_in_bucket, warehouse_settings(environ).values()))
     return ["spark", *(["s3"] if store else []), *(["kafka"] if broker else [])]
 
 

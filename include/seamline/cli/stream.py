@@ -129,14 +129,14 @@ def restore(pipeline: str, name: str, reason: str) -> None:
 def fork(pipeline: str, name: str, other: str) -> None:
     """Start another pipeline from a savepoint: its log begins as a copy, and it reads on from there."""
     from seamline.lake.publish.forking import fork_pipeline as make
-    from seamline.lake.storage.layout import Layout
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.savepoint import find_savepoint
 
     compiled, layout = open_pipeline(pipeline)
     point = find_savepoint(ControlTable.ensure(layout).read().savepoints, name)
     forked = load_configured_catalog().pipeline(other)
-    rows = make(compiled, layout, point, forked, Layout(layout.warehouse, forked.name))
+    rows = make(compiled, layout, point, forked, locate_tables(forked.name))
     click.echo(f"{forked.name}: begins with {rows} rows of {compiled.name} up to epoch {point.epoch}.")
     click.echo(f"Its views answer once built: `seamline run {forked.name} --from ... --to ...`.")
     click.echo(f"`seamline stream start {forked.name}` reads on from there.")
@@ -174,21 +174,21 @@ def execute_order(
 
 def ensure_supervisor(name: str) -> None:
     """Start a supervisor on this machine if none lives."""
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import start_detached
 
-    if not ControlTable.ensure(Layout(warehouse_folder(), name)).live_lease():
+    if not ControlTable.ensure(locate_tables(name)).live_lease():
         click.echo(f"Started supervisor {start_detached(name, {})}.")
 
 
 def write_desired_state(name: str, state: str, reason: str) -> None:
     """Write the desired state, whatever format the tables are of: a stream must be stopped to migrate them."""
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable, Desired
 
     pipeline = load_configured_catalog().pipeline(name)
-    table = ControlTable.ensure(Layout(warehouse_folder(), pipeline.name))
+    table = ControlTable.ensure(locate_tables(pipeline.name))
     table.want(Desired(state), actor=current_actor(), reason=reason, now=datetime.now(UTC))
     click.echo(f"{pipeline.name}: the stream should be {state}.")
 

@@ -29,12 +29,11 @@ RIGHT = ("epoch", "lag", "rows/s", "restarts", "oldest unread", "caught up in", 
 @click.option("--watch", type=click.FloatRange(min=0.5), metavar="SECONDS", help="Refresh until Ctrl-C.")
 def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float | None) -> None:
     """List streams with desired and actual state, position, lag and problems."""
-    from seamline.lake.storage.layout import warehouse_folder
     from seamline.supervisor.observe import observe_all
 
     wanted = find_streams(pipelines)
     while True:
-        found = observe_all(wanted, warehouse_folder(), broker=not no_broker)
+        found = observe_all(wanted, broker=not no_broker)
         if watch and format == "table":
             click.clear()
         print_observations(found, format)
@@ -46,11 +45,10 @@ def list_(pipelines: tuple[str, ...], format: str, no_broker: bool, watch: float
 
 def find_streams(names: Sequence[str]) -> dict[str, CompiledPipeline | None]:
     """Find streams by name, all of them by none; those whose definition is gone or broken too, else NotFound."""
-    from seamline.lake.storage.layout import warehouse_folder
     from seamline.supervisor.observe import streams_of
 
     defined = load_configured_catalog()
-    known = streams_of(defined.pipelines, warehouse_folder())
+    known = streams_of(defined.pipelines)
     return {name: known[name] if name in known else defined.pipeline(name) for name in names or known}
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+from seamline.lake.storage.layout import Layout, definitions_folder, locate_tables
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
@@ -41,18 +41,22 @@ def main(argv: list[str]) -> int:
     job = BuildJob.parse(argv)
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
-        run(job, pipeline, start_spark_in_thread(f"seamline build {job.pipeline} {job.run}"))
+        layout = locate_tables(pipeline.name)
+        starting = start_spark_in_thread(
+            f"seamline build {job.pipeline} {job.run}", warehouse=str(layout.warehouse)
+        )
+        run(job, pipeline, layout, starting)
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:
             raise
         print(f"Error: {ours}", file=sys.stderr)
-        write_error_report(Layout(warehouse_folder(), job.pipeline).failure(job.run), ours)
+        write_error_report(locate_tables(job.pipeline).failure(job.run), ours)
         return ours.exit_code
     return 0
 
 
-def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession]) -> None:
+def run(job: BuildJob, pipeline: CompiledPipeline, layout: Layout, starting: Future[SparkSession]) -> None:
     """Build, certify and compare, and tell what came of it."""
     from seamline.lake.tables.table_format import require_format
     from seamline.quality.certify import certify_run
@@ -60,7 +64,7 @@ def run(job: BuildJob, pipeline: CompiledPipeline, starting: Future[SparkSession
     from seamline.quality.suites import import_in_background
     from seamline.spark.build.build import build_intervals
 
-    layout = require_format(Layout(warehouse_folder(), pipeline.name))
+    require_format(layout)
     import_in_background(pipeline)
     spark = starting.result()
     print(format_session_summary(spark), flush=True)

@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 
+from seamline.lake.storage.layout import warehouse_settings
+from seamline.runtime.java import is_in_bucket
 from seamline.runtime.process_exit import exit_process
 from seamline.spark.session.session import start_connect_server
 from seamline.supervisor.prespawned import SpareProcesses
@@ -20,7 +22,9 @@ def main() -> int:
     halt = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: halt.set())
-    spark = start_connect_server("seamline resident driver", read_resident_port())
+    # It serves builds of all pipelines: what it needs for one bucket is what it needs for another.
+    bucket = next(filter(is_in_bucket, warehouse_settings(os.environ).values()), "")
+    spark = start_connect_server("seamline resident driver", read_resident_port(), warehouse=bucket)
     print(
         f"Spark Connect on localhost:{read_resident_port()}, UI: {spark.sparkContext.uiWebUrl or 'off'}",
         flush=True,

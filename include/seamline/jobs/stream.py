@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 
-from seamline.lake.storage.layout import Layout, definitions_folder, home_folder, warehouse_folder
+from seamline.lake.storage.layout import definitions_folder, home_folder, locate_tables
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import StreamJob
@@ -22,19 +22,19 @@ def main(argv: list[str]) -> int:
     job = StreamJob.parse(argv)
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
-        stream = pipeline.definition.stream
+        stream, layout = pipeline.definition.stream, locate_tables(job.pipeline)
         # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
         spark = start_spark_in_thread(
             f"seamline stream {job.pipeline}",
             cores=stream.master,
             memory=stream.memory,
+            warehouse=str(layout.warehouse),
             more=halved_driver_settings(home_folder() / "streams" / job.pipeline / "attempt.json"),
         )
         from seamline.lake.tables.table_format import require_format
         from seamline.spark.stream.driver_loop import Driver
 
-        layout = require_format(Layout(warehouse_folder(), job.pipeline))
-        driver = Driver(pipeline, layout, job.token, home_folder())
+        driver = Driver(pipeline, require_format(layout), job.token, home_folder())
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda *_: driver.stopping.set())
         driver.start(spark.result())

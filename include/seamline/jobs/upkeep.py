@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+from seamline.lake.storage.layout import definitions_folder, locate_tables
 from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     name = parser.parse_args(argv).pipeline
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(name)
-        print(run_upkeep(pipeline, require_format(Layout(warehouse_folder(), pipeline.name))))
+        print(run_upkeep(pipeline, require_format(locate_tables(pipeline.name))))
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:

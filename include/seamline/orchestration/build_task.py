@@ -54,7 +54,7 @@ class BuildOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         """Claim the intervals, add what this machine has (jars, Java, our packages) and build."""
         from seamline.lake.publish.planning import is_small_build
-        from seamline.lake.storage.layout import Layout, warehouse_folder
+        from seamline.lake.storage.layout import locate_tables
         from seamline.lake.tables.claims_table import claim_intervals
 
         if not isinstance(self.application_args, list) or not self.application_args:
@@ -63,7 +63,7 @@ class BuildOperator(SparkSubmitOperator):
                 hint="clear the task plan and the tasks downstream of it.",
             )
         job = BuildJob.parse(list(map(str, self.application_args)))
-        layout, owner = Layout(warehouse_folder(), job.pipeline), f"airflow:{self.dag_id}"
+        layout, owner = locate_tables(job.pipeline), f"airflow:{self.dag_id}"
         with claim_intervals(layout, job.run, owner, job.spans, hand_over=True):
             failure = layout.failure(job.run)
             failure.unlink(missing_ok=True)
@@ -73,11 +73,12 @@ class BuildOperator(SparkSubmitOperator):
                     self.connect(job)
                 else:
                     near = (connection.host or "").startswith("local")
-                    self.submit(context, brief=is_small_build(layout, job), near=near)
+                    place, small = str(layout.warehouse), is_small_build(layout, job)
+                    self.submit(context, place, brief=small, near=near)
             except AirflowException as failed:
                 raise take_error_report(failure) or failed from failed
 
-    def submit(self, context: Context, *, brief: bool, near: bool) -> None:
+    def submit(self, context: Context, warehouse: str, *, brief: bool, near: bool) -> None:
         """Start a driver for this build alone; ``brief``: the build is a small one, ``near``: its executor is in it."""
         from seamline.runtime.java import (
             class_path,
@@ -89,7 +90,7 @@ class BuildOperator(SparkSubmitOperator):
             store_jars,
         )
 
-        bucket = is_in_bucket(os.environ.get("SEAMLINE_WAREHOUSE", ""))
+        bucket = is_in_bucket(warehouse)
         self.application = str(find_job_file("build"))
         # Jars that are named are copied for each executor; one in the driver has the driver's class path.
         jars = [*spark_jars(), *(store_jars() if bucket else [])]

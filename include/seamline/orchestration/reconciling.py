@@ -35,13 +35,13 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     It leaves a mark: a page of the stream's state can say since when it was not checked. It sends and prints alerts.
     """
     from seamline.lake.status.marks import RECONCILED, leave_mark
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable, Desired
     from seamline.supervisor.operations import carry_out
     from seamline.supervisor.outside import read_stream_status
 
     context = get_current_context()
-    layout = Layout(warehouse_folder(), name)
+    layout = locate_tables(name)
     leave_mark(layout, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     if order := order_of(context["params"], find_run_actor(context)):
@@ -68,13 +68,13 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
-    from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+    from seamline.lake.storage.layout import definitions_folder, locate_tables
     from seamline.model.compile.catalog import load_catalog
     from seamline.supervisor.alert_notification import notify_alerts
 
     try:
         pipeline = load_catalog(definitions_folder()).pipeline(name)
-        for alert in notify_alerts(pipeline, Layout(warehouse_folder(), name), env={**os.environ, **env}):
+        for alert in notify_alerts(pipeline, locate_tables(name), env={**os.environ, **env}):
             print(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001
         print(f"alerts not looked for: {type(error).__name__}: {error}")
@@ -113,19 +113,18 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
     some seconds.
     """
     from seamline.lake.status.stream_words import read_words_elsewhere
-    from seamline.lake.storage.layout import Layout, warehouse_folder
+    from seamline.lake.storage.layout import locate_tables, name_warehouse
     from seamline.lake.tables.control_table import Desired
     from seamline.supervisor.stream_facts import read_last_heartbeat
     from seamline.supervisor.supervisor_heartbeat import GAVE_UP
 
-    found = control.read()
+    found, layout = control.read(), locate_tables(name)
     if found.desired not in (Desired.RUNNING, Desired.PAUSED):
         return f"{found.desired} by {found.actor or 'nobody'} ({found.reason})"
     if found.moved:
-        raise found.moved.refusal(name)
+        raise found.moved.refusal(name, name_warehouse(layout.warehouse))
     if control.live_lease():
         return "up"
-    layout = Layout(warehouse_folder(), name)
     beat = read_last_heartbeat(layout, read_words_elsewhere(layout))
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
         raise GaveUp(

@@ -47,11 +47,11 @@ def request_of(context: Any, length: timedelta) -> RunRequest:
 
 def open_compiled_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables by the settings; OtherFormat where another release's tables are."""
-    from seamline.lake.storage.layout import Layout, definitions_folder, warehouse_folder
+    from seamline.lake.storage.layout import definitions_folder, locate_tables
     from seamline.lake.tables.table_format import require_format
     from seamline.model.compile.catalog import load_catalog
 
-    return load_catalog(definitions_folder()).pipeline(name), require_format(Layout(warehouse_folder(), name))
+    return load_catalog(definitions_folder()).pipeline(name), require_format(locate_tables(name))
 
 
 @log_failure_reason

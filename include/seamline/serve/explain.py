@@ -56,7 +56,7 @@ def explain(
     """
     name, _, view_name = view.partition(".")
     pipeline = load_catalog(places.definitions_folder()).pipeline(name)
-    layout = layout or Layout(places.warehouse_folder(), pipeline.name)
+    layout = layout or places.locate_tables(pipeline.name)
     return explain_number(
         pipeline, find_view(pipeline, layout, view_name), layout, key, bounds_of(window), page=page, size=size
     )

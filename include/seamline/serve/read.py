@@ -11,7 +11,6 @@ import pyarrow as pa
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import layout as places
-from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.table_format import require_format
 from seamline.lake.tables.view_versions import find_view
@@ -86,7 +85,7 @@ def read(
     request = ReadRequest.parse(where, **options)
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
-    layout = Layout(places.locate_warehouse(warehouse), pipeline.name)
+    layout = places.locate_tables(pipeline.name, warehouse)
     with read_within_age((layout, view_name, request.side), max_age) as reading:
         require_format(layout)
         found = read_merged_answer(pipeline, find_view(pipeline, layout, view_name), layout, request)

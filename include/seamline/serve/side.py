@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from seamline.lake.read.named_sides import side_rows
 from seamline.lake.storage import layout as places
-from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import NotFound
@@ -23,4 +22,4 @@ def side(name: str, *, warehouse: str | Location | None = None, definitions: Pat
     if not dot:
         raise NotFound(f"{name!r} does not name a side.", hint="write PIPELINE.SIDE.")
     pipeline = load_catalog(definitions or places.definitions_folder()).pipeline(pipeline_name)
-    return side_rows(pipeline, Layout(places.locate_warehouse(warehouse), pipeline.name), side_name)
+    return side_rows(pipeline, places.locate_tables(pipeline.name, warehouse), side_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from seamline.lake.storage.layout import Layout, warehouse_folder
+from seamline.lake.storage.layout import locate_tables
 from seamline.lake.tables.table_format import require_format
 from seamline.model.errors import SeamlineError
 from seamline.runtime.process_exit import exit_process
@@ -18,7 +18,7 @@ from seamline.supervisor.stream_logs import print_with_time
 def main(pipeline: str) -> int:
     """Supervise; return the exit code."""
     try:
-        layout = Layout(warehouse_folder(), pipeline)
+        layout = locate_tables(pipeline)
         if pipeline == resident.NAME:
             return supervise(pipeline, layout, command=resident.make_driver_command)
         return supervise(pipeline, require_format(layout), watching=make_watch_factory(pipeline, layout))

@@ -16,7 +16,7 @@ from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.log.master import Master
 from seamline.lake.status.marks import RECONCILED, RECONCILES_WITHIN, REFUSED, read_mark
 from seamline.lake.status.stream_words import read_words_elsewhere
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, list_pipelines_apart, locate_tables, shared_warehouse
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import is_on_disk
@@ -223,22 +223,34 @@ def observe(
     )
 
 
-def streams_of(
-    defined: Mapping[str, CompiledPipeline], warehouse: Location
-) -> dict[str, CompiledPipeline | None]:
-    """List every stream that is defined, and those of this warehouse whose definition is gone or broken."""
-    left = (each.parent.name for each in list_places(warehouse, "[!_]*/control"))
+def streams_of(defined: Mapping[str, CompiledPipeline]) -> dict[str, CompiledPipeline | None]:
+    """List every stream that is defined, and those of our warehouses whose definition is gone or broken.
+
+    A pipeline with a warehouse of its own is that one there, and none that has its name in the shared warehouse.
+    """
+    apart = list_pipelines_apart()
+    shared = (each.parent.name for each in list_places(shared_warehouse(), "[!_]*/control"))
+    left = [name for name in shared if name not in apart]
+    left += [name for name in apart if name not in defined and has_control_table(name)]
     return {**dict.fromkeys(left), **defined}
 
 
+def has_control_table(pipeline: str) -> bool:
+    """Return whether a pipeline has a control table; also where that cannot be seen, which its observation says."""
+    try:
+        return locate_tables(pipeline).table("control").is_dir()
+    except (SeamlineError, OSError):
+        return True
+
+
 def observe_all(
-    pipelines: Mapping[str, CompiledPipeline | None], warehouse: Location, *, broker: bool = True
+    pipelines: Mapping[str, CompiledPipeline | None], *, broker: bool = True
 ) -> list[Observation]:
     """Observe several streams at the same time, so that a broker that is down is waited for once."""
 
     def one(name: str) -> Observation:
         try:
-            return observe(name, Layout(warehouse, name), pipelines[name], broker=broker)
+            return observe(name, locate_tables(name), pipelines[name], broker=broker)
         except Exception as error:  # noqa: BLE001 - the others are shown all the same
             said = f"{type(error).__name__}: {error}".partition("\n")[0]
             return Observation(name, datetime.now(UTC), desired="unknown", unread=(said,))

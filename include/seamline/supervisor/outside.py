@@ -17,10 +17,17 @@ import psutil
 
 from seamline.lake.status.stream_words import read_words_elsewhere
 from seamline.lake.storage.delta_table import EPOCH, Table
-from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
+from seamline.lake.storage.layout import (
+    Layout,
+    home_folder,
+    list_pipelines_apart,
+    locate_tables,
+    shared_warehouse,
+)
 from seamline.lake.store.locations import list_places
 from seamline.lake.tables.control_poll import find_shown_lease
 from seamline.lake.tables.control_table import TTL, Control, ControlTable, Desired, Lease
+from seamline.model.errors import SetupError
 from seamline.runtime.places import is_of_this_place
 from seamline.runtime.sightings import Sighting, Standing
 from seamline.supervisor.driver_process import end_session, rotate_log
@@ -77,7 +84,7 @@ def start_detached(pipeline: str, env: Mapping[str, str]) -> int:
 
 def read_stream_status(pipeline: str, *, now: datetime | None = None) -> Status:
     """Read what is known of a stream; nothing is made that is not there."""
-    layout = Layout(warehouse_folder(), pipeline)
+    layout = locate_tables(pipeline)
     control = Control()
     if Table.exists(layout.table("control")):
         control = ControlTable.ensure(layout).read()
@@ -122,16 +129,23 @@ def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", r
 
 
 def list_supervised_layouts() -> list[Layout]:
-    """List what anybody has ever wanted to run over this warehouse: streams, and the resident driver."""
-    return [
-        Layout(warehouse_folder(), control.parent.name)
-        for control in list_places(warehouse_folder(), "*/control")
-        if control.is_dir()
+    """List what anybody may have wanted to run over our warehouses: streams, and the resident driver."""
+    apart = list_pipelines_apart()
+    shared = [
+        locate_tables(control.parent.name)
+        for control in list_places(shared_warehouse(), "*/control")
+        if control.is_dir() and control.parent.name not in apart
     ]
+    own = []
+    for name in apart:
+        # Where nobody knows a place there is nothing to be told to stop: others are not to go on for that.
+        with suppress(SetupError):
+            own.append(locate_tables(name))
+    return [*shared, *own]
 
 
 def stop_all(*, timeout: float = 60.0) -> None:
-    """Stop whatever runs over this warehouse, side by side, and end the supervisors of SEAMLINE_HOME that are left.
+    """Stop whatever runs over our warehouses, side by side, and end the supervisors of SEAMLINE_HOME that are left.
 
     One that was started a moment ago has neither lease nor heartbeat yet.
     """

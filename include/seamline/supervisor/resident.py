@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from seamline.lake.storage.layout import Layout, home_folder, warehouse_folder
+from seamline.lake.storage.layout import Layout, home_folder, locate_tables
 from seamline.supervisor.job_files import job_command
 from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
@@ -31,7 +31,7 @@ def read_resident_port() -> int:
 
 def resident_layout() -> Layout:
     """Return the place of its control table."""
-    return Layout(warehouse_folder(), NAME)
+    return locate_tables(NAME)
 
 
 def is_resident_requested() -> bool:

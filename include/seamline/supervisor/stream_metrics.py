@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from seamline.lake.storage.layout import definitions_folder, warehouse_folder
+from seamline.lake.storage.layout import definitions_folder
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.observe import observe_all, streams_of
@@ -205,7 +205,7 @@ def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
     known = Definitions(definitions_folder())
 
     def look() -> Sequence[Observation]:
-        return observe_all(streams_of(known.now(), warehouse_folder()), warehouse_folder(), broker=broker)
+        return observe_all(streams_of(known.now()), broker=broker)
 
     made = CollectorRegistry()
     made.register(Streams(look))

@@ -9,7 +9,7 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
-from seamline.lake.storage.layout import Layout, warehouse_folder
+from seamline.lake.storage.layout import locate_tables
 from seamline.model.compile.problems import NAME
 from seamline.model.errors import NotFound
 from seamline.quality.data_docs import render_in_process
@@ -29,7 +29,7 @@ def report(dag_id: str, run_id: str, page: str) -> HTMLResponse:
     pipeline, _, layer = dag_id.partition("__")
     if layer != "batch" or not NAME.fullmatch(pipeline):
         raise NotFound(f"{dag_id} is not a batch DAG of Seamline.", hint="only its runs have a report.")
-    folder = Layout(warehouse_folder(), pipeline).report(run_id)
+    folder = locate_tables(pipeline).report(run_id)
     known = PAGE.fullmatch(page) and len(run_id) <= LONGEST and folder.is_dir()
     file = folder / page if known and (folder / page).is_file() else None
     if known and not file:

@@ -60,6 +60,10 @@ def test_a_warehouse_in_a_bucket_needs_jars_of_its_own(
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", "s3://lake")
     [found] = [each for each in check_java() if "bucket" in each.name]
     assert (found.good, found.found) == (True, f"{len(list_java_parts('s3'))} jars")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE_SHOP", "s3://lake/shop")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "/srv/warehouse")
+    [found] = [each for each in check_java() if "bucket" in each.name]
+    assert found.good and found.name.endswith("of SEAMLINE_WAREHOUSE_SHOP")
     monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
     [found] = [each for each in check_java() if "bucket" in each.name]
     assert not found.good

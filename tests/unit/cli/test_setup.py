@@ -99,6 +99,8 @@ def test_the_jars_for_a_bucket_are_for_who_has_one(
     """Whoever keeps tables on disk needs none of them."""
     given = {"broker": False, "store": None, **asked}
     assert setup.list_groups({"SEAMLINE_WAREHOUSE": warehouse}, **given) == groups
+    own = {"SEAMLINE_WAREHOUSE": "/srv/warehouse", "SEAMLINE_WAREHOUSE_SHOP": warehouse}
+    assert setup.list_groups(own, **given) == groups
 
 
 @pytest.mark.parametrize("place", ["file/below", "taken"])

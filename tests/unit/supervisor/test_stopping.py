@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 SUPERVISOR = """
 import sys
-from seamline.lake.storage.layout import Layout, warehouse_folder
+from seamline.lake.storage.layout import locate_tables
 from seamline.supervisor.process import supervise
-supervise(sys.argv[1], Layout(warehouse_folder(), sys.argv[1]), command=lambda token: ["sleep", "600"])
+supervise(sys.argv[1], locate_tables(sys.argv[1]), command=lambda token: ["sleep", "600"])
 """
 BEGINNING = "import sys, time; print('up', flush=True); time.sleep(600)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.store.file_copies import are_nested, find_free_bytes, list_found_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.moved_warehouses import begin_origin, read_moved, read_origin
@@ -37,15 +37,15 @@ def require_same_move(source: Location, to: Location) -> Moved | None:
 
     BadRange if what is here is the copy of a move that is not done.
     """
-    onward = read_origin(source)
+    onward, named = read_origin(source), name_warehouse(source)
     if onward is not None and not onward.arrived:
         raise BadRange(
             f"{source} is not a whole warehouse: {onward.source} has not moved into it to the end.",
-            hint=f"set SEAMLINE_WAREHOUSE={onward.source}, and run `seamline migrate --to {source}`.",
+            hint=f"{named.set_to(onward.source)}, and run `{named.migrate(f'--to {source}')}`.",
         )
     moved = read_moved(source)
     if moved is not None and moved.to != str(to):
-        raise moved.refusal("The warehouse")
+        raise moved.refusal("The warehouse", named)
     return moved
 
 
@@ -55,13 +55,15 @@ def find_begun_move(source: Location, to: Location, moved: Moved | None) -> Move
     A folder that is not mounted looks like an empty one: a second copy would be an old one.
     """
     origin = check_destination(source, to)
+    named = name_warehouse(source)
     if moved is not None and origin is None:
         raise BadRange(
             f"{source} was closed to move to {to}, where nothing of it is.",
-            hint=f"mount {to}, or wait for it. If it is gone for good: `seamline migrate --undo --lost`.",
+            hint=f"mount {to}, or wait for it. If it is gone for good: `{named.migrate('--undo --lost')}`.",
         )
     if moved is not None and origin is not None and origin.given_up:
-        raise BadRange(f"The move to {to} is being taken back.", hint="`seamline migrate --undo` ends that.")
+        hint = f"`{named.migrate('--undo')}` ends that."
+        raise BadRange(f"The move to {to} is being taken back.", hint=hint)
     return origin
 
 
@@ -73,7 +75,7 @@ def check_destination(source: Location, to: Location) -> MoveOrigin | None:
     if are_nested(source, to):
         raise BadRange(
             f"{to} and {source} are one place, or one is within the other.",
-            hint="SEAMLINE_WAREHOUSE names the warehouse as it is, --to an empty place beside it.",
+            hint=f"{name_warehouse(source).variables[0]} names the warehouse as it is, --to an empty place beside it.",
         )
     onward, origin = read_marks(to, hint="check its address, the credentials and the permissions.")
     if onward is not None:

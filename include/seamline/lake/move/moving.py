@@ -30,7 +30,7 @@ from seamline.lake.move.holding import (
 from seamline.lake.move.table_comparing import TableFacts, compare_tables
 from seamline.lake.move.transferring import Tally, run_transfer
 from seamline.lake.storage import durability
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.store import bucket
 from seamline.lake.store.file_copies import count_requests, list_found_files
 from seamline.lake.store.locations import Location, delete_folder
@@ -216,7 +216,9 @@ def list_warehouse(source: Location, without: Collection[str] = ()) -> dict[str,
     there = list_found_files(source)
     found = select_files(there, tables=without)
     if not list_pipelines(there):
-        raise NotFound(f"There is no warehouse at {source}.", hint="set SEAMLINE_WAREHOUSE to where it is.")
+        raise NotFound(
+            f"There is no warehouse at {source}.", hint=f"set {name_warehouse(source)} to where it is."
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from seamline.lake.move.holding import hold_pipeline, state_away, state_here
 from seamline.lake.move.moving import list_warehouse
 from seamline.lake.move.table_comparing import read_table_facts
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
 from seamline.lake.store.moved_warehouses import (
@@ -32,17 +32,17 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
     A new place that was opened is closed first, under the lease of each pipeline. BadRange if something was done there
     since. With ``lost`` nobody looks there: a person says that it is gone.
     """
-    mark = read_moved(source)
+    mark, named = read_moved(source), name_warehouse(source)
     if mark is None:
         raise NotFound(
             f"The warehouse at {source} has not moved.",
-            hint="there is nothing to take back: set SEAMLINE_WAREHOUSE to the place that it moved from.",
+            hint=f"there is nothing to take back: set {named} to the place that it moved from.",
         )
     origin = read_origin(source)
     if origin is not None and mark.is_back_of(origin):
         raise BadRange(
             f"{source} is a copy that was given up: the warehouse is at {mark.to}.",
-            hint=f"set SEAMLINE_WAREHOUSE={mark.to}. What is here can be deleted.",
+            hint=f"{named.set_to(mark.to)}. What is here can be deleted.",
         )
     names = list_pipelines(list_warehouse(source))
     with ExitStack() as leases:
@@ -58,7 +58,8 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
 
 def close_destination(source: Location, to: Location, mark: Moved) -> None:
     """Close a new place that was opened; BadRange if something was done there, SetupError if it cannot be read."""
-    gone = "if it is gone for good: `seamline migrate --undo --lost`."
+    named = name_warehouse(source)
+    gone = f"if it is gone for good: `{named.migrate('--undo --lost')}`."
     onward, origin = read_marks(to, hint=gone)
     if origin is None or origin.id != mark.id:
         # The new place says that it is one before the old one is closed.
@@ -69,7 +70,7 @@ def close_destination(source: Location, to: Location, mark: Moved) -> None:
     if onward is not None and onward.to != str(source):
         raise BadRange(
             f"The warehouse has moved on from {to} to {onward.to}.",
-            hint=f"set SEAMLINE_WAREHOUSE={onward.to}.",
+            hint=f"{named.set_to(onward.to)}.",
         )
     back = mark.back(str(source))
     with ExitStack() as leases:
@@ -93,11 +94,12 @@ def require_unused(old: Layout, new: Layout) -> None:
     changed = [way for way in ways if way.split("/")[1] != "control" and is_changed(old, new, way)]
     if not changed and read_decisions(old) == read_decisions(new):
         return
+    named = name_warehouse(old.warehouse)
     raise BadRange(
         f"{new.pipeline} was used at {new.warehouse}: {changed[0] if changed else 'control'} has changed there.",
-        hint=f"it goes on there. To have it here again, set SEAMLINE_WAREHOUSE={new.warehouse}, and run `seamline "
-        "migrate --to` with an empty place. If it is given up, and what was read there may be read again: "
-        "`seamline migrate --undo --lost`.",
+        hint=f"it goes on there. To have it here again, {named.set_to(new.warehouse)}, and run "
+        f"`{named.migrate('--to')}` with an empty place. If it is given up, and what was read there may be read again: "
+        f"`{named.migrate('--undo --lost')}`.",
     )
 
 

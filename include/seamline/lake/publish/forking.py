@@ -33,6 +33,7 @@ from seamline.model.errors import BadRange, LeaseHeld
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.protocol.warehouse_names import own_variable
 from seamline.runtime.processes import own_process_name
 
 LAST = "master"
@@ -44,9 +45,11 @@ def fork_pipeline(
 ) -> int:
     """Begin ``other`` with the log of ``source`` up to a savepoint; return the rows of its master.
 
-    BadRange if it has a log already, reads other topics than the source or counts by other intervals, or the source
-    has lost the savepoint's epoch; OutOfStep if a start has to repair the source's tables first.
+    BadRange if it has a log already, is in another warehouse, reads other topics than the source or counts by other
+    intervals, or the source has lost the savepoint's epoch; OutOfStep if a start has to repair the source's tables
+    first.
     """
+    require_one_warehouse(layout, to)
     require_new(source, other, to)
     readiness.require_repaired(layout)
     require_position(layout, point)
@@ -62,6 +65,16 @@ def fork_pipeline(
     finally:
         delete_folder(draft.warehouse / draft.pipeline)
     return rows
+
+
+def require_one_warehouse(layout: Layout, to: Layout) -> None:
+    """Raise BadRange if two pipelines have tables in two places: files are linked, or copied inside of one bucket."""
+    if layout.warehouse != to.warehouse:
+        raise BadRange(
+            f"{layout.pipeline} is in the warehouse at {layout.warehouse}, {to.pipeline} would be in that at "
+            f"{to.warehouse}: a fork has both in one.",
+            hint=f"set {own_variable(to.pipeline)}={layout.warehouse}, where {layout.pipeline} is.",
+        )
 
 
 def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -> None:

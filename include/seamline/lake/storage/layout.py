@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from seamline.lake.store.locations import Location, list_places, parse_location, path_below
 from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.compile.problems import NAME
+from seamline.model.errors import SetupError
+from seamline.model.protocol.warehouse_names import OWN, SHARED, WarehouseName, own_variable
+
+UNSET = ".seamline/warehouse"
+"""Where the shared warehouse is if no variable says it."""
 
 
 @dataclass(frozen=True)
@@ -75,14 +83,70 @@ class Layout:
         return list_places(self.warehouse / self.pipeline / "views", "*/serving")
 
 
-def warehouse_folder() -> Location:
-    """Return the place of the warehouse by setting: a folder, or a URL such as ``s3://bucket/prefix``."""
-    return parse_location(os.environ.get("SEAMLINE_WAREHOUSE", ".seamline/warehouse"))
+def locate_tables(pipeline: str, warehouse: str | Location | None = None) -> Layout:
+    """Return the places of a pipeline's tables: in a warehouse that is given as text or as it is, else by setting."""
+    given = parse_location(warehouse) if isinstance(warehouse, str) else warehouse
+    return Layout(given or find_warehouse(pipeline), pipeline)
 
 
-def locate_warehouse(given: str | Location | None) -> Location:
-    """Return the place of a warehouse that is given as text or as it is; by setting where none is."""
-    return parse_location(given) if isinstance(given, str) else given or warehouse_folder()
+def find_warehouse(pipeline: str) -> Location:
+    """Return the place of a pipeline's warehouse by setting: a folder, or a URL such as ``s3://bucket/prefix``."""
+    return parse_setting(variable_of(pipeline))
+
+
+def shared_warehouse() -> Location:
+    """Return the place of the warehouse of all pipelines that have none of their own."""
+    return parse_setting(SHARED)
+
+
+def variable_of(pipeline: str) -> str:
+    """Return the variable that says where a pipeline's warehouse is: its own if that is set."""
+    own = own_variable(pipeline)
+    return own if owner_of(own) and os.environ.get(own) else SHARED
+
+
+def parse_setting(variable: str) -> Location:
+    """Return the place that a variable names; SetupError if it is none."""
+    try:
+        return parse_location(os.environ.get(variable) or UNSET)
+    except SetupError as error:
+        raise SetupError(error.message, hint=f"correct {variable}: {error.hint}") from error
+
+
+def warehouse_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what names warehouses in an environment: the text by the variable, that of all pipelines first.
+
+    An empty one is as if it were not set.
+    """
+    own = {name: text for name, text in environ.items() if owner_of(name) and text}
+    return {SHARED: environ.get(SHARED) or UNSET, **dict(sorted(own.items()))}
+
+
+def owner_of(variable: str) -> str:
+    """Return the pipeline whose own warehouse a variable names, defined or not; empty for any other variable."""
+    name = variable.removeprefix(OWN).lower()
+    return name if NAME.fullmatch(name) and variable == own_variable(name) else ""
+
+
+def list_warehouses() -> list[Location]:
+    """List the places of all warehouses that are named by setting, each once, the shared one first."""
+    return [*dict.fromkeys(map(parse_setting, warehouse_settings(os.environ)))]
+
+
+def list_pipelines_apart() -> list[str]:
+    """List the pipelines that have a warehouse of their own by setting, defined or not."""
+    return [*filter(None, map(owner_of, warehouse_settings(os.environ)))]
+
+
+def name_warehouse(place: Location) -> WarehouseName:
+    """Return the words that mean the warehouse at a place; those for the shared one where nothing names it."""
+    named = []
+    for variable in warehouse_settings(os.environ):
+        with suppress(SetupError):
+            if parse_setting(variable) == place:
+                named.append(variable)
+    variables = tuple(named) or (SHARED,)
+    return WarehouseName(variables, owner_of(variables[0]))
 
 
 def home_folder() -> Path:

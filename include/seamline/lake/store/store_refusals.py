@@ -32,8 +32,8 @@ RENEW = "get new ones, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESS
 SET_CLOCK = "set this machine's clock by NTP."
 NAME_REGION = "set AWS_REGION to the bucket's region."
 SENTENCES: Mapping[str, tuple[str, str]] = {
-    "NoSuchBucket": ("There is no bucket {url}.", "create it, or correct its name in SEAMLINE_WAREHOUSE or --to."),
-    "InvalidBucketName": ("{url} cannot be the name of a bucket.", "correct it in SEAMLINE_WAREHOUSE or --to."),
+    "NoSuchBucket": ("There is no bucket {url}.", "create it, or correct its name where the warehouse is named."),
+    "InvalidBucketName": ("{url} cannot be the name of a bucket.", "correct it where the warehouse is named."),
     "AccessDenied": ("The credentials for {url} may not {deed} objects there.", RIGHTS),
     "InvalidAccessKeyId": ("The store does not know the key for {url}.", "correct AWS_ACCESS_KEY_ID."),
     "SignatureDoesNotMatch": ("The secret key for {url} is not the right one.", "correct AWS_SECRET_ACCESS_KEY."),

@@ -17,7 +17,7 @@ from seamline.lake.storage import durability
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
@@ -193,7 +193,7 @@ class ControlTable:
         # One that was never decided about may be new in a warehouse that has moved.
         moved = found.moved if self.decisions.begun else read_moved(folder.parent)
         if moved and moved.id != moving:
-            raise moved.refusal(folder.name)
+            raise moved.refusal(folder.name, name_warehouse(folder.parent))
         return found
 
     def take(

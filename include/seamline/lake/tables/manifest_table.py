@@ -13,7 +13,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.commit_conflicts import ATTEMPTS, retry_overtaken
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.moved_warehouses import read_moved
 from seamline.model.compile.compiled_pipeline import CompiledView
@@ -92,7 +92,7 @@ class ManifestTable:
         """Raise MovedAway if the pipeline has moved to another warehouse."""
         folder = self.table.root.parent
         if self.table.txn(MOVED) and (moved := read_moved(folder.parent)):
-            raise moved.refusal(folder.name)
+            raise moved.refusal(folder.name, name_warehouse(folder.parent))
 
     def state_move(self, moved: bool) -> None:
         """State whether the pipeline has moved; whoever has decided before on something else decides again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, variable_of
 from seamline.lake.storage.log_store import FOLDER
 from seamline.lake.store.locations import Location, list_places
 from seamline.model.errors import SetupError
@@ -22,13 +22,13 @@ def require_free_place(layout: Layout) -> None:
         raise SetupError(
             f"{layout.warehouse / layout.pipeline} is inside of the Delta table {table}, which is not Seamline's: "
             "what cleans that table up would delete ours.",
-            hint="set SEAMLINE_WAREHOUSE to a place that is no table and in none.",
+            hint=f"set {variable_of(layout.pipeline)} to a place that is no table and in none.",
         )
     for folder in (layout.warehouse, *layout.warehouse.parents):
         if has_pipeline(folder):
             raise SetupError(
                 f"{layout.warehouse} is inside of {folder}, which has the tables of a pipeline of another warehouse.",
-                hint="set SEAMLINE_WAREHOUSE to the folder above it, or to a place of its own.",
+                hint=f"set {variable_of(layout.pipeline)} to the folder above it, or to a place of its own.",
             )
 
 

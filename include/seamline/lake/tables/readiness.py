@@ -15,7 +15,7 @@ from seamline.lake.log.ledger_files import groups_of, row_of
 from seamline.lake.log.log_lines import MARK, TAKEN, read_app_version, read_table_state
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -32,7 +32,7 @@ def require_here(layout: Layout) -> None:
     """Raise MovedAway if the pipeline has moved to another warehouse."""
     root = layout.table("control")
     if moved := read_cached_table(root, "moved", lambda table: ControlTable(table).see().moved):
-        raise moved.refusal(layout.pipeline)
+        raise moved.refusal(layout.pipeline, name_warehouse(layout.warehouse))
 
 
 def require_repaired(layout: Layout) -> None:

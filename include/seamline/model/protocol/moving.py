@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from seamline.model.errors import MovedAway
+from seamline.model.protocol.warehouse_names import WarehouseName
 
 BACK = "-back"
 """How the id of a mark ends by which a new place is closed."""
@@ -35,16 +36,16 @@ class Moved:
         """Return whether this is the mark of a place that was given up, of the move by which all came there."""
         return self.id == f"{origin.id}{BACK}"
 
-    def refusal(self, what: str) -> MovedAway:
-        """Say why nothing is written here, and what can be done about it."""
+    def refusal(self, what: str, named: WarehouseName) -> MovedAway:
+        """Say why nothing is written here, and what can be done about it; ``named``: how one names this warehouse."""
         if self.arrived:
             return MovedAway(
                 f"{what} was moved to {self.to}, by {self.actor} at {self.at}.",
-                hint=f"set SEAMLINE_WAREHOUSE={self.to}. `seamline migrate --undo` takes the move back.",
+                hint=f"{named.set_to(self.to)}. `{named.migrate('--undo')}` takes the move back.",
             )
         return MovedAway(
             f"{what} is being moved to {self.to}, by {self.actor} since {self.at}.",
-            hint=f"`seamline migrate --to {self.to}` finishes it, `seamline migrate --undo` takes it back.",
+            hint=f"`{named.migrate(f'--to {self.to}')}` finishes it, `{named.migrate('--undo')}` takes it back.",
         )
 
     def to_row(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from seamline.model.protocol.moving import MovePlan, MoveReport
+from seamline.model.protocol.warehouse_names import WarehouseName
 
 MB = 1e6
 
@@ -25,8 +26,8 @@ def format_move_plan(plan: MovePlan) -> Iterator[str]:
     yield "Nothing was changed."
 
 
-def format_move_report(report: MoveReport) -> Iterator[str]:
-    """Say what a move has done, and how to go on from there."""
+def format_move_report(report: MoveReport, named: WarehouseName) -> Iterator[str]:
+    """Say what a move has done, and how to go on from there; ``named``: how one names the warehouse."""
     if report.before:
         yield f"{report.source} had moved to {report.to} before; nothing was copied."
     else:
@@ -42,9 +43,9 @@ def format_move_report(report: MoveReport) -> Iterator[str]:
         if report.requests:
             said = ", ".join(f"{count} {kind}" for kind, count in sorted(report.requests.items()))
             yield f"  requests: {said}"
-    yield f"Use it: set SEAMLINE_WAREHOUSE={report.to} wherever Seamline runs, then start the streams."
+    yield f"Use it: {named.set_to(report.to)} wherever Seamline runs, then start the streams."
     yield f"{report.source} is closed: it answers, and nothing is written there."
-    yield "  open it again, as long as nothing was done in the new place: seamline migrate --undo"
+    yield f"  open it again, as long as nothing was done in the new place: {named.migrate('--undo')}"
     yield f"  delete it, once you are sure: {format_deletion(report.source)}"
 
 

@@ -88,21 +88,19 @@ def open_spark_session(
     more: Mapping[str, str] | None = None,
     java: str | None = None,
     brief: bool = False,
-    warehouse: str | None = None,
+    warehouse: str = "",
 ) -> SparkSession:
     """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true turns on Spark's pages; ``more`` settings go before ours;
     ``java`` are options of its JVM instead of ``jvm_options``; with ``brief`` it ends before it has done much.
-    ``warehouse`` is where tables are, SEAMLINE_WAREHOUSE if it is not given: for one in a bucket Spark gets what
-    it needs to read and write there.
+    ``warehouse`` is where tables are: for one in a bucket Spark gets what it needs to read and write there.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if url := os.environ.get("SPARK_REMOTE"):
         return of_server(url)
-    place = os.environ.get("SEAMLINE_WAREHOUSE", "") if warehouse is None else warehouse
-    bucket = is_in_bucket(place)
+    bucket = is_in_bucket(warehouse)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = submitted_master() if submitted else cores
     local = master.startswith("local")
@@ -127,7 +125,7 @@ def open_spark_session(
         **ours,
         **near,
         **shown,
-        **s3a_settings(os.environ, place),
+        **s3a_settings(os.environ, warehouse),
         **small,
         **(more or {}),
     }.items():
@@ -174,7 +172,7 @@ def submitted_master() -> str:
     return SparkConf().get("spark.master") or ""
 
 
-def start_connect_server(app: str, port: int) -> SparkSession:
+def start_connect_server(app: str, port: int, *, warehouse: str) -> SparkSession:
     """Start a Spark of this process that is a Spark Connect server as well, on this machine's own address."""
     # It would make the session a client of itself.
     os.environ.pop("SPARK_REMOTE", None)
@@ -183,7 +181,7 @@ def start_connect_server(app: str, port: int) -> SparkSession:
         "spark.connect.grpc.binding.address": "localhost",
         "spark.connect.grpc.binding.port": str(port),
     }
-    return open_spark_session(app, more=serving)
+    return open_spark_session(app, more=serving, warehouse=warehouse)
 
 
 def of_server(url: str) -> SparkSession:
