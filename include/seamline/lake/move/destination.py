@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from seamline.lake.storage.layout import Layout, name_warehouse
+from seamline.lake.storage.layout import Layout, list_warehouses, name_warehouse
 from seamline.lake.store.file_copies import are_nested, find_free_bytes, list_found_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.moved_warehouses import begin_origin, read_moved, read_origin
@@ -55,6 +55,7 @@ def find_begun_move(source: Location, to: Location, moved: Moved | None) -> Move
     A folder that is not mounted looks like an empty one: a second copy would be an old one.
     """
     origin = check_destination(source, to)
+    require_none_within(source)
     named = name_warehouse(source)
     if moved is not None and origin is None:
         raise BadRange(
@@ -96,6 +97,17 @@ def check_destination(source: Location, to: Location) -> MoveOrigin | None:
             )
         require_own_place(to)
     return origin
+
+
+def require_none_within(source: Location) -> None:
+    """Raise BadRange if another warehouse that is set is within the one that moves: it would be copied while in use."""
+    for other in list_warehouses():
+        if other != source and are_nested(source, other) and len(other.parts) > len(source.parts):
+            named = name_warehouse(other)
+            raise BadRange(
+                f"The warehouse at {other} is within the one at {source}.",
+                hint=f"move that one out first: `{named.migrate('--to')}` with a place outside.",
+            )
 
 
 def require_own_place(to: Location) -> None:

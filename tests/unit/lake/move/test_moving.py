@@ -441,7 +441,7 @@ def test_the_command_moves_shows_and_takes_back(
     other = str(tmp_path / "other")
     for wrong in (
         [],
-        ["shop", "--to", other],
+        ["shop", "--to", other, "--undo"],
         ["--to", other, "--undo"],
         ["--undo", "--dry-run"],
         ["shop", "--lost"],
