@@ -18,14 +18,14 @@ import psutil
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.storage.layout import Layout
-from seamline.lake.store.locations import parse_location
+from seamline.lake.storage.layout import Layout, list_pipelines_apart, locate_tables
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.job_arguments import StreamJob
+from seamline.model.protocol.warehouse_names import own_variable
 from seamline.runtime.processes import own_process_name
 from seamline.supervisor.job_files import job_command
 
@@ -60,6 +60,7 @@ class StreamStack:
         """The environment of everything that works on this stack."""
         return {
             **os.environ,
+            **dict.fromkeys(map(own_variable, list_pipelines_apart()), ""),
             "SEAMLINE_HOME": str(self.home),
             "SEAMLINE_WAREHOUSE": str(self.home / "warehouse"),
             "SEAMLINE_PIPELINES": str(self.home / "pipelines"),
@@ -72,7 +73,9 @@ class StreamStack:
     @property
     def layout(self) -> Layout:
         """The tables of the stack's pipeline."""
-        return Layout(parse_location(self.settings["SEAMLINE_WAREHOUSE"]), self.name)
+        settings = self.settings
+        own = settings.get(own_variable(self.name))
+        return locate_tables(self.name, own or settings["SEAMLINE_WAREHOUSE"])
 
     @property
     def pipeline(self) -> CompiledPipeline:

@@ -87,6 +87,7 @@ def test_another_terminal_has_what_the_demo_has(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     home = tmp_path / "a demo"
+    os.environ["SEAMLINE_WAREHOUSE_FLIGHTS"] = "s3://lake/flights"
     made = Scene(Options.parse(["--home", "a demo"]))
     made.prepare()
     assert made.exports == "'a demo/env'"
@@ -95,6 +96,7 @@ def test_another_terminal_has_what_the_demo_has(tmp_path: Path, monkeypatch: pyt
     )
     settings = dict(line.split("=", 1) for line in told.stdout.splitlines() if "=" in line)
     assert settings["SEAMLINE_WAREHOUSE"] == str(home / "warehouse")
+    assert settings["SEAMLINE_WAREHOUSE_FLIGHTS"] == "", "flights of a warehouse of yours are not the demo's"
     assert settings["AIRFLOW__CORE__DAGS_FOLDER"] == str(home / "dags")
     assert (Path(settings["SPARK_HOME"]) / "bin" / "spark-class").is_file()
     assert settings["SEAMLINE_AIRFLOW_PASSWORD"] == made.password

@@ -19,7 +19,7 @@ import psutil
 
 import seamline
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
-from seamline.lake.storage.layout import Layout, definitions_folder
+from seamline.lake.storage.layout import Layout, definitions_folder, list_pipelines_apart
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
@@ -27,6 +27,7 @@ from seamline.local.demo.options import Options
 from seamline.local.dimensions import data_file
 from seamline.local.project.project_files import read_dag_file
 from seamline.model.errors import SetupError
+from seamline.model.protocol.warehouse_names import own_variable
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.runtime.java import jar_folder, java_home, kafka_jars, spark_jars
 from seamline.supervisor.outside import stop_all
@@ -78,7 +79,9 @@ class Scene:
     def environment(self) -> dict[str, str]:
         """Return the settings under which Airflow, the CLI and the jobs of this demo run."""
         home, brokers = self.options.home, f"127.0.0.1:{self.options.kafka_port}"
+        # What it makes is all in its folder: no pipeline of a warehouse of yours is taken for one of its own.
         return {
+            **dict.fromkeys(map(own_variable, list_pipelines_apart()), ""),
             "SEAMLINE_HOME": str(home),
             "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
             "SEAMLINE_PIPELINES": str(self.definitions),
