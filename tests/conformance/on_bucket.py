@@ -56,7 +56,7 @@ def spark(events: Path) -> Iterator[SparkSession]:
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": str(events),
     }
-    started = open_spark_session("tests", more=told)
+    started = open_spark_session("tests", more=told, warehouse=WAREHOUSE)
     yield started
     started.stop()
 
@@ -106,6 +106,19 @@ def test_a_build_by_spark_itself_gives_what_plain_python_gives(sold: tuple[Scena
     names = [each.name for each, _ in (ObjectPath.parse(WAREHOUSE) / "sold").walk_objects()]
     assert [name for name in names if name.startswith("part-") and name.endswith(".parquet")]
     assert not [name for name in names if name.endswith((".pending", ".pendingset"))]
+
+
+def test_a_spark_that_serves_a_bucket_builds_on_a_disk(
+    spark: SparkSession, sold: tuple[Scenario, Scenario], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resident driver has one Spark for pipelines whose warehouses are in either."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    restated.correct(tmp_path, restated.WRONG)
+    tables = Tables(compile_pipeline(restated.SHOP), tmp_path / "own", spark)
+    shop = sell(Scenario(restated.SHOP, tables, now="2024-01-05"), tmp_path)
+    for side in ("merged", "batch"):
+        assert shop.answer("by_city", side=side) == sold[1].answer("by_city", side=side) != []
+    assert [*(tmp_path / "own").rglob("part-*.parquet")]
 
 
 def test_a_mended_definition_validates_again_and_a_fork_goes_on(
