@@ -54,9 +54,10 @@ def print_version(context: click.Context, parameter: click.Parameter, asked: boo
 def seamline() -> None:
     """One definition, two layers, one certified answer.
 
-    Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE. All times are UTC and all ranges
-    half-open: the end is exclusive. Exit codes: 0 done, 2 wrong usage, 3 a definition is wrong, 4 not found, 5 an
-    invalid range, 6 something is missing; docs/exit-codes.md lists all of them.
+    Definitions are found in SEAMLINE_PIPELINES, tables in SEAMLINE_WAREHOUSE, or where SEAMLINE_WAREHOUSE_ORDERS says
+    for a pipeline orders. All times are UTC and all ranges half-open: the end is exclusive. Exit codes: 0 done, 2 wrong
+    usage, 3 a definition is wrong, 4 not found, 5 an invalid range, 6 something is missing; docs/exit-codes.md lists
+    all of them.
     """
 
 
