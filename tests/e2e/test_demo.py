@@ -9,7 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pytest
+from tests.faults.rig.store_settings import set_store
 from tests.ports import free_ports
+from tests.services.addresses import Bucket
+
+from seamline.model.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,29 +32,55 @@ def left(home: Path) -> list[psutil.Process]:
     return psutil.wait_procs(found, timeout=20)[1]
 
 
-def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
-    """What a newcomer sees first is what must never break."""
-    home, first = tmp_path / "demo", free_ports(5)
-    environment = ROOT / ".seamline" / "env"
-    before = environment.read_bytes() if environment.exists() else None
+def run_demo(home: Path, *more: str) -> tuple[int, str]:
+    """Run the demo of a few days; return its exit code and what it said."""
+    first = free_ports(5)
     command = [
         *(sys.executable, "-m", "seamline.local.demo", "--exit"),
         # Backfills by Airflow's command are test_airflow_runs' work.
         *("--until", "2013-01-06", "--seconds", "8", "--backfill-days", "0"),
         *("--home", str(home), "--kafka-port", str(first), "--airflow-port", str(first + 2)),
+        *more,
     ]
-    with (tmp_path / "output").open("wb") as output:
+    output = home.with_name("output")
+    with output.open("wb") as sink:
         done = subprocess.run(
             command,
             env={**os.environ, "PYTHONPATH": str(ROOT / "include")},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=sink,
             stderr=subprocess.STDOUT,
             check=False,
         )
-    said = (tmp_path / "output").read_text(errors="replace")
-    assert done.returncode == 0, said[-6000:]
+    return done.returncode, output.read_text(errors="replace")
+
+
+def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
+    """What a newcomer sees first is what must never break."""
+    home = tmp_path / "demo"
+    environment = ROOT / ".seamline" / "env"
+    before = environment.read_bytes() if environment.exists() else None
+    code, said = run_demo(home)
+    assert code == 0, said[-6000:]
     assert "everything is right" in said
     assert left(home) == []
     assert (environment.read_bytes() if environment.exists() else None) == before
+
+
+@pytest.mark.faults
+def test_the_demo_is_as_right_in_a_bucket(
+    tmp_path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check reads the bucket too; nothing of the tables is on the disk, and none is put beside what is there."""
+    place = set_store(monkeypatch, bucket, bucket.endpoint, tmp_path)["SEAMLINE_WAREHOUSE"]
+    monkeypatch.delenv("SEAMLINE_WAREHOUSE")
+    home = tmp_path / "demo"
+    code, said = run_demo(home, "--warehouse", place)
+    assert code == 0, said[-6000:]
+    assert "everything is right" in said
+    assert left(home) == []
+    assert not (home / "warehouse").exists()
+    code, said = run_demo(home, "--warehouse", place)
+    assert code == SetupError.exit_code
+    assert f"{place} has flights in it already." in said

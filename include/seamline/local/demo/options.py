@@ -35,6 +35,8 @@ class Options:
     """Where the broker listens; its controller has the next port."""
     airflow_port: int
     """Where Airflow's pages are served."""
+    warehouse: str = ""
+    """Where its tables are: a folder, or a place in a bucket with nothing in it; empty for the demo's own folder."""
 
     @classmethod
     def parse(cls, argv: list[str]) -> Options:
@@ -89,6 +91,11 @@ PARAMETERS = (
         default=18080,
         show_default=True,
         help="Port of Airflow; it takes three.",
+    ),
+    click.Option(
+        ["--warehouse"],
+        default="",
+        help="Place of its tables, such as s3://bucket/demo, with nothing in it yet; by default in its folder.",
     ),
 )
 """The options of the command line, in the order of its help."""

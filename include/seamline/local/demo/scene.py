@@ -20,6 +20,7 @@ import psutil
 import seamline
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.lake.storage.layout import Layout, definitions_folder, list_pipelines_apart
+from seamline.lake.store.locations import Location, list_names, parse_location
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
@@ -29,7 +30,7 @@ from seamline.local.project.project_files import read_dag_file
 from seamline.model.errors import SetupError
 from seamline.model.protocol.warehouse_names import own_variable
 from seamline.orchestration.airflow_api import AirflowApi
-from seamline.runtime.java import jar_folder, java_home, kafka_jars, spark_jars
+from seamline.runtime.java import is_in_bucket, jar_folder, java_home, kafka_jars, spark_jars, store_jars
 from seamline.supervisor.outside import stop_all
 
 DISK_GB, MEMORY_GB = 4, 6
@@ -64,6 +65,12 @@ class Scene:
         here = Path.cwd()
         return shlex.quote(str(file.relative_to(here) if file.is_relative_to(here) else file))
 
+    @property
+    def warehouse(self) -> Location:
+        """Where its tables are."""
+        given = self.options.warehouse
+        return parse_location(given) if given else self.options.home / "warehouse"
+
     def print_progress(self, text: str) -> None:
         """Print one line of progress."""
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
@@ -83,7 +90,7 @@ class Scene:
         return {
             **dict.fromkeys(map(own_variable, list_pipelines_apart()), ""),
             "SEAMLINE_HOME": str(home),
-            "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
+            "SEAMLINE_WAREHOUSE": str(self.warehouse),
             "SEAMLINE_PIPELINES": str(self.definitions),
             "SEAMLINE_JARS": str(jar_folder()),
             "JAVA_HOME": str(java_home()),
@@ -103,6 +110,10 @@ class Scene:
         """Refuse a machine on which the demo cannot end well, before anything is started."""
         require_extra()
         java_home(), spark_jars(), kafka_jars()
+        if self.options.warehouse:
+            if is_in_bucket(self.options.warehouse):
+                store_jars()
+            require_nothing_there(self.warehouse)
         kafka, airflow = self.options.kafka_port, self.options.airflow_port
         preflight.require_free_ports([kafka, kafka + 1, airflow, airflow + 1, airflow + 2])
         preflight.require_memory(MEMORY_GB)
@@ -124,7 +135,7 @@ class Scene:
     @property
     def layout(self) -> Layout:
         """The tables of the demo's pipeline."""
-        return Layout(self.options.home / "warehouse", "flights")
+        return Layout(self.warehouse, "flights")
 
     @contextmanager
     def broker(self) -> Iterator[KafkaConnection]:
@@ -150,6 +161,15 @@ class Scene:
             # Airflow first: its DAGs start the stream of a definition that was added a moment ago.
             airflow.stop()
             stop_all()
+
+
+def require_nothing_there(warehouse: Location) -> None:
+    """Refuse a place that has anything in it: a demo removes nothing outside its own folder."""
+    if found := list_names(warehouse):
+        raise SetupError(
+            f"{warehouse} has {found[0]} in it already.",
+            hint="name a place that nothing is in, by --warehouse: what a demo has left there you remove yourself.",
+        )
 
 
 def delete_demo_data(home: Path) -> None:

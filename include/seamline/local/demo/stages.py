@@ -191,6 +191,7 @@ class Demo:
         """Run the check that knows nothing of Seamline."""
         script = Path(__file__).with_name("verify.py")
         command = [sys.executable, str(script), str(self.options.home), connection.brokers, topic]
+        command.append(str(self.scene.warehouse))
         return subprocess.run(command, check=False, env=os.environ).returncode == 0
 
 

