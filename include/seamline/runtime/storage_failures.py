@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
 
 FULL = ("No space left on device", "os error 28")
-CLIENTS = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error")
-"""What deltalake says in an error of its own."""
+CLIENTS = re.compile(
+    r"Generic (?:S3|GCS|MicrosoftAzure) error|already exists: Error performing (?:GET|HEAD|POST|DELETE)\b"
+)
+"""What deltalake says in an error of its own. To a request that creates nothing, 409 is that another is in the way."""
 RAISED = re.compile(
     r"\W*(?:Caused by: )?(?:seamline\.model\.errors\.StoreUnavailable|(?:[\w$]+\.)+SdkClientException): "
 )

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 from seamline.model.errors import DiskFull, FenceLost, SeamlineError, StoreUnavailable
 from seamline.runtime.storage_failures import explain_storage_failure, translate_store_errors
+
+ENTRY = "http://store/lake/master/_delta_log/00000000000000000000.json"
+IN_THE_WAY = f"Object at location {ENTRY} already exists: Error performing"
+"""What a client makes of 409, by which a store says that another request is in the way."""
 
 
 @pytest.mark.parametrize(
@@ -15,6 +20,8 @@ from seamline.runtime.storage_failures import explain_storage_failure, translate
         (RuntimeError("Generic error: ... (os error 28)"), DiskFull),
         (StoreUnavailable("timed out"), StoreUnavailable),
         (OSError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
+        (DeltaError(f"Generic error: Kernel error: {IN_THE_WAY} GET {ENTRY} in 2ms - 409"), StoreUnavailable),
+        (DeltaError(f"Generic error: {IN_THE_WAY} PUT {ENTRY} in 2ms - 409"), None),
         (ValueError("cannot parse 'Generic S3 error' as a number"), None),
         (
             RuntimeError("a\n\nseamline.model.errors.StoreUnavailable: timed out"),
