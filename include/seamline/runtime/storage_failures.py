@@ -10,11 +10,13 @@ from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
 
 FULL = ("No space left on device", "os error 28")
 CLIENTS = re.compile(
-    r"Generic (?:S3|GCS|MicrosoftAzure) error|already exists: Error performing (?:GET|HEAD|POST|DELETE)\b"
+    r"Generic (?:S3|GCS|MicrosoftAzure) error"
+    r"|already exists[^<]{0,60}?Error performing (?:GET|HEAD|POST|DELETE)\b"
 )
-"""What deltalake says in an error of its own. To a request that creates nothing, 409 is that another is in the way."""
+"""What a client says of a store. To a request that creates nothing, 409 is that another is in the way."""
 RAISED = re.compile(
-    r"\W*(?:Caused by: )?(?:seamline\.model\.errors\.StoreUnavailable|(?:[\w$]+\.)+SdkClientException): "
+    r"^[^\w\n]*(?:Caused by: )?(?:seamline\.model\.errors\.StoreUnavailable|(?:[\w$]+\.)+SdkClientException): ",
+    re.MULTILINE,
 )
 """How a line begins that says what a worker of Spark's has raised, or Hadoop's S3A."""
 
@@ -41,15 +43,20 @@ def store_away(error: BaseException) -> StoreUnavailable | None:
     for each in list_causes(error):
         if isinstance(each, SeamlineError):
             return each if isinstance(each, StoreUnavailable) else None
-        for said in str(each).splitlines():
-            if RAISED.match(said) or (
-                (isinstance(each, OSError) or is_of_deltalake(each)) and CLIENTS.search(said)
-            ):
+        told = isinstance(each, OSError) or is_of_deltalake(each)
+        for found in (told and CLIENTS.search(str(each)), RAISED.search(str(each))):
+            if found:
+                said = find_line(str(each), found.start())
                 return StoreUnavailable(
                     f"The store does not do what it is asked: {said.partition('<')[0].strip()[:300]}",
                     hint="run it again when the store is there: partly written data is never read.",
                 )
     return None
+
+
+def find_line(text: str, at: int) -> str:
+    """Return the line of a text that a place is in."""
+    return text[text.rfind("\n", 0, at) + 1 :].partition("\n")[0]
 
 
 def is_of_deltalake(error: BaseException) -> bool:

@@ -9,8 +9,10 @@ from seamline.model.errors import DiskFull, FenceLost, SeamlineError, StoreUnava
 from seamline.runtime.storage_failures import explain_storage_failure, translate_store_errors
 
 ENTRY = "http://store/lake/master/_delta_log/00000000000000000000.json"
-IN_THE_WAY = f"Object at location {ENTRY} already exists: Error performing"
+IN_THE_WAY = "Object at location lake/x already exists: Error performing"
 """What a client makes of 409, by which a store says that another request is in the way."""
+LONG = "\n    \x1b[31m↳\x1b[0m"
+"""How it goes on in a long description."""
 
 
 @pytest.mark.parametrize(
@@ -21,6 +23,7 @@ IN_THE_WAY = f"Object at location {ENTRY} already exists: Error performing"
         (StoreUnavailable("timed out"), StoreUnavailable),
         (OSError("Generic S3 error: Error performing GET http://store/lake in 6s"), StoreUnavailable),
         (DeltaError(f"Generic error: Kernel error: {IN_THE_WAY} GET {ENTRY} in 2ms - 409"), StoreUnavailable),
+        (OSError(f"Kernel error -> {IN_THE_WAY} GET {ENTRY} in 2ms".replace(":", LONG, 1)), StoreUnavailable),
         (DeltaError(f"Generic error: {IN_THE_WAY} PUT {ENTRY} in 2ms - 409"), None),
         (ValueError("cannot parse 'Generic S3 error' as a number"), None),
         (
@@ -55,3 +58,15 @@ def test_an_error_that_was_raised_from_itself_has_an_end() -> None:
     error = RuntimeError("boom")
     error.__cause__ = error
     assert explain_storage_failure(error) is None
+
+
+def test_the_line_that_says_it_is_repeated() -> None:
+    """The rest is a trace of Java's or Python's."""
+    found = explain_storage_failure(
+        RuntimeError(
+            "Job aborted.\n\n  Caused by: seamline.model.errors.StoreUnavailable: timed out\n\tat x.y"
+        )
+    )
+    assert found and found.message.endswith(
+        "it is asked: Caused by: seamline.model.errors.StoreUnavailable: timed out"
+    )
