@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -35,7 +37,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call" and report.passed and is_slow(item):
         made = getattr(item, "trial", None)
-        results().add({"test": item.nodeid, **(made.row() if made else {})})
+        results().add({"test": item.nodeid, "revision": read_revision(), **(made.row() if made else {})})
     return report
 
 
@@ -44,10 +46,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     asked = config.option.markexpr == "faults" or any(FAULTS.name in each for each in config.args)
     if asked and (figures := results().figures()):
         terminalreporter.section("figures of what has passed, in seconds where nothing else is said")
+        terminalreporter.write_line(f"revision: {', '.join(results().revisions())}")
         for name, values in figures.items():
             terminalreporter.write_line(
                 f"{name}: n {len(values)}, p50 {median(values):.2f}, max {max(values):.2f}"
             )
+
+
+@cache
+def read_revision() -> str:
+    """Return the revision of this checkout, with a plus if files were changed; empty if it has none."""
+    said = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+        cwd=FAULTS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout.strip()
 
 
 def results() -> Results:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -24,6 +25,8 @@ from typing import Any
 SKIPPED = ("transfer-encoding", "connection", "content-length")
 CONTROL = "/-/"
 """What a path begins with that is for the proxy itself: no bucket is called so."""
+SOONER = 0.1
+"""Seconds before a late request is done at which the last client is sent away."""
 SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
 CONFLICT = b"<Error><Code>ConditionalRequestConflict</Code><Message>Try again.</Message></Error>"
 
@@ -61,6 +64,10 @@ class Fault:
     """How often it strikes."""
     seconds: float
     """How late a late request is done, and how long a stalled one is kept."""
+    held: bool = False
+    """Whether the connection of a late request stays open until it is done, so that its client gives up by itself."""
+    label: str = ""
+    """By what it is counted, beside its trouble."""
 
     def is_meant(self, method: str, path: str) -> bool:
         """Return whether it may strike a request."""
@@ -83,6 +90,8 @@ class Answer:
     """What is found in their paths, likewise."""
     times: int
     """How often it answers."""
+    label: str = ""
+    """By what it is counted, beside its status."""
 
     def is_meant(self, method: str, path: str) -> bool:
         """Return whether it may answer a request."""
@@ -108,10 +117,18 @@ class StoreProxy:
         return f"http://127.0.0.1:{self.port}"
 
     def strike(
-        self, trouble: Trouble, path: str, *, method: str = ".*", times: int = 1, seconds: float = 1.0
+        self,
+        trouble: Trouble,
+        path: str,
+        *,
+        method: str = ".*",
+        times: int = 1,
+        seconds: float = 1.0,
+        held: bool = False,
+        label: str = "",
     ) -> None:
         """Have a trouble befall the next requests that are meant."""
-        self.ask("strike", **asdict(Fault(trouble, method, path, times, seconds)))
+        self.ask("strike", **asdict(Fault(trouble, method, path, times, seconds, held, label)))
 
     def answer(
         self,
@@ -130,13 +147,13 @@ class StoreProxy:
         """Leave requests alone from now on, and wait for what is done late."""
         self.ask("clear")
 
-    def forget(self) -> None:
-        """Leave alone the requests that nothing has befallen yet."""
-        self.ask("forget")
+    def forget(self, label: str = "") -> None:
+        """Leave alone the requests that nothing has befallen yet, or that nothing of a label has."""
+        self.ask("forget", label=label)
 
     @property
     def struck(self) -> Counter[str]:
-        """How often each trouble has befallen a request."""
+        """How often each trouble has befallen a request, and what has each label."""
         return Counter(self.ask("struck"))
 
     @property
@@ -184,8 +201,10 @@ class Passing:
                     self.faults.append(Fault(**{**told, "trouble": Trouble(told["trouble"])}))
                 case "answer":
                     self.faults.append(Answer(**told))
-                case "clear" | "forget":
+                case "clear":
                     self.faults.clear()
+                case "forget":
+                    self.faults = [each for each in self.faults if told["label"] not in ("", each.label)]
                 case "struck":
                     return dict(self.struck)
                 case "seen":
@@ -202,6 +221,8 @@ class Passing:
                 if each.is_meant(method, path):
                     each.times -= 1
                     self.struck[str(each.status) if isinstance(each, Answer) else each.trouble] += 1
+                    if each.label:
+                        self.struck[each.label] += 1
                     return each
         return None
 
@@ -231,19 +252,23 @@ class Passing:
                 reply(handler, *self.send(*asked))
             case silent:
                 assert fault
-                self.keep_silent(silent, fault.seconds, asked)
+                self.keep_silent(silent, fault, asked)
+                if fault.held:
+                    # Readable is a connection whose client has closed it: it sends nothing before it was answered.
+                    select.select([handler.connection], [], [], max(0.0, fault.seconds - SOONER))
                 handler.close_connection = True
 
-    def keep_silent(self, trouble: Trouble, seconds: float, asked: tuple[Any, ...]) -> None:
+    def keep_silent(self, trouble: Trouble, fault: Fault, asked: tuple[Any, ...]) -> None:
         """Do, or do not do, what is asked for, and answer nothing."""
         if trouble is Trouble.LOST_REPLY:
             self.send(*asked)
         elif trouble is Trouble.LATE:
-            late = threading.Timer(seconds, self.send, asked)
+            late = threading.Timer(fault.seconds, self.send, asked)
+            late.daemon = True
             self.later.append(late)
             late.start()
         elif trouble is Trouble.STALLED:
-            time.sleep(seconds)
+            time.sleep(fault.seconds)
 
     def send(
         self, method: str, path: str, headers: dict[str, str], body: bytes
@@ -284,6 +309,8 @@ def serve(upstream: int, delay: float) -> None:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # A reply is sent as it is written: its end would wait 40 ms for the client's word about its beginning.
+        disable_nagle_algorithm = True
 
         def handle_one_request(self) -> None:
             try:

@@ -10,16 +10,16 @@ import functools
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
-from tests.faults.rig.store_proxy import StoreProxy, Trouble
-from tests.faults.rig.trial import eventually
+from tests.faults.rig.store_striker import Striker
 from tests.lives.checks import check
 from tests.lives.definitions import Shape
 from tests.lives.events.batching import build_run
@@ -33,9 +33,11 @@ from tests.lives.world import HERE, World, abandon
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.store.locations import Location, delete_files, list_names
+from seamline.lake.store.locations import Location, delete_files, list_all_files, list_names, path_below
 from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.torn_logs import list_table_roots
 from seamline.model.errors import (
     Conflict,
     FenceLost,
@@ -49,33 +51,6 @@ from seamline.spark.stream.catch_up import catch_up
 
 T = TypeVar("T")
 TRIES = 40
-ENTRY = r"/_delta_log/\d{20}\.json"
-
-
-@dataclass(frozen=True)
-class Strike:
-    """A trouble of one kind of request, as the proxy tells it by method and path."""
-
-    operation: str
-    trouble: Trouble
-    method: str
-    path: str
-
-
-OPERATIONS = {
-    "create": ("PUT", ENTRY),
-    "get": ("GET", r"^(?!.*list-type)"),
-    "head": ("HEAD", "."),
-    "list": ("GET", "list-type"),
-    "put": ("PUT", r"\.parquet|/scratch/"),
-    "delete": ("POST|DELETE", "."),
-}
-"""What a client asks of a store: by method, and by what is found in the path."""
-NAMED = ("master", "slices", "manifest", "control")
-"""The tables of which a reply is lost by name."""
-MATRIX = tuple(
-    Strike(operation, trouble, *asked) for operation, asked in OPERATIONS.items() for trouble in Trouble
-) + tuple(Strike(f"create in {name}", Trouble.LOST_REPLY, "PUT", f"/{name}(/.*)?{ENTRY}") for name in NAMED)
 
 
 class StoreWorld(World):
@@ -191,19 +166,24 @@ class StoreWorld(World):
 
 @dataclass
 class Company:
-    """Who is there beside the stream: each in a thread, until the life is over; ``done`` counts what they did."""
+    """Who is there beside the stream: each in a thread, until the life is over; ``done`` counts what they did.
+
+    ``pause`` is how many seconds somebody waits who has to leave the server to others, too.
+    """
 
     world: StoreWorld
+    pause: float = 0.1
     halt: threading.Event = field(default_factory=threading.Event)
     done: Counter[str] = field(default_factory=Counter)
     failures: list[BaseException] = field(default_factory=list)
 
     @contextmanager
     def at_work(self, *more: Callable[[], None]) -> Iterator[Company]:
-        """Have them all at work."""
+        """Have them all at work, and others without a pause."""
         threads = [
-            threading.Thread(target=self.repeat, args=(act,), name=act.__name__, daemon=True)
-            for act in (self.upkeep, self.reader, self.holder, *more)
+            threading.Thread(target=self.repeat, args=(act, pause), name=act.__name__, daemon=True)
+            for acts, pause in (((self.upkeep, self.reader, self.holder), self.pause), (more, 0.02))
+            for act in acts
         ]
         for each in threads:
             each.start()
@@ -216,10 +196,10 @@ class Company:
         if self.failures:
             raise self.failures[0]
 
-    def repeat(self, act: Callable[[], None]) -> None:
+    def repeat(self, act: Callable[[], None], pause: float) -> None:
         """Do something again and again."""
         try:
-            while not self.halt.wait(0.02):
+            while not self.halt.wait(pause):
                 act()
                 self.done[act.__name__] += 1
         except BaseException as failure:  # noqa: BLE001 - it is the test's, which raises it
@@ -227,9 +207,12 @@ class Company:
             self.halt.set()
 
     def upkeep(self) -> None:
-        """Compact, clean and delete."""
+        """Compact, clean and delete; count the files that were deleted."""
         with suppress(Conflict):
-            self.world.insist("upkeep", lambda: maintain_tables(self.world.pipeline, self.world.layout))
+            found = self.world.insist(
+                "upkeep", lambda: maintain_tables(self.world.pipeline, self.world.layout)
+            )
+            self.done["files deleted"] += sum(found.deleted.values())
 
     def reader(self) -> None:
         """Ask every view; what was answered once is never taken back."""
@@ -274,48 +257,43 @@ class Company:
             raise Wrong(f"{found} was deleted")
 
 
-@dataclass
-class Striker:
-    """Has every trouble befall every kind of request, one at a time, ``times`` each; ``struck`` is what did."""
+def live_in_a_bucket(
+    world: StoreWorld, striker: Striker, company: Company, chance: Random, *, epochs: int
+) -> None:
+    """Stream, build, publish and take over until all has struck, and for so many epochs; then compare and end.
 
-    proxy: StoreProxy
-    times: int
-    chance: Random
-    matrix: Sequence[Strike] = MATRIX
-    struck: Counter[Strike] = field(default_factory=Counter)
+    Everything is compared with the plain count, and every file that a table names is there.
+    """
 
-    @property
-    def over(self) -> bool:
-        """Return whether all has struck as often as it was to."""
-        return all(self.struck[each] >= self.times for each in self.matrix)
+    def scratch() -> None:
+        if striker.wants("head", "list", "put", "delete"):
+            company.scratch()
 
-    def strike(self) -> None:
-        """Let each trouble befall the next request of its kind, once; what nobody sends is for the next round."""
-        left = [each for each in self.matrix if self.struck[each] < self.times]
-        self.chance.shuffle(left)
-        for each in left:
-            before = self.proxy.struck[each.trouble]
-            self.proxy.strike(
-                each.trouble, each.path, method=each.method, seconds=self.chance.choice([0.0, 0.1, 0.5, 2.0])
-            )
-            with suppress(AssertionError):
-                eventually(
-                    str(each),
-                    lambda seen=before, each=each: self.proxy.struck[each.trouble] > seen,
-                    3.0,
-                    every=0.02,
-                )
-                self.struck[each] += 1
-            self.proxy.forget()
-
-
-def live_in_a_bucket(world: StoreWorld, striker: Striker, company: Company, chance: Random) -> None:
-    """Stream, build, publish and take over until all has struck; then everything is compared with the plain count."""
-    with company.at_work(company.scratch, striker.strike):
-        while not (striker.over or company.halt.is_set()):
+    with company.at_work(scratch, striker.strike):
+        while not company.halt.is_set() and not (striker.over and len(world.epochs) >= epochs):
+            if striker.wants("create in manifest"):
+                close_and_publish(world, chance)
             step(world, chance)
     striker.proxy.clear()
+    require_live_files(world)
     End().run(world)
+    require_live_files(world)
+
+
+def require_live_files(world: StoreWorld) -> None:
+    """Raise Wrong if a file that a table names is not in the bucket."""
+    for root in list_table_roots(world.layout.warehouse / world.layout.pipeline):
+        named = set(Table.open(root).actions()["path"].to_pylist())
+        there = {path_below(each, root) for each in list_all_files(root)}
+        if gone := {unquote(each) for each in named} - there:
+            raise Wrong(f"{root} names files that are not there: {sorted(gone)[:3]}")
+
+
+def close_and_publish(world: StoreWorld, chance: Random) -> None:
+    """Have a day close, build what is dirty, and publish it."""
+    Close.draw(chance).run(world)
+    world.epoch(40)
+    world.publish()
 
 
 def step(world: StoreWorld, chance: Random) -> None:

@@ -42,12 +42,17 @@ class Trial:
         assert self.fired, f"INVALID, seed {self.seed}: no fault fired"
         print(f"{self.name}: seed {self.seed}, {len(self.fired)} faults fired: {'; '.join(self.fired)}")
 
+    @property
+    def seconds(self) -> float:
+        """How long it has taken so far."""
+        return round(time.monotonic() - self.began, 1)
+
     def row(self) -> dict[str, object]:
         """Return what the file of results keeps."""
         return {
             "trial": self.name,
             "seed": self.seed,
-            "seconds": round(time.monotonic() - self.began, 1),
+            "seconds": self.seconds,
             "fired": self.fired,
             "figures": self.figures,
         }
@@ -68,6 +73,10 @@ class Results:
     def rows(self) -> list[dict[str, Any]]:
         """Read them all."""
         return [json.loads(line) for line in self.file.read_text().splitlines()] if self.file.exists() else []
+
+    def revisions(self) -> list[str]:
+        """Return the revisions of which something has passed."""
+        return sorted({row["revision"] for row in self.rows() if "revision" in row})
 
     def figures(self) -> dict[str, list[float]]:
         """Return what was measured, by trial and figure, each value once: of its last run."""
