@@ -40,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("faults")
     group.addoption("--seed", type=int, help="try this seed alone, of every trial that has seeds")
     group.addoption("--shard", default="1/1", help="K/N: every N-th trial, from the K-th on")
+    group.addoption("--away", type=float, default=2, help="minutes for which a store is away")
     group.addoption("--resume", action="store_true", help="leave out what has passed, by .seamline/faults")
 
 
