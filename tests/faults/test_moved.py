@@ -70,7 +70,7 @@ def test_answers_and_certificates_move_along(
     before = state_of(here, tables)
     assert before["certificates"] and before["by_city batch"]
 
-    destination.begin_destination(here, there, None, actor="ada")
+    destination.begin_destination(here, there, actor="ada")
     command = [sys.executable, "-m", "seamline.cli", "migrate", "--to", str(there)]
     env = {**os.environ, "SEAMLINE_FAIL": f"moved:{KILLED_AT}:python"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)

@@ -147,6 +147,10 @@ class StoreProxy:
         """Leave requests alone from now on, and wait for what is done late."""
         self.ask("clear")
 
+    def settle(self, path: str) -> None:
+        """Wait for what is done late, of requests in whose path this text is."""
+        self.ask("settle", path=path)
+
     def forget(self, label: str = "") -> None:
         """Leave alone the requests that nothing has befallen yet, or that nothing of a label has."""
         self.ask("forget", label=label)
@@ -191,7 +195,7 @@ class Passing:
         self.faults: list[Fault | Answer] = []
         self.struck: Counter[str] = Counter()
         self.seen: list[tuple[str, str]] = []
-        self.later: list[threading.Thread] = []
+        self.later: list[tuple[str, threading.Thread]] = []
 
     def control(self, what: str, told: dict[str, Any]) -> object:
         """Do what a test asks of the proxy itself."""
@@ -209,8 +213,9 @@ class Passing:
                     return dict(self.struck)
                 case "seen":
                     return list(self.seen)
-        for each in list(self.later) if what == "clear" else ():
-            each.join()
+        for path, each in list(self.later) if what in ("clear", "settle") else ():
+            if told.get("path", "") in path:
+                each.join()
         return None
 
     def find_fault(self, method: str, path: str) -> Fault | Answer | None:
@@ -265,7 +270,7 @@ class Passing:
         elif trouble is Trouble.LATE:
             late = threading.Timer(fault.seconds, self.send, asked)
             late.daemon = True
-            self.later.append(late)
+            self.later.append((asked[1], late))
             late.start()
         elif trouble is Trouble.STALLED:
             time.sleep(fault.seconds)

@@ -238,8 +238,8 @@ class Company:
         for _ in range(5):
             lease = self.world.insist("lease", partial(control.renew, lease, now=now))
 
-    def scratch(self) -> None:
-        """Put, find, read and delete objects, and compare with what was put."""
+    def scratch(self, settle: Callable[[str], None]) -> None:
+        """Put, find, read and delete objects, and compare with what was put; ``settle`` waits for late requests."""
         # Never the same name twice, as with data files: a request may be done after its sender gave up.
         folder = self.world.layout.warehouse / "scratch" / uuid.uuid4().hex
         kept = {f"{number}.bin": bytes([number]) * 1000 * (number + 1) for number in range(3)}
@@ -252,6 +252,8 @@ class Company:
                 raise Wrong(f"{name} is not there")
         if sorted(self.world.insist("scratch", partial(list_names, folder))) != sorted(kept):
             raise Wrong("a listing is not what was put")
+        # Otherwise one of them would be put there again after it was deleted.
+        settle(folder.name)
         self.world.insist("scratch", partial(delete_files, [folder / name for name in kept]))
         if found := self.world.insist("scratch", partial(list_names, folder)):
             raise Wrong(f"{found} was deleted")
@@ -267,7 +269,7 @@ def live_in_a_bucket(
 
     def scratch() -> None:
         if striker.wants("head", "list", "put", "delete"):
-            company.scratch()
+            company.scratch(striker.proxy.settle)
 
     with company.at_work(scratch, striker.strike):
         while not company.halt.is_set() and not (striker.over and len(world.epochs) >= epochs):
