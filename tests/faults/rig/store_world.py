@@ -51,6 +51,7 @@ from seamline.spark.stream.catch_up import catch_up
 
 T = TypeVar("T")
 TRIES = 40
+DELETED = "files deleted by upkeep"
 
 
 class StoreWorld(World):
@@ -201,7 +202,7 @@ class Company:
         try:
             while not self.halt.wait(pause):
                 act()
-                self.done[act.__name__] += 1
+                self.done[f"rounds of {act.__name__}"] += 1
         except BaseException as failure:  # noqa: BLE001 - it is the test's, which raises it
             self.failures.append(failure)
             self.halt.set()
@@ -212,7 +213,7 @@ class Company:
             found = self.world.insist(
                 "upkeep", lambda: maintain_tables(self.world.pipeline, self.world.layout)
             )
-            self.done["files deleted"] += sum(found.deleted.values())
+            self.done[DELETED] += sum(found.deleted.values())
 
     def reader(self) -> None:
         """Ask every view; what was answered once is never taken back."""
@@ -260,21 +261,26 @@ class Company:
 
 
 def live_in_a_bucket(
-    world: StoreWorld, striker: Striker, company: Company, chance: Random, *, epochs: int
+    world: StoreWorld, striker: Striker, company: Company, chance: Random, *, epochs: int, deleted: int = 0
 ) -> None:
-    """Stream, build, publish and take over until all has struck, and for so many epochs; then compare and end.
-
-    Everything is compared with the plain count, and every file that a table names is there.
+    """Stream, build, publish and take over until all has struck, for so many epochs, and until upkeep has deleted so
+    many files; then compare everything with the plain count, and end.
     """
 
     def scratch() -> None:
         if striker.wants("head", "list", "put", "delete"):
             company.scratch(striker.proxy.settle)
 
+    def is_enough() -> bool:
+        return striker.over and len(world.epochs) >= epochs and company.done[DELETED] >= deleted
+
     with company.at_work(scratch, striker.strike):
-        while not company.halt.is_set() and not (striker.over and len(world.epochs) >= epochs):
+        while not (company.halt.is_set() or is_enough()):
             if striker.wants("create in manifest"):
                 close_and_publish(world, chance)
+            if striker.over and company.done[DELETED] < deleted:
+                # The one that is fenced off leaves files behind.
+                world.take_over()
             step(world, chance)
     striker.proxy.clear()
     require_live_files(world)
