@@ -27,6 +27,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     done = {row["test"] for row in results().rows()} if config.getoption("--resume") else set()
     mine = [item for item in items if is_slow(item)]
     left = {item for at, item in enumerate(mine) if at % count != first - 1 or item.nodeid in done}
+    if mine:
+        # As it is now, whatever becomes of the files meanwhile.
+        read_revision()
     config.hook.pytest_deselected(items=sorted(left, key=lambda item: item.nodeid))
     items[:] = [item for item in items if item not in left]
 

@@ -62,7 +62,7 @@ def test_what_works_in_a_folder_works_in_a_bucket(part: str, tmp_path: Path) -> 
         f"--basetemp={tmp_path / 'inner'}",
     ]
     done = subprocess.run(
-        [*command, "--in-bucket", "-m", "not faults", *PARTS[part]],
+        [*command, "--in-bucket", "--bucket-of", "versitygw", "-m", "not faults", *PARTS[part]],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if not OUTER.match(name)},
         stdout=subprocess.PIPE,

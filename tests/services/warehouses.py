@@ -20,8 +20,9 @@ FOLDER, BUCKET = "folder", "bucket"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the option by which every warehouse is in a bucket."""
+    """Take the options by which every warehouse is in a bucket, and of which server."""
     parser.addoption("--in-bucket", action="store_true", help="put each test's warehouse into a bucket")
+    parser.addoption("--bucket-of", default="moto", choices=["moto", "versitygw"], help="by which server")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,11 +36,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_bucket(services: Run) -> Bucket:
-    """A bucket of moto's, in which each warehouse has a place of its own."""
+def shared_bucket(services: Run, pytestconfig: pytest.Config) -> Bucket:
+    """A bucket in which each warehouse has a place of its own."""
     from tests.services.s3 import make_bucket
 
-    return make_bucket(**find(services, "moto"))
+    return make_bucket(**find(services, pytestconfig.getoption("--bucket-of")))
 
 
 @pytest.fixture
