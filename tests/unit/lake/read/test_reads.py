@@ -17,6 +17,7 @@ from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import table_cache
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.kept import cached_table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, delete_folder
 from seamline.model.errors import (
@@ -282,8 +283,11 @@ def test_a_stream_that_never_ran_is_not_found(warehouse: Location) -> None:
         read_merged_answer(compiled, compiled.views[0], Layout(warehouse, "shop"))
 
 
-def test_handles_follow_a_table_that_was_made_anew(tmp_path: Path, warehouse: Location) -> None:
-    """A handle kept open may not answer for a folder that was cleared and filled again."""
+def test_handles_follow_a_table_that_was_made_anew(
+    tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handle kept open may not answer for a folder that was cleared and filled again; in a bucket not for long."""
+    monkeypatch.setattr(cached_table, "BELIEVED", 0.0)
     shop = Shop(warehouse)
     shop.epoch([Sale(1), Sale(1)])
     assert rows(asked(shop)) == {("a", START): (2, 2, 1)}
