@@ -58,6 +58,11 @@ class Shape:
     pipeline: CompiledPipeline
     divisor: int = 0
 
+    @property
+    def parted(self) -> bool:
+        """Whether epochs go through parts."""
+        return bool(self.pipeline.definition.stream.parts)
+
     def takes(self, row: Mapping[str, Any]) -> bool:
         """Return whether a record's row meets the rule, if there is one."""
         return meets(self.divisor, row[self.id])
@@ -96,7 +101,14 @@ def attempted(chance: Random, *, on: Collection[str]) -> Shape:
         batch=Batch("1 day", "2024-01-01", provisional=chance.random() < 0.3),
         stream=Stream(edge_epochs=chance.choice([1, 1, 2, 4]), serve_every="1 hour"),
     )
-    return Shape(columns, time, id, unique, chance.randint(1, 3), compile_pipeline(pipeline))
+    lanes = chance.randint(1, 3)
+    # No draw of its own: a seed stands for the same life as ever.
+    parted = replace(pipeline, stream=replace(pipeline.stream, parts=PARTS[lanes]))
+    return Shape(columns, time, id, unique, lanes, compile_pipeline(parted))
+
+
+PARTS = {1: 0, 2: 3, 3: 1}
+"""Into how many parts epochs go, by the number of lanes; 0 where the driver merges states."""
 
 
 def hostile(chance: Random, count: int) -> list[str]:

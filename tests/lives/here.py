@@ -23,6 +23,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream import epoch_parts
 from seamline.spark.build import reprocessing
 from seamline.spark.stream import catch_up, driver_loop
 from seamline.spark.stream.epoch_writer import Writer
@@ -31,9 +32,9 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class Frame:
-    """Raw records, as a data frame of them."""
+    """Raw records, or what was made of them, as a data frame: a table for each partition."""
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, *rows: pa.Table) -> None:
         self.rows = rows
         self.sparkSession = Here()
 
@@ -42,12 +43,22 @@ class Frame:
         return self
 
     def mapInArrow(self, task: Callable[[Batches], Batches], _: object) -> Frame:  # noqa: N802 - Spark's name
-        """Run a task over all rows."""
-        return Frame(pa.Table.from_batches(list(task(iter(self.rows.to_batches())))))
+        """Run a task over the rows of each partition."""
+        return Frame(*(pa.Table.from_batches(found) for rows in self.rows if (found := run_task(task, rows))))
+
+    def repartitionById(self, count: int, column: str) -> Frame:  # noqa: N802 - Spark's name
+        """Shuffle rows to the partitions whose numbers a column has."""
+        rows = self.toArrow()
+        return Frame(*(rows.filter(pc.equal(rows[column], number)) for number in range(count)))
 
     def toArrow(self) -> pa.Table:  # noqa: N802 - Spark's name
         """Return the rows."""
-        return self.rows
+        return pa.concat_tables(self.rows)
+
+
+def run_task(task: Callable[[Batches], Batches], rows: pa.Table) -> list[pa.RecordBatch]:
+    """Run a task over the rows of a partition."""
+    return list(task(iter(rows.to_batches())))
 
 
 class Numbers:
@@ -84,6 +95,15 @@ class Here:
     def streams(self) -> Here:
         """has no streams of which to tell."""
         return self
+
+    def get(self, *_: object) -> str:
+        """What it says of their size is a number."""
+        return "1"
+
+    def range(self, start: int, end: int, _: int, count: int) -> Frame:
+        """Make a frame of numbers, one to a partition."""
+        assert end - start == count
+        return Frame(*(pa.table({"id": [number]}) for number in range(start, end)))
 
     def set(self, *_: object) -> None:
         """Batches are of the size that they are."""
@@ -130,11 +150,15 @@ def raw_records(_: object, __: object, layout: Layout, block: Sequence[Epoch]) -
 
 
 @contextmanager
-def sparkless(topics: Callable[..., object]) -> Iterator[None]:
-    """Run drivers and builds without Spark and Kafka; ``topics`` stands in the place of ``Topics``."""
+def sparkless(topics: Callable[..., object], *, parted: bool) -> Iterator[None]:
+    """Run drivers and builds without Spark and Kafka; ``topics`` stands in the place of ``Topics``.
+
+    Where they are ``parted``, all epochs go through parts; else none does.
+    """
     with (
         patch.object(catch_up, "compute_missing_slices", computed),
         patch.object(reprocessing, "raw_records", raw_records),
+        patch.object(epoch_parts, "LEAST_STATES", 0 if parted else 2**62),
         patch.object(driver_loop, "Topics", topics),
         patch.object(driver_loop, "warm_workers", lambda _: None),
         patch.object(driver_loop, "jvm_pid", lambda _: None),

@@ -134,7 +134,7 @@ class World:
         self.stack = ExitStack()
 
     def __enter__(self) -> World:
-        self.stack.enter_context(sparkless(partial(Read, self.topic)))
+        self.stack.enter_context(sparkless(partial(Read, self.topic), parted=self.shape.parted))
         self.stack.enter_context(fateful(self.fates))
         self.stack.enter_context(patch.object(repair, "read_boot_number", lambda: self.moves))
         # Nobody moves the tables under a read here: what is refused is refused again.

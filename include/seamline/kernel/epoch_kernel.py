@@ -79,6 +79,10 @@ class KernelConfig:
     """The files of pinned versions, by the look-up's name."""
     marks: pa.Table | None = None
     """What the survey found, a row for each record; None without one."""
+    parts: int = 0
+    """Into how many parts the states go, each of which is merged by a task; 0 where the driver merges them."""
+    slices: Mapping[str, Location] = field(default_factory=dict)
+    """The folder of each view's slices, where they are written in parts; by the view's id."""
     bounded: bool = True
     """Whether records that would cost too much are refused; False for those that were accepted before."""
 
@@ -113,7 +117,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
             count_accepted(accepted, config, result)
             add_partial_states(con, accepted, views, result)
     result.master, result.quarantine = master.close(), quarantine.close()
-    for view in views:
+    for view in views if not config.parts else []:
         with isolate_view_failure(view, result):
             if view.id in result.states:
                 result.states[view.id] = [states.combine_if_several(view, result.states[view.id])]

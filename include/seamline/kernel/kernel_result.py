@@ -34,6 +34,10 @@ class KernelResult:
     """The largest event time, by lane."""
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
     """Partial states, by view id; a table from each task."""
+    slices: dict[str, list[DataFile]] = field(default_factory=dict)
+    """Files of merged states, by view id, where parts have written them."""
+    state_rows: int = 0
+    """Partial states that parts were given, of all views."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why a view has none, by view id."""
     record_bytes: int = 0
@@ -51,6 +55,9 @@ class KernelResult:
             self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
         for view, tables in other.states.items():
             self.states.setdefault(view, []).extend(tables)
+        for view, files in other.slices.items():
+            self.slices.setdefault(view, []).extend(files)
+        self.state_rows += other.state_rows
         self.failed |= other.failed
         self.record_bytes = max(self.record_bytes, other.record_bytes)
 
@@ -67,5 +74,7 @@ def encode_result_facts(result: KernelResult) -> dict[str, Any]:
         "max_event_time": {str(lane): format_utc_instant(at) for lane, at in result.max_event_time.items()},
         "astray": {str(lane): count for lane, count in result.astray.items()},
         "failed": result.failed,
+        "slices": {view: [vars(file) for file in files] for view, files in result.slices.items()},
+        "state_rows": result.state_rows,
         "record_bytes": result.record_bytes,
     }

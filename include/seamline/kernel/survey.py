@@ -1,18 +1,18 @@
 """The survey: a first pass over an epoch's records for what depends on the records before them.
 
-A pipeline has one only where it asks for it: duplicates within a horizon, or count windows. The tasks validate
-the records and report ids and keys; the driver, which sees all of them in order, compares them with what the master
-contains (``register``) and passes the kernel its marks.
+A pipeline has one only where it asks for it: duplicates within a horizon, or count windows. The tasks validate the
+records. Their ids go to parts, which say which of them the master contains (``id_index``); the keys of views that count
+go to the driver, which sees all of them in order (``register``). What was found the kernel is passed as marks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
+from seamline.kernel.epoch_kernel import KernelConfig, validate_records
 from seamline.kernel.formats import reader_of
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import combine_small_batches, select_new_records
@@ -39,28 +39,9 @@ def survey_schema(pipeline: CompiledPipeline) -> pa.Schema:
     return pa.schema([("_topic", pa.string()), *PLACE, ("_event_time", INSTANT), *own, *counting])
 
 
-def survey_columns(pipeline: CompiledPipeline) -> str:
-    """Write ``survey_schema`` as Spark DDL."""
-    own = "".join(f", `{field.name}` {field.type.spark}" for field in survey_fields(pipeline))
-    counting = "".join(f", `{view_flag_column(view)}` BOOLEAN" for view in pipeline.views if view.counts)
-    places = "_topic STRING, _topic_id STRING, _partition INT, _offset BIGINT, _event_time TIMESTAMP"
-    return places + own + counting
-
-
 def view_flag_column(view: CompiledView) -> str:
     """Name the column that says whether a view counts a record."""
     return f"_in_{view.fingerprint}"
-
-
-def survey_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Make the function for ``mapInArrow`` over raw Kafka rows; it yields rows of ``survey_schema``."""
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        con = open_worker_duckdb()
-        for table in survey_records(con, batches, config):
-            yield from table.to_batches()
-
-    return task
 
 
 def survey_records(

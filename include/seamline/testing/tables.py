@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,7 +38,7 @@ from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
-from seamline.spark.stream.register import Register
+from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 from seamline.testing.engine import cuts_of
 
@@ -63,6 +65,7 @@ class Tables:
         self.pipeline, self.spark = pipeline, spark
         self.layout = Layout(folder, pipeline.name)
         self.token = 0
+        self.scratch = tempfile.TemporaryDirectory()
         self.restart()
 
     def restart(self) -> None:
@@ -72,7 +75,7 @@ class Tables:
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
-        self.register = Register(self.writer.pipeline, self.layout)
+        self.surveys = Surveys(self.writer.pipeline, self.layout, Path(self.scratch.name) / str(self.token))
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline
@@ -106,10 +109,11 @@ class Tables:
             )
             self.writer.commit(whole, result, views)
             if self.pipeline.surveyed:
-                self.register.commit_survey()
+                self.surveys.commit()
         except Killed:
             pass
         Writer.repair_ledger(self.writer)
+        self.surveys.settle(self.writer.master.epoch)
         self.held = known_epochs(self.layout)
         return self.held[-1] if self.held and self.held[-1].number == number else None
 
@@ -144,7 +148,7 @@ class Tables:
         )
         frame = self.spark.createDataFrame(raw)
         if self.pipeline.surveyed:
-            config = self.register.survey(frame, config)
+            config = self.surveys.survey(frame, config)
         return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:

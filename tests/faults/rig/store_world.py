@@ -63,7 +63,7 @@ class StoreWorld(World):
         self.away: Counter[str] = Counter()
 
     def __enter__(self) -> StoreWorld:
-        self.stack.enter_context(sparkless(partial(Read, self.topic)))
+        self.stack.enter_context(sparkless(partial(Read, self.topic), parted=self.shape.parted))
         return self
 
     def insist(self, who: str, act: Callable[[], T]) -> T:

@@ -57,7 +57,7 @@ class Machine:
         made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
         made.attempted = Attempted(self.file)
         made.size.restore(made.attempted.read(), made.progress.vector)
-        made.register, made.lookups = None, SimpleNamespace(current_versions=dict)
+        made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict)
         made.writer = SimpleNamespace(
             take_number=lambda: 1, current=frozenset(), end_phase=lambda _: None, token=1
         )
@@ -71,7 +71,7 @@ class Machine:
         made.size_batches = made.write_heartbeat = lambda *_: None
         made.draft_epoch = lambda number, *_: Epoch(number, 1, datetime.now(UTC), "v")
         made.add_lanes = lambda _: made.progress
-        made.run_kernel = lambda *given, dry=False: self.compute(made, given[-1], dry)
+        made.run_kernel = lambda *given, dry=False, parts=0: self.compute(made, given[-1], dry)
 
         def hold(after: Progress, epoch: Epoch, attempt: Any) -> None:
             made.progress, self.vector = after, dict(after.vector)

@@ -307,7 +307,7 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
 
     epochs.run_kernel = computed
     epochs.attempted = Attempted(tmp_path / "attempt.json")
-    epochs.register = SimpleNamespace(forget=lambda: runs.append("forgotten"))
+    epochs.surveys = SimpleNamespace(settle=lambda _: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current_versions=dict)
     epochs.writer = SimpleNamespace(take_number=lambda: 8, current=frozenset({"v"}), end_phase=lambda _: None)

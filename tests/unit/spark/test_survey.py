@@ -1,19 +1,24 @@
-"""The register of a survey: what it keeps, and what it must not."""
+"""The survey of an epoch: which records repeat an event id, and in which window each event is."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.lives.here import Frame
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, View, count
-from seamline.kernel.survey import survey_schema, view_flag_column
+from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.spark.stream.register import Register
+from seamline.spark.stream.surveying import Surveys
+from seamline.testing.engine import RAW
 
 AT = datetime(2024, 3, 1, 9, tzinfo=UTC)
 PAIRS = View("pairs", keys=["gate"], window=CountWindow(2), measures={"n": count()})
@@ -27,73 +32,112 @@ GATE = compile_pipeline(
 )
 
 
+@dataclass
+class Surveyed:
+    """A driver's surveys; each epoch has a number of its own."""
+
+    surveys: Surveys
+    folder: Path
+    epoch: int = -1
+    offset: int = 0
+
+    def said(
+        self, *ids: str, watermark: datetime | None = None, dry: bool = False
+    ) -> list[tuple[bool, int | None]]:
+        """Survey records of so many ids; say of each if it is repeated, and its window."""
+        self.epoch += 1
+        values = [json.dumps({"id": id, "gate": "north", "at": AT.isoformat()}).encode() for id in ids]
+        offsets = range(self.offset, self.offset + len(ids))
+        rows = [
+            {"value": value, "topic": "t", "partition": 0, "offset": offset, "timestamp": AT}
+            for value, offset in zip(values, offsets, strict=True)
+        ]
+        config = KernelConfig(
+            pipeline=GATE,
+            topic_ids={"t": "T"},
+            token=1,
+            epoch=self.epoch,
+            committed={},
+            views=frozenset(),
+            master=self.folder,
+            quarantine=self.folder,
+            watermark=watermark,
+            dry=dry,
+        )
+        marks = self.surveys.survey(Frame(pa.Table.from_pylist(rows, RAW)), config).marks
+        assert marks
+        marks = marks.sort_by("_offset")
+        assert marks["_offset"].to_pylist() == [*offsets]
+        return list(
+            zip(marks[REPEATED].to_pylist(), marks[GATE.view("pairs").numbered].to_pylist(), strict=True)
+        )
+
+    def commit(self, records: int) -> None:
+        """Let the last epoch be committed, of so many records."""
+        self.surveys.commit()
+        self.offset += records
+
+
 @pytest.fixture
-def register(tmp_path):
-    return Register(GATE, Layout(tmp_path, "gate"))
+def gate(tmp_path: Path) -> Surveyed:
+    return Surveyed(Surveys(GATE, Layout(tmp_path, "gate"), tmp_path / "ids"), tmp_path)
 
 
-def survey(*ids, gate="north", at=AT, first=0):
-    """Report records as tasks do."""
-    rows = [
-        {
-            "_topic": "t",
-            "_topic_id": "T",
-            "_partition": 0,
-            "_offset": offset,
-            "_event_time": at,
-            "id": id,
-            "gate": gate,
-            view_flag_column(GATE.view("pairs")): True,
-        }
-        for offset, id in enumerate(ids, first)
-    ]
-    return pa.Table.from_pylist(rows, survey_schema(GATE))
-
-
-def said(register, found, watermark=None):
-    """Say of each record if it is repeated, and its window."""
-    marks = register.decide_marks(found, watermark).sort_by("_offset")
-    return list(zip(marks[REPEATED].to_pylist(), marks[GATE.view("pairs").numbered].to_pylist(), strict=True))
-
-
-def test_a_held_epoch_is_known_and_goes_on(register):
+def test_a_held_epoch_is_known_and_goes_on(gate: Surveyed) -> None:
     """a b c: windows 1 1 2; then b again, and d beside c."""
-    assert said(register, survey("a", "b", "c")) == [(False, 1), (False, 1), (False, 2)]
-    register.commit_survey()
-    assert said(register, survey("b", "d", "d", first=3)) == [(True, None), (False, 2), (True, None)]
+    assert gate.said("a", "b", "c") == [(False, 1), (False, 1), (False, 2)]
+    gate.commit(3)
+    assert gate.said("b", "d", "d") == [(True, None), (False, 2), (True, None)]
 
 
-def test_a_failed_epoch_leaves_nothing(register):
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_failed_epoch_leaves_nothing(dry: bool, gate: Surveyed) -> None:
     """It is read again under another number, with the same records: none of them is repeated."""
-    found = survey("a", "b", "c")
-    first = said(register, found)
-    register.forget()
-    assert said(register, found) == first
+    first = gate.said("a", "b", "c", dry=dry)
+    gate.surveys.settle(-1)
+    assert gate.said("a", "b", "c") == first
 
 
-def test_an_epoch_without_a_survey_adds_nothing(register):
+def test_an_epoch_that_landed_without_an_answer_is_known(gate: Surveyed) -> None:
+    """The driver has read the master again, and found it there."""
+    gate.said("a", "b", "c")
+    gate.surveys.settle(gate.epoch)
+    assert [repeated for repeated, _ in gate.said("b", "d")] == [True, False]
+
+
+def test_an_epoch_without_a_survey_adds_nothing(gate: Surveyed) -> None:
     """A condemned record is not surveyed: what the failed attempt at it had found must not be held for it."""
-    register.commit_survey()
-    found = survey("a", "b", "c")
-    first = said(register, found)
-    register.forget()
-    register.commit_survey()
-    assert said(register, found) == first
+    gate.surveys.commit()
+    first = gate.said("a", "b", "c")
+    gate.surveys.settle(-1)
+    gate.surveys.commit()
+    assert gate.said("a", "b", "c") == first
 
 
-def test_ids_beyond_the_horizon_are_not_known(register):
+def test_ids_beyond_the_horizon_are_not_known(gate: Surveyed) -> None:
     """An hour behind the watermark and not further."""
-    said(register, survey("a"))
-    register.commit_survey()
+    gate.said("a")
+    gate.commit(1)
     on, beyond = AT + timedelta(hours=1), AT + timedelta(hours=1, microseconds=1)
-    assert said(register, survey("a", first=1), on)[0][0]
-    assert not said(register, survey("a", first=1), beyond)[0][0]
+    assert gate.said("a", watermark=on)[0][0]
+    assert not gate.said("a", watermark=beyond)[0][0]
 
 
-def test_counts_are_right_however_often_they_are_gathered(register):
+def test_counts_are_right_however_often_they_are_gathered(gate: Surveyed) -> None:
     """Ten records of a key, one an epoch, are five windows of two."""
     windows = []
-    for offset in range(10):
-        windows += [window for _, window in said(register, survey(f"id {offset}", first=offset))]
-        register.commit_survey()
+    for number in range(10):
+        windows += [window for _, window in gate.said(f"id {number}")]
+        gate.commit(1)
     assert windows == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+def test_an_index_that_is_lost_is_made_again(gate: Surveyed) -> None:
+    """From the master, which is not there: what only the index knew is not known, and nothing fails."""
+    gate.said("a")
+    gate.commit(1)
+    for file in (gate.folder / "ids").rglob("state.json"):
+        file.write_text("torn")
+    assert not gate.said("a")[0][0]
+    gate.commit(1)
+    assert gate.said("a")[0][0]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import late_names, slices_schema
-from seamline.lake.storage.data_files import name_epoch_file
+from seamline.lake.storage.data_files import DataFile, name_epoch_file, write_data_file
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
 from seamline.lake.tables.stored_panes import pane_length_mark
 from seamline.model.compile.compiled_pipeline import CompiledView
 
@@ -36,17 +36,30 @@ class Slices:
 
         An epoch without states still leaves its number, so that no later attempt takes it.
         """
-        self.table.append(self._files(partials, from_epoch, to_epoch), txns={EPOCH: to_epoch})
+        made = write_slice_file(
+            partials, self.view, self.table.root, self.table.token, from_epoch=from_epoch, to_epoch=to_epoch
+        )
+        self.append_files(made, to_epoch=to_epoch)
 
-    def _files(self, partials: pa.Table, from_epoch: int, to_epoch: int) -> Iterable[data_files.DataFile]:
-        if not partials.num_rows:
-            return []
-        count = partials.num_rows
-        whole = partials.append_column("from_epoch", pa.array([from_epoch] * count, pa.int64()))
-        whole = whole.append_column("to_epoch", pa.array([to_epoch] * count, pa.int64()))
-        name = name_epoch_file(self.table.token, from_epoch, to_epoch)
-        return [
-            data_files.write_data_file(
-                whole.cast(slices_schema(self.view)), self.table.root, name, stats=PRUNES
-            )
-        ]
+    def append_files(self, made: Sequence[DataFile], *, to_epoch: int) -> None:
+        """Commit files of one epoch, or of a block for a catch-up."""
+        self.table.append(made, txns={EPOCH: to_epoch})
+
+
+def write_slice_file(
+    partials: pa.Table,
+    view: CompiledView,
+    root: Location,
+    token: int | None,
+    *,
+    from_epoch: int,
+    to_epoch: int,
+) -> list[DataFile]:
+    """Write partial states (``partial_schema``) as a file of slices, which no commit names yet; none for no rows."""
+    if not partials.num_rows:
+        return []
+    count = partials.num_rows
+    whole = partials.append_column("from_epoch", pa.repeat(pa.scalar(from_epoch, pa.int64()), count))
+    whole = whole.append_column("to_epoch", pa.repeat(pa.scalar(to_epoch, pa.int64()), count))
+    name = name_epoch_file(token, from_epoch, to_epoch)
+    return [write_data_file(whole.cast(slices_schema(view)), root, name, stats=PRUNES)]

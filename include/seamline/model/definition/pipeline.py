@@ -147,6 +147,9 @@ class Stream:
     """The heap of Spark's driver."""
     worker_memory: str = "4g"
     """The memory of a Python worker. The record that needs more is refused; a build that does fails."""
+    parts: int = 0
+    """Into how many parts an epoch goes that has many keys, or whose event ids are compared: each part is the
+    work of one of Spark's tasks. 0 for as many as tasks run at once. It may change from one start to the next."""
     edge_epochs: int = 30
     """The most epochs between two edges; a cut falls on an edge."""
     edge_every: str = "1 minute"

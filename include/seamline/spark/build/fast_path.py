@@ -7,7 +7,6 @@ merged here. States that are too many to report go through files, a share of the
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,8 +36,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.work_shares import Counts, count_read_passes, split_by_size
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.partial_states import CELL, COUNTS, PARTS, STATES, Partials, Share, add_cell_column
-from seamline.spark.session.session import is_spark_connect
-from seamline.spark.tasks.spread import Row, run_in_tasks
+from seamline.spark.tasks.spread import Row, count_task_slots, run_in_tasks
 from seamline.spark.tasks.task import limit_task_memory
 
 FILE = "file/"
@@ -213,13 +211,6 @@ def split_into_shares(
             )
         )
     return made
-
-
-def count_task_slots(spark: SparkSession) -> int:
-    """Count how many tasks run at once; of a server that does not say, as many as this machine has cores."""
-    if is_spark_connect():
-        return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
-    return spark.sparkContext.defaultParallelism
 
 
 def write_merged_states(

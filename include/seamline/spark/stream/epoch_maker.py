@@ -160,8 +160,8 @@ class Epochs(KernelRuns):
     def commit_attempt(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
         self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
-        if self.register:
-            self.register.commit_survey()
+        if self.surveys:
+            self.surveys.commit()
         log_warnings(self.refusals.add(epoch.number, attempt.result.refused, epoch.committed_at))
 
     def commit_epoch(
@@ -205,8 +205,8 @@ class Epochs(KernelRuns):
         ledger = self.writer.repair_ledger()
         self.topics.assert_same()
         self.progress = self.resume_progress(ledger)
-        if self.register:
-            self.register.forget()
+        if self.surveys:
+            self.surveys.settle(self.writer.master.epoch)
         return ledger
 
     def restart(self) -> None:

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-import pyarrow as pa
-
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
@@ -271,9 +269,7 @@ class Writer:
         """Commit the slices of all views at once; return the views that have them, and the others' errors."""
         broken = dict(result.failed)
         waiting = {
-            view: self.threads.submit(
-                self.commit_view, number, self.slices[view], result.states.get(view, [])
-            )
+            view: self.threads.submit(self.commit_view, number, self.slices[view], result)
             for view in views
             if view not in broken
         }
@@ -288,8 +284,11 @@ class Writer:
                 broken[view] = f"{type(error).__name__}: {error}"
         return fine, broken
 
-    def commit_view(self, number: int, slices: Slices, tables: list[pa.Table]) -> None:
-        """Merge the tasks' states of one view and commit them; without rows there is nothing to commit."""
+    def commit_view(self, number: int, slices: Slices, result: KernelResult) -> None:
+        """Commit one view's files, or merge its tasks' states and commit them; nothing where there is neither."""
+        tables, made = result.states.get(slices.view.id, []), result.slices.get(slices.view.id, [])
         if any(table.num_rows for table in tables):
             merged = states.combine_if_several(slices.view, tables)
             slices.append(merged, from_epoch=number, to_epoch=number)
+        elif made:
+            slices.append_files(made, to_epoch=number)

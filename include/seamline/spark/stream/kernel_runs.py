@@ -13,18 +13,21 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.protocol.offsets import Vector
 from seamline.model.protocol.seam import NOTHING
+from seamline.plan.stream.epoch_parts import StatesSeen
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.register import Register
+from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
     make_unread_record,
 )
+from seamline.spark.tasks.spread import count_task_slots
+from seamline.spark.tasks.state_parts import count_states, run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 
 log = logging.getLogger("seamline.stream")
@@ -35,13 +38,16 @@ class KernelRuns:
 
     progress: Progress
     """Where the stream stands; whoever commits moves it on."""
+    states_seen = StatesSeen()
+    """How many partial states earlier epochs had."""
     passing: Note | None = None
     """A record of a hole that is passed over without being read."""
 
     def __init__(self, writer: Writer, topics: Topics, lookups: Lookups, attempted: Attempted) -> None:
         self.writer, self.topics, self.lookups = writer, topics, lookups
         self.pipeline = writer.pipeline
-        self.register = Register(self.pipeline, writer.layout) if self.pipeline.surveyed else None
+        folder = attempted.file.with_name("ids")
+        self.surveys = Surveys(self.pipeline, writer.layout, folder) if self.pipeline.surveyed else None
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size = 0, MEASURED
 
@@ -70,10 +76,17 @@ class KernelRuns:
         noted.enter_stage(KEPT if condemned else JUDGED)
         number, views = self.writer.take_number(), self.writer.current
         self.writer.end_phase("planned")
-        result = self.run_kernel(frame, number, views, held, versions, condemned)
+        records = sum(map(len, noted.note.ranges)) if noted.note else 0
+        parts = self.count_parts(frame) if self.states_seen.are_many(records) else 0
+        result = self.run_kernel(frame, number, views, held, versions, condemned, parts=parts)
+        self.states_seen = self.states_seen.take(records, count_states(result))
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
+
+    def count_parts(self, frame: DataFrame) -> int:
+        """Return into how many parts an epoch goes that goes into parts."""
+        return self.pipeline.definition.stream.parts or count_task_slots(frame.sparkSession)
 
     def passes_dry_run(self, frame: DataFrame, held: Vector, versions: Mapping[str, str]) -> bool:
         """Return whether the kernel validates a record it failed with when it need not write: the disk is full."""
@@ -82,8 +95,8 @@ class KernelRuns:
         except KernelFailed:
             return False
         finally:
-            if self.register:
-                self.register.forget()
+            if self.surveys:
+                self.surveys.settle(NOTHING)
         return True
 
     def run_kernel(
@@ -95,9 +108,13 @@ class KernelRuns:
         versions: Mapping[str, str],
         condemned: str,
         *,
+        parts: int = 0,
         dry: bool = False,
     ) -> KernelResult:
-        """Run the kernel once over the micro-batch, ``dry`` without files; KernelFailed with what it raised."""
+        """Run the kernel once over the micro-batch, ``dry`` without files; KernelFailed with what it raised.
+
+        In ``parts`` each of them merges states and writes slices; with 0 the states are the result's.
+        """
         config = KernelConfig(
             pipeline=self.pipeline,
             topic_ids=self.topics.ids,
@@ -112,13 +129,17 @@ class KernelRuns:
             at=datetime.now(UTC),
             lookups=self.lookups.version_paths(versions),
             dry=dry,
+            parts=parts,
+            slices={view: slices.table.root for view, slices in self.writer.slices.items()} if parts else {},
         )
         try:
             if condemned and (note := self.passing or self.unreadable_note):
                 return run([make_unread_record(note, self.topics.ids)], config)
-            if self.register and not condemned:
-                config = self.register.survey(frame, config)
+            if self.surveys and not condemned:
+                config = self.surveys.survey(frame, config)
                 self.writer.end_phase("surveyed")
+            if config.parts:
+                return run_epoch_in_parts(frame, config)
             return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
         except Exception as error:
             raise KernelFailed(error) from error

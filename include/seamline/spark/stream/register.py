@@ -1,24 +1,18 @@
-"""What is committed, as far as a survey asks: event ids within the horizon, and events per key of views that count.
+"""How many events each key has that a view counts: count windows are numbered by the driver, which sees all in order.
 
-The driver's half of a survey. The order is that of the master: (epoch, partition, offset, topic).
+The order is that of the master: (epoch, partition, offset, topic).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.survey import (
-    survey_columns,
     survey_columns_sql,
-    survey_fields,
     survey_schema,
-    survey_task,
     view_flag_column,
 )
 from seamline.kernel.validation import REPEATED
@@ -34,70 +28,48 @@ from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.time.intervals import EPOCH, Interval
-from seamline.spark.tasks.task import limit_task_memory
 
 MICROSECOND = timedelta(microseconds=1)
 NEVER = 2**62
 ORDER = ("_partition", "_offset", "_topic")
 CELLS = 400
 """Intervals of which the register is kept; above it is made again from the master as it is asked."""
-CLEANED_EVERY = 64
+ADDED_UP_EVERY = 64
 
 
 class Register:
     """Kept in DuckDB, in the driver; an interval is read from the master when its first record comes.
 
-    ``decide_marks`` decides on an epoch, ``commit_survey`` keeps what it decided once the master contains the epoch,
-    ``forget`` drops all after a failure. Its tables: ``ids`` (interval, event time, event id), and per view that
-    counts the events of each interval and key, in as many rows as they came in. ``surveyed`` has the records that
-    are to be decided on.
+    ``number`` finds the windows of an epoch's events, ``commit`` keeps what it found once the master contains the
+    epoch, ``forget`` drops all after a failure. It has a table for each view, of the events of each interval and key,
+    in as many rows as they came in; ``surveyed`` has the records of the last epoch.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
         self.pipeline, self.layout = pipeline, layout
         self.views = [view for view in pipeline.views if view.counts]
-        self.ids = [quote_identifier(name) for name in pipeline.definition.source.event_id]
-        self.columns = ", ".join(
-            ["_cell", "_event_time", *(quote_identifier(field.name) for field in survey_fields(pipeline))]
-        )
         self.con = open_duckdb()
         self.forget()
 
     def forget(self) -> None:
         """Forget everything: the master is read again, and what was not committed is dropped."""
         self.cells: set[int] = set()
-        self.horizon: datetime | None = None
         self.held = 0
-        self.load_survey(survey_schema(self.pipeline).empty_table())
-        self.con.execute(f"CREATE OR REPLACE TABLE ids AS SELECT {self.columns} FROM surveyed")
+        self.load_survey(survey_schema(self.pipeline).empty_table(), PLACE.empty_table())
         for view in self.views:
             self.con.execute(
                 f"CREATE OR REPLACE TABLE {table_of(view)} AS SELECT {keys_of(view)}, 0::BIGINT AS n FROM surveyed"
             )
 
-    def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
-        """Survey a micro-batch, and return the marks for the kernel."""
-        most = self.pipeline.definition.stream.worker_memory
-        found = frame.mapInArrow(
-            limit_task_memory(survey_task(config), most), survey_columns(self.pipeline)
-        ).toArrow()
-        return replace(config, marks=self.decide_marks(found, config.watermark))
+    def number(self, found: pa.Table, repeated: pa.Table) -> pa.Table:
+        """Number the events of one survey (``survey_schema``) without those that are ``repeated`` (``PLACE``).
 
-    def decide_marks(self, found: pa.Table, watermark: datetime | None) -> pa.Table:
-        """Decide on the records of one survey (``survey_schema``); returns ``marks_schema``, a row for each.
-
-        A record is repeated if an earlier one of its id in its interval is there, whose event time is not further
-        than the horizon behind ``watermark``, the pipeline's when the epoch begins.
+        Returns ``marks_schema``, a row for each record of the survey.
         """
-        within = self.pipeline.dedup_within
-        self.horizon = watermark - within if watermark and within is not None else None
-        self.load_survey(found)
+        self.load_survey(found, repeated)
         for (start,) in self.con.execute("SELECT DISTINCT _cell FROM surveyed").fetchall():
             if start not in self.cells:
                 self.load(start)
-        self.con.execute(
-            f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {self.repeated_sql()} AS {REPEATED} FROM surveyed"
-        )
         self.decided = True
         query, places = "SELECT * FROM surveyed", ", ".join(PLACE.names)
         for view in self.views:
@@ -105,28 +77,19 @@ class Register:
         schema = marks_schema(self.pipeline)
         return self.con.sql(query).to_arrow_table().select(schema.names).cast(schema)
 
-    def load_survey(self, found: pa.Table) -> None:
-        """Put the records of a survey into their table, with the start of their interval; nothing is decided."""
+    def load_survey(self, found: pa.Table, repeated: pa.Table) -> None:
+        """Put the records of a survey into their table, with the start of their interval."""
         self.decided = False
-        self.con.register("found", found)
         cell = interval_start_sql("_event_time", self.pipeline.grid.length)
-        self.con.execute(f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {cell} AS _cell FROM found")
-        self.con.unregister("found")
-
-    def repeated_sql(self) -> str:
-        """Write whether a record of the survey is repeated."""
-        if not self.pipeline.record.dedup:
-            return "false"
-        same = f"OVER (PARTITION BY {', '.join(['_cell', *self.ids])} ORDER BY {', '.join(ORDER)})"
-        equal = " AND ".join(f"ids.{each} = surveyed.{each}" for each in ["_cell", *self.ids])
-        here = f"row_number() {same} > 1 AND {self.recent_sql(f'first_value(_event_time) {same}')}"
-        return (
-            f"({here}) OR EXISTS (SELECT 1 FROM ids WHERE {equal} AND {self.recent_sql('ids._event_time')})"
+        same = " AND ".join(f"repeated.{name} = found.{name}" for name in PLACE.names)
+        self.con.register("found", found)
+        self.con.register("repeated", repeated)
+        self.con.execute(
+            f"CREATE OR REPLACE TABLE surveyed AS SELECT *, {cell} AS _cell, "
+            f"EXISTS (SELECT 1 FROM repeated WHERE {same}) AS {REPEATED} FROM found"
         )
-
-    def recent_sql(self, moment: str) -> str:
-        """Write whether an instant is within the horizon."""
-        return f"epoch_us({moment}) >= {(self.horizon - EPOCH) // MICROSECOND}" if self.horizon else "true"
+        self.con.unregister("found")
+        self.con.unregister("repeated")
 
     def places_sql(self, view: CompiledView) -> str:
         """Write the places of the records that a view counts, with their windows."""
@@ -141,23 +104,19 @@ class Register:
             f"FROM surveyed now LEFT JOIN ({event_totals_sql(view, here)}) before ON {equal} WHERE {new_of(view)}"
         )
 
-    def commit_survey(self) -> None:
+    def commit(self) -> None:
         """Keep what the last survey decided, if there was one since: its epoch is committed."""
         if self.decided:
             self.add_rows(f"SELECT * FROM surveyed WHERE NOT {REPEATED}")
-        self.load_survey(survey_schema(self.pipeline).empty_table())
+        self.load_survey(survey_schema(self.pipeline).empty_table(), PLACE.empty_table())
         self.held += 1
         if len(self.cells) > CELLS:
             self.forget()
-        elif self.held % CLEANED_EVERY == 0:
-            self.expire()
+        elif self.held % ADDED_UP_EVERY == 0:
+            self.add_up()
 
     def add_rows(self, rows: str) -> None:
         """Add rows that count, of a survey or of the master."""
-        if self.pipeline.record.dedup:
-            self.con.execute(
-                f"INSERT INTO ids SELECT {self.columns} FROM ({rows}) WHERE {self.recent_sql('_event_time')}"
-            )
         for view in self.views:
             columns = keys_of(view)
             self.con.execute(
@@ -165,9 +124,8 @@ class Register:
                 f"WHERE {quote_identifier(view_flag_column(view))} GROUP BY {columns}"
             )
 
-    def expire(self) -> None:
-        """Drop ids beyond the horizon, and add up the counts."""
-        self.con.execute(f"DELETE FROM ids WHERE NOT {self.recent_sql('_event_time')}")
+    def add_up(self) -> None:
+        """Add up the counts."""
         for view in self.views:
             self.con.execute(f"CREATE OR REPLACE TABLE {table_of(view)} AS {event_totals_sql(view)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -31,6 +32,13 @@ def run_in_tasks(spark: SparkSession, work: Callable[[int], Iterable[Row]], coun
         )
     numbers = spark.sparkContext.parallelize(range(count), count)
     return require_all_reported(numbers.mapPartitions(by_numbers(work)).collect(), count)
+
+
+def count_task_slots(spark: SparkSession) -> int:
+    """Count how many tasks run at once; of a server that does not say, as many as this machine has cores."""
+    if is_spark_connect():
+        return int(spark.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+    return spark.sparkContext.defaultParallelism
 
 
 def by_numbers(work: Callable[[int], Iterable[Row]]) -> Callable[[Iterable[int]], Iterator[Row]]:

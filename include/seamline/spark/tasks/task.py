@@ -145,6 +145,8 @@ def read_facts(found: dict[str, Any]) -> KernelResult:
             Lane.parse(lane): parse_moment(str(at)) for lane, at in found["max_event_time"].items()
         },
         astray=Counter({Lane.parse(lane): count for lane, count in found["astray"].items()}),
+        slices={view: [DataFile(**file) for file in files] for view, files in found["slices"].items()},
+        state_rows=found["state_rows"],
         failed={view: str(error) for view, error in found["failed"].items()},
         record_bytes=found["record_bytes"],
     )

@@ -1,0 +1,198 @@
+"""What many keys cost: a backlog of events of few keys, and of as many keys as there are events.
+
+    python -m benchmarks.wide_keys [--records 3000000] [--keys 1000,3000000] [--rounds 1] [--checkout DIR]
+
+A topic of four partitions is loaded with events of 236 bytes for each number of keys, which go round; a view counts and
+adds up by key and hour. Rates and CPU are of the steady part, as in ``benchmarks.drain``. Memory is the peak of the
+driver's own process and of its JVM, and of all together. ``--checkout`` has another checkout take turns with this one.
+Every answer is compared with what was written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import psutil
+from confluent_kafka import Producer
+from deltalake import DeltaTable
+
+from benchmarks.ads import PARTITIONS, produce
+from benchmarks.drain import STEADY_FROM
+from benchmarks.machine import machine
+from benchmarks.sampler import EVERY, Sampler
+from benchmarks.spine import ROOT, broker
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.log.ledger import Ledger
+from seamline.local.stack import StreamStack
+
+EPOCH = 500_000
+BYTES = 236
+DEFINITION = """
+from seamline import Batch, KafkaSource, Pipeline, Stream, Tumbling, View, Watermark, count, sum
+
+wide = Pipeline(
+    name="wide",
+    source=KafkaSource(
+        connection="kafka_default", topic="{topic}", schema="k STRING, n INT, at TIMESTAMP", event_time="at",
+        watermark=Watermark(out_of_orderness="10 seconds"),
+    ),
+    views=[View("by_key", keys=["k"], window=Tumbling("1 hour"), measures={{"events": count(), "total": sum("n")}})],
+    batch=Batch(interval="1 day", start="2026-01-01"),
+    stream=Stream(trigger="0 seconds", max_offsets_per_epoch={epoch}, serve_every="1 hour", epoch_target="1 minute"),
+)
+"""
+
+
+@dataclass(frozen=True)
+class Drained:
+    """One drain: events a second, CPU seconds per million of the steady part; MB at their most."""
+
+    rate: float
+    cpu: float
+    driver_mb: float
+    jvm_mb: float
+    peak_mb: float
+
+
+@dataclass
+class DriverSampler:
+    """Samples the memory of a driver's own process and of its JVM."""
+
+    pid: int
+    driver_mb: float = 0.0
+    jvm_mb: float = 0.0
+    halt: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> DriverSampler:
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.halt.set()
+        self.thread.join()
+
+    def watch(self) -> None:
+        """Look again and again."""
+        while not self.halt.wait(EVERY):
+            try:
+                root = psutil.Process(self.pid)
+                self.driver_mb = max(self.driver_mb, root.memory_info().rss / 2**20)
+                for child in root.children():
+                    if child.name() == "java":
+                        self.jvm_mb = max(self.jvm_mb, child.memory_info().rss / 2**20)
+            except psutil.NoSuchProcess:
+                continue
+
+
+def preload(connection: KafkaConnection, topic: str, count: int, keys: int) -> None:
+    """Write so many events, each of one of so many keys."""
+    with TopicAdmin(connection) as admin:
+        admin.create_topic(topic, PARTITIONS)
+    producer = Producer(
+        {
+            "bootstrap.servers": connection.brokers,
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "acks": "1",
+        }
+    )
+    filler = "x" * (BYTES - 90)
+    for number in range(count):
+        # Neighbours are of different partitions, and a key is in all of them.
+        key = number * 7_919 % keys
+        at = f"2026-01-05T00:{number * 60 // count:02d}:00Z"
+        value = f'{{"k":"{key:036d}","n":{number % 100},"at":"{at}","x":"{filler}"}}'
+        produce(producer, topic, value.encode(), number % PARTITIONS)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    producer.flush()
+
+
+def drain(
+    home: Path, connection: KafkaConnection, topic: str, count: int, keys: int, checkout: Path
+) -> Drained:
+    """Drain a topic by the code of a checkout."""
+    text = DEFINITION.format(topic=topic, epoch=min(EPOCH, -(-count // 6)) + PARTITIONS)
+    stack = StreamStack(home, text, connection, "wide", env={"PYTHONPATH": str(checkout / "include")})
+    stack.start()
+    assert stack.driver
+    with Sampler(stack.driver.pid) as sampler, DriverSampler(stack.driver.pid) as own:
+        stack.drain(count, 900, 0.5)
+        time.sleep(2 * EVERY)
+    stack.stop()
+    rows, ends = 0, []
+    for epoch in Ledger.ensure(stack.layout).read():
+        if epoch.ranges:
+            rows += sum(map(len, epoch.ranges))
+            ends.append((epoch.committed_at.timestamp(), rows))
+    require_all_counted(stack, count, keys)
+    at, rows = next(each for each in ends if each[1] >= STEADY_FROM * count)
+    end, million = ends[-1][0], (count - rows) / 1e6
+    return Drained(
+        (count - rows) / (end - at),
+        sampler.cpu(at, end) / million,
+        own.driver_mb,
+        own.jvm_mb,
+        sampler.peak_mb,
+    )
+
+
+def require_all_counted(stack: StreamStack, count: int, keys: int) -> None:
+    """Refuse figures of slices that do not count each event once."""
+    [view] = stack.pipeline.views
+    paths = DeltaTable(str(stack.layout.slices(view))).file_uris()
+    with open_duckdb() as con:
+        found = con.execute(
+            "SELECT sum(n)::BIGINT, count(*) FROM (SELECT k, sum(rows) AS n FROM read_parquet(?) GROUP BY k)",
+            [paths],
+        ).fetchone()
+    if found != (count, keys):
+        raise SystemExit(f"{found} events and keys were counted, there are {count:,} and {keys:,}.")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Drain in turns, and print medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.wide_keys", description=__doc__)
+    parser.add_argument("--records", type=int, default=3_000_000)
+    parser.add_argument("--keys", default="1000,3000000")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--checkout", type=Path)
+    options = parser.parse_args(argv)
+    checkouts = {"this": ROOT, **({"other": options.checkout} if options.checkout else {})}
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
+        for keys in map(int, options.keys.split(",")):
+            topic = f"wide.{keys}"
+            preload(connection, topic, options.records, keys)
+            runs: dict[str, list[Drained]] = {name: [] for name in checkouts}
+            for turn in range(options.rounds):
+                for name in sorted(checkouts, reverse=bool(turn % 2)):
+                    home = Path(folder) / f"{keys}-{turn}-{name}"
+                    runs[name].append(drain(home, connection, topic, options.records, keys, checkouts[name]))
+            for name, found in runs.items():
+                print(
+                    f"{keys:>10,} keys, {name}: {median(each.rate for each in found):,.0f} events/s, "
+                    f"{median(each.cpu for each in found):.2f} CPU s per million, "
+                    f"driver {max(each.driver_mb for each in found):,.0f} MB, "
+                    f"JVM {max(each.jvm_mb for each in found):,.0f} MB, "
+                    f"all {max(each.peak_mb for each in found):,.0f} MB",
+                    flush=True,
+                )
+            with TopicAdmin(connection) as admin:
+                admin.delete_topic(topic)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Which event ids the master contains, within the horizon: the driver's half of an index that is kept in parts."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.id_index import LOADED
+from seamline.kernel.marks import PLACE
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.read.originals import files_of
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import ProtocolError
+from seamline.model.time.intervals import EPOCH, Interval
+from seamline.plan.batch.work_shares import split_by_size
+from seamline.spark.session.arrow_batches import MEASURED, BatchSize
+from seamline.spark.tasks.id_parts import (
+    COUNTED,
+    LOST,
+    MARKS,
+    IndexAsked,
+    load_index,
+    mark_ids,
+    read_master_ids,
+    survey_by_ids,
+)
+from seamline.spark.tasks.parts import TABLE, Row, decode_table, run_in_parts
+from seamline.spark.tasks.spread import count_task_slots
+
+log = logging.getLogger("seamline.stream")
+EVER = datetime.max.replace(tzinfo=UTC)
+NEVER = 2**62
+Found = tuple[pa.Table, list[pa.Table]]
+"""The places (``PLACE``) of records that repeat an id, and the rows that views count."""
+
+
+class KnownIds:
+    """The index of one driver, below ``folder``; an epoch that is committed is told of by ``commit``.
+
+    The index is made from the master at the first survey, and again where a part has lost its own.
+    """
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout, folder: Path) -> None:
+        self.pipeline, self.layout, self.folder = pipeline, layout, folder
+        self.counting = any(view.counts for view in pipeline.views)
+        self.asked: IndexAsked | None = None
+        self.attempt = ""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def find_repeated(self, frame: DataFrame, config: KernelConfig) -> Found:
+        """Survey a micro-batch: which records repeat an id, and the rows that are counted."""
+        within = self.pipeline.dedup_within
+        horizon = config.watermark - within if config.watermark and within is not None else None
+        oldest = None if horizon is None else to_unix_micros(horizon)
+        asked = self.asked
+        if asked is None or (asked.oldest is not None and (oldest is None or oldest < asked.oldest)):
+            self.load(frame.sparkSession, oldest, horizon)
+        rows = self.survey(frame, config, oldest)
+        if any(kind == LOST for kind, _ in rows):
+            log.warning("Parts of the index of event ids are lost; it is made again from the master")
+            self.load(frame.sparkSession, oldest, horizon)
+            rows = self.survey(frame, config, oldest)
+        if any(kind == LOST for kind, _ in rows):
+            raise ProtocolError(
+                f"The index of event ids below {self.folder} does not keep what is written to it.",
+                hint="the tasks of a stream that drops duplicates need a folder that all of its workers have.",
+            )
+        self.attempt = "" if config.dry else str(config.epoch)
+        return (
+            pa.concat_tables([PLACE.empty_table(), *decode_tables(rows, MARKS)]),
+            decode_tables(rows, COUNTED),
+        )
+
+    def survey(self, frame: DataFrame, config: KernelConfig, oldest: int | None) -> list[Row]:
+        """Ask the parts, once."""
+        assert self.asked
+        asked = replace(self.asked, oldest=oldest)
+        return run_in_parts(
+            frame,
+            survey_by_ids(config, asked.parts, counting=self.counting),
+            mark_ids(asked, config.epoch, dry=config.dry),
+            parts=asked.parts,
+            memory=self.pipeline.definition.stream.worker_memory,
+        )
+
+    def commit(self) -> None:
+        """Let what the last survey found new be known, if there was one since: its epoch is committed."""
+        if self.asked and self.attempt:
+            self.asked = replace(self.asked, after=self.attempt)
+        self.attempt = ""
+
+    def settle(self, newest: int) -> None:
+        """Find out, after a failure, whether the epoch of the last survey is the ``newest`` that is committed."""
+        if self.attempt and self.attempt == str(newest):
+            self.commit()
+        self.attempt = ""
+
+    def load(self, spark: SparkSession, oldest: int | None, horizon: datetime | None) -> None:
+        """Make the index from the master's rows of the horizon and later; each file is read by one task."""
+        began = time.monotonic()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        parts = self.pipeline.definition.stream.parts or count_task_slots(spark)
+        asked = IndexAsked(self.folder, uuid.uuid4().hex, LOADED, parts, oldest)
+        files = read_cached_table(self.layout.table("master"), "files", Files.of)
+        paths = (
+            files_of(files, Interval(horizon or EPOCH.min.replace(tzinfo=UTC), EVER), NEVER) if files else []
+        )
+        shares = [
+            [paths[at] for at in share] for share in split_by_size([1] * len(paths), parts, least=1)
+        ] or [[]]
+        with measured_batches(spark):
+            rows = run_in_parts(
+                spark.range(0, len(shares), 1, len(shares)),
+                read_master_ids(self.pipeline, shares, asked),
+                load_index(asked),
+                parts=parts,
+                memory=self.pipeline.definition.stream.worker_memory,
+            )
+        self.asked, self.attempt = asked, ""
+        count = sum(int(payload) for _, payload in rows)
+        if count:
+            log.info(
+                "%s event ids of %s files are known again after %.1f s",
+                count,
+                len(paths),
+                time.monotonic() - began,
+            )
+
+
+@contextmanager
+def measured_batches(spark: SparkSession) -> Iterator[None]:
+    """Let batches be measured while the block runs: they are of a few megabytes for each row."""
+    names = ("maxRecordsPerBatch", "maxBytesPerBatch")
+    before = [str(spark.conf.get(f"spark.sql.execution.arrow.{name}")) for name in names]
+    MEASURED.apply(spark)
+    try:
+        yield
+    finally:
+        BatchSize(*map(int, before)).apply(spark)
+
+
+def decode_tables(rows: list[Row], kind: str) -> list[pa.Table]:
+    """Decode the tables of a kind that parts report."""
+    return [decode_table(payload) for each, payload in rows if each == TABLE + kind]
