@@ -1,7 +1,8 @@
-"""What a survey costs an epoch, and what an id costs the driver. `python -m benchmarks.survey`
+"""What a survey costs an epoch, and what an id costs. `python -m benchmarks.survey`
 
-Kernel and register in one process, without Spark and Kafka: 10,000 flights an epoch, one view of plain measures; the
-median of the epochs after the first few. The memory is that of a million ids of 20 letters held by the register.
+Kernel, index and register in one process, without Spark and Kafka: 10,000 flights an epoch, one view of plain measures;
+the median of the epochs after the first few. Then a part of an index with ids of its own for each epoch: bytes on disk
+for each, and how long it takes to look up 10,000 among them.
 """
 
 from __future__ import annotations
@@ -11,29 +12,35 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-import psutil
+import numpy as np
 import pyarrow as pa
 
 from benchmarks.kernels import records, task
 from benchmarks.machine import machine
 from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
-from seamline.kernel.epoch_kernel import open_worker_duckdb, run
-from seamline.kernel.survey import survey_records, survey_schema
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
+from seamline.kernel.id_index import LOADED, NEW, IdIndex
+from seamline.kernel.marks import PLACE
+from seamline.kernel.survey import survey_records
+from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.local.flights import Span, read_flights
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Pipeline
+from seamline.spark.stream.known_ids import decode_tables
 from seamline.spark.stream.register import Register
+from seamline.spark.tasks.id_parts import MARKS, IndexAsked, mark_ids, survey_by_ids
+from seamline.spark.tasks.parts import SPEAKS, Received, encode_piece
 
 HOURS = View("v", keys=["carrier"], window=Tumbling("1 hour"), measures=MEASURES)
-IDS, CHUNK = 1_000_000, 100_000
+IDS, CHUNK = 10_000_000, 500_000
 
 
 def main() -> int:
@@ -51,7 +58,8 @@ def main() -> int:
         print(
             f"{name}: {seconds * 1000:,.0f} ms an epoch of {ROWS:,} records, {seconds / base:.2f} times plain"
         )
-    print(f"{held(compile_pipeline(horizon)):.0f} bytes of the driver's memory for each id")
+    for line in held():
+        print(line)
     return 0
 
 
@@ -60,50 +68,78 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
     pipeline = compile_pipeline(definition)
     topic = definition.source.topics[0]
     with tempfile.TemporaryDirectory() as folder:
-        register = Register(pipeline, Layout(Path(folder), "flights"))
+        counting = any(view.counts for view in pipeline.views)
+        register = Register(pipeline, Layout(Path(folder), "flights")) if counting else None
+        asked = IndexAsked(Path(folder), "index", LOADED, 1)
+        IdIndex.load(asked.part_folder(0), asked.name, [])
         seconds = []
         for at in range(EPOCHS):
             batches = records(values, topic, at * len(values), at=NOW).to_batches()
             began = time.perf_counter()
             config = task(pipeline, at, Path(folder))
             if pipeline.surveyed:
-                found = pa.concat_tables(survey_records(open_worker_duckdb(), batches, config))
-                config = replace(config, marks=register.decide_marks(found, None))
+                config = replace(config, marks=surveyed(pipeline, batches, config, asked, register))
             run(batches, config)
-            if pipeline.surveyed:
-                register.commit_survey()
+            asked = replace(asked, after=str(at))
+            if register:
+                register.commit()
             seconds.append(time.perf_counter() - began)
         return statistics.median(seconds[WARM:])
 
 
-def held(pipeline: CompiledPipeline) -> float:
-    """Let a register hold a million ids; give the growth of the process per id, in bytes."""
+def surveyed(
+    pipeline: CompiledPipeline,
+    batches: list[pa.RecordBatch],
+    config: KernelConfig,
+    asked: IndexAsked,
+    register: Register | None,
+) -> pa.Table:
+    """Survey an epoch as its tasks and the driver do."""
+    if not pipeline.record.dedup:
+        assert register
+        found = pa.concat_tables(survey_records(open_worker_duckdb(), batches, config))
+        return register.number(found, PLACE.empty_table())
+    pieces = [*survey_by_ids(config, 1, counting=False)(batches), (0, SPEAKS, b"")]
+    received = Received([encode_piece(*piece) for piece in pieces])
+    rows = list(mark_ids(asked, config.epoch, dry=False)(0, received))
+    repeated = pa.concat_tables([PLACE.empty_table(), *decode_tables(rows, MARKS)])
+    return repeated.append_column(REPEATED, pa.repeat(pa.scalar(True), repeated.num_rows))
+
+
+def held() -> Iterator[str]:
+    """Let a part's index take in epochs of new ids, and ask it again."""
+    chance = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
-        register = Register(pipeline, Layout(Path(folder), "flights"))
-        before = psutil.Process().memory_info().rss
-        for first in range(0, IDS, CHUNK):
-            register.decide_marks(several(pipeline, first), None)
-            register.commit_survey()
-        return (psutil.Process().memory_info().rss - before) / IDS
+        place = Path(folder) / "part"
+        IdIndex.load(place, "index", [])
+        after = LOADED
+        for number in range(IDS // CHUNK):
+            index = IdIndex.open(place, "index", after)
+            assert index
+            index.mark(several(chance, number * CHUNK), after := str(number), None)
+        index = IdIndex.open(place, "index", after)
+        assert index
+        size = sum(file.stat().st_size for file in place.glob("*.npy"))
+        asked = several(chance, IDS).slice(0, ROWS)
+        began = time.perf_counter()
+        index.mark(asked, "last", None)
+        took = time.perf_counter() - began
+        yield f"{size / IDS:.0f} bytes on disk for each of {IDS:,} ids, in {len(index.state.runs)} runs"
+        yield f"{ROWS:,} new ids are compared with them, and kept, in {took * 1000:.0f} ms"
 
 
-def several(pipeline: CompiledPipeline, first: int) -> pa.Table:
-    """Make the survey of records with ids of their own."""
-    numbers = range(first, first + CHUNK)
-    at = datetime(2013, 6, 1, tzinfo=UTC)
+def several(chance: np.random.Generator, first: int) -> pa.Table:
+    """Make records with ids of their own."""
     known = {
+        "high": chance.integers(0, 2**64, CHUNK, dtype=np.uint64),
+        "low": chance.integers(0, 2**64, CHUNK, dtype=np.uint64),
+        "at": np.zeros(CHUNK, np.int64),
         "_topic": ["t"] * CHUNK,
         "_topic_id": ["t"] * CHUNK,
         "_partition": [0] * CHUNK,
-        "_offset": list(numbers),
-        "_event_time": [at] * CHUNK,
-        "carrier": [f"{number:020d}" for number in numbers],
-        "flight": list(numbers),
-        "origin": ["EWR"] * CHUNK,
-        "sched_dep": [at + timedelta(seconds=number) for number in numbers],
+        "_offset": range(first, first + CHUNK),
     }
-    schema = survey_schema(pipeline)
-    return pa.table([pa.array(known[name], schema.field(name).type) for name in schema.names], schema=schema)
+    return pa.table([pa.array(known[name], NEW.field(name).type) for name in NEW.names], schema=NEW)
 
 
 if __name__ == "__main__":
