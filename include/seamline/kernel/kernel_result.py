@@ -12,6 +12,7 @@ import pyarrow as pa
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.hot_keys import HotKey
 
 
 @dataclass
@@ -38,6 +39,8 @@ class KernelResult:
     """Files of merged states, by view id, where parts have written them."""
     state_rows: int = 0
     """Partial states that parts were given, of all views."""
+    hot: dict[str, HotKey] = field(default_factory=dict)
+    """The key with most rows, by view id, where parts have found it."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why a view has none, by view id."""
     record_bytes: int = 0
@@ -58,6 +61,8 @@ class KernelResult:
         for view, files in other.slices.items():
             self.slices.setdefault(view, []).extend(files)
         self.state_rows += other.state_rows
+        for view, key in other.hot.items():
+            self.hot[view] = max(key, self.hot.get(view, key), key=lambda each: each.rows)
         self.failed |= other.failed
         self.record_bytes = max(self.record_bytes, other.record_bytes)
 
@@ -76,5 +81,6 @@ def encode_result_facts(result: KernelResult) -> dict[str, Any]:
         "failed": result.failed,
         "slices": {view: [vars(file) for file in files] for view, files in result.slices.items()},
         "state_rows": result.state_rows,
+        "hot": {view: vars(key) for view, key in result.hot.items()},
         "record_bytes": result.record_bytes,
     }

@@ -10,6 +10,7 @@ from typing import Any
 
 from seamline.lake.status.status_files import read_json_file
 from seamline.model.time.intervals import parse_moment
+from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.observation import Sample
 from seamline.runtime.processes import Life, is_local_process, state_of
 
@@ -42,6 +43,8 @@ class DriverReport:
     """How far it had read at the heartbeat; None from a driver that does not say."""
     up: datetime | None = None
     """Since when it reads; None if it does not say."""
+    hot: Mapping[str, KeyShare] = field(default_factory=dict)
+    """The hot key of each view that has one, by version id."""
     process: str = ""
     """The driver's process, as ``processes.own_process_name`` says; empty from a driver that does not say."""
 
@@ -67,6 +70,7 @@ class DriverReport:
             parse_heartbeat_sample(row.get("earlier")),
             parse_heartbeat_sample(row.get("reached")),
             parse_moment(row["up"]) if row.get("up") else None,
+            {view: KeyShare(**each) for view, each in row.get("hot", {}).items()},
             str(row.get("process", "")),
         )
 

@@ -207,6 +207,7 @@ def observe(
         strikes=beat.strikes if beat else None,
         last_error=beat.last_error if beat else "",
         behind=list_lagging_views(last, said),
+        hot=said.hot if said else {},
         holes=it.list_open_gaps(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),

@@ -133,6 +133,12 @@ FAMILIES = (
         ("view",),
     ),
     Family(
+        "seamline_hot_key_ratio",
+        "The share of the last epoch's rows that one key of a view has, where it is a tenth or more.",
+        lambda found: (((view,), each.share) for view, each in sorted(found.hot.items())),
+        ("view",),
+    ),
+    Family(
         "seamline_driver_restarts_total",
         "Starts of the driver but the first, under its present supervisor.",
         make_unlabelled_sample(lambda found: found.restarts),

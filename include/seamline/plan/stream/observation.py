@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from seamline.model.protocol.alert import Standing
 from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.stream_state import Actual
 
 SHORT = 5.0
@@ -177,6 +178,8 @@ class Observation:
     """Records that were refused for their event times by epochs no older than ``ASTRAY_WITHIN``, by topic and
     partition.
     """
+    hot: Mapping[str, KeyShare] = field(default_factory=dict)
+    """The key that has a tenth or more of the last epoch's rows, by the id of the version."""
 
     @property
     def epoch_age(self) -> timedelta | None:

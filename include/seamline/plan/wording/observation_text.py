@@ -47,15 +47,22 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
         yield f"{found.strikes} failures in a row"
     if found.last_error and (found.strikes or found.actual not in FINE):
         yield f"last error: {last_line(found.last_error)}"
-    for view, behind in sorted(found.behind.items()):
-        why = f": {behind.error}" if behind.error else ""
-        yield f"view {view} is complete to epoch {behind.frontier} only{why}"
+    yield from format_view_notes(found)
     for hole in found.holes or ():
         yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
     if found.silenced and found.reconciled:
         yield f"not reconciled since {format_to_second(found.reconciled)}: is the DAG {found.pipeline}__stream paused?"
     for each in found.unread:
         yield f"not known, {each}"
+
+
+def format_view_notes(found: Observation) -> Iterator[str]:
+    """Say in lines which views are behind, and which have a hot key."""
+    for view, behind in sorted(found.behind.items()):
+        why = f": {behind.error}" if behind.error else ""
+        yield f"view {view} is complete to epoch {behind.frontier} only{why}"
+    for view, hot in sorted(found.hot.items()):
+        yield f"view {view} has a hot key: {hot.key} is {hot.share:.0%} of the last epoch"
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
@@ -121,6 +128,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
         "behind": {
             view: {"frontier": each.frontier, "error": each.error} for view, each in found.behind.items()
         },
+        "hot_keys": {view: {"key": each.key, "share": each.share} for view, each in found.hot.items()},
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.hot_keys import KeyShare
 
 MINUTE = timedelta(minutes=1)
 
@@ -39,6 +40,8 @@ class Heartbeat:
     """W(v), the last epoch in the slices, of each view that is behind, by version id."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """Why a view is behind, as far as is known, by version id."""
+    hot: Mapping[str, KeyShare] = field(default_factory=dict)
+    """The key that has a tenth or more of the rows of the last epoch of some size, by version id."""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
+from seamline.kernel.hot_keys import find_hot_key
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
@@ -39,6 +40,7 @@ from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
+from seamline.plan.stream.hot_keys import KeyShare, list_hot_keys
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.stream.commit_threads import CommitThreads
 from seamline.spark.stream.epoch_timing import EpochTiming
@@ -109,6 +111,7 @@ class Writer:
         self.refine_panes()
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
+        self.hot: Mapping[str, KeyShare] = {}
         self.sure = True
         self.threads = CommitThreads(layout.warehouse)
         self.timing = EpochTiming()
@@ -247,6 +250,7 @@ class Writer:
         write_row = self.threads.begin(self.ledger.write_file, [whole])
         self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
+        self.hot = list_hot_keys(self.hot, result.hot, whole.rows)
         self.end_phase("master")
         self.ledger.append_file([whole], write_row())
         self.end_phase("ledger")
@@ -289,6 +293,8 @@ class Writer:
         tables, made = result.states.get(slices.view.id, []), result.slices.get(slices.view.id, [])
         if any(table.num_rows for table in tables):
             merged = states.combine_if_several(slices.view, tables)
+            if hot := find_hot_key(slices.view, merged):
+                result.hot[slices.view.id] = hot
             slices.append(merged, from_epoch=number, to_epoch=number)
         elif made:
             slices.append_files(made, to_epoch=number)

@@ -50,6 +50,7 @@ class Pulse:
                 state=state,
                 at=format_utc_instant(now),
                 errors=dict(writer.errors),
+                hot=dict(writer.hot),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,

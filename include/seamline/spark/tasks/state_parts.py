@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from seamline.kernel.epoch_kernel import KernelConfig, isolate_view_failure, run
+from seamline.kernel.hot_keys import find_hot_key
 from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
@@ -68,8 +69,11 @@ def merge_states(config: KernelConfig) -> Callable[[int, Received], Iterator[Row
         for id, mine in tables.items():
             result.state_rows += sum(table.num_rows for table in mine)
             with isolate_view_failure(views[id], result):
+                whole = states.combine_if_several(views[id], mine)
+                if hot := find_hot_key(views[id], whole):
+                    result.hot[id] = hot
                 result.slices[id] = write_slice_file(
-                    states.combine_if_several(views[id], mine),
+                    whole,
                     views[id],
                     config.slices[id],
                     config.token,

@@ -22,6 +22,7 @@ from seamline.model.errors import ProtocolError
 from seamline.model.memory import parse_memory
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
+from seamline.plan.stream.hot_keys import HotKey
 
 REPORT = StructType([StructField("kind", StringType()), StructField("payload", BinaryType())])
 """Spelled out, because Spark would parse a text for each job, 5 ms long."""
@@ -147,6 +148,7 @@ def read_facts(found: dict[str, Any]) -> KernelResult:
         astray=Counter({Lane.parse(lane): count for lane, count in found["astray"].items()}),
         slices={view: [DataFile(**file) for file in files] for view, files in found["slices"].items()},
         state_rows=found["state_rows"],
+        hot={view: HotKey(**key) for view, key in found["hot"].items()},
         failed={view: str(error) for view, error in found["failed"].items()},
         record_bytes=found["record_bytes"],
     )
