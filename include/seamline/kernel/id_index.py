@@ -21,7 +21,7 @@ from seamline.lake.engine.duckdb_connections import query_tables
 
 LOADED = "loaded"
 """After what an index stands that was just made from the master."""
-GATHERED = 1_000_000
+GATHERED = 4_000_000
 """Ids that are sorted in memory while an index is made."""
 NEW = pa.schema(
     [

@@ -39,6 +39,7 @@ from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.surveying import Surveys
+from seamline.spark.tasks.state_parts import run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 from seamline.testing.engine import cuts_of
 
@@ -145,10 +146,15 @@ class Tables:
             watermark=Progress.resume(self.held, {}, at, self.pipeline.timed).mark,
             at=at,
             lookups=lookups,
+            # In turns: the driver merges an epoch's states, one part does, and two do.
+            parts=number % 3,
+            slices={view: slices.table.root for view, slices in self.writer.slices.items()},
         )
         frame = self.spark.createDataFrame(raw)
         if self.pipeline.surveyed:
             config = self.surveys.survey(frame, config)
+        if config.parts:
+            return run_epoch_in_parts(frame, config)
         return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:

@@ -299,7 +299,7 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     """
     runs: list[object] = []
 
-    def computed(*given: Any, dry: bool = False) -> KernelResult:
+    def computed(*given: Any, dry: bool = False, parts: int = 0) -> KernelResult:
         runs.append((given[-1], dry))
         if guilty and not given[-1]:
             raise KernelFailed(OSError("poison"))

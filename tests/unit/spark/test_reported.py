@@ -58,7 +58,7 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
     own = SimpleNamespace(
         writer=writer,
         pipeline=None,
-        register=None,
+        surveys=None,
         topics=SimpleNamespace(ids={}),
         progress=SimpleNamespace(epoch=None, mark=None),
         lookups=SimpleNamespace(version_paths=lambda versions: {}),
