@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
+from seamline.lake.engine.row_order import MANY, Flags, find_repeated
 from seamline.lake.storage.arrow_types import partial_schema, state_fields
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.time.window_arithmetic import Gaps, Ruling, Whole
@@ -49,7 +50,7 @@ def of_set(view: CompiledView, taken: pa.Table, keys: Sequence[str]) -> pa.Table
             found = of_gaps(view, taken, keys, gap)
     schema = window_states_schema(view)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {name: found[name] for name in found.column_names}
-    columns[GROUPING] = pa.array([format_grouping_set(keys)] * found.num_rows, pa.string())
+    columns[GROUPING] = pa.repeat(pa.scalar(format_grouping_set(keys), pa.string()), found.num_rows)
     for field in schema:
         if field.name not in columns:
             columns[field.name] = pa.nulls(found.num_rows, field.type)
@@ -168,13 +169,21 @@ def merge_cells(view: CompiledView, tables: Iterable[pa.Table], keys: Sequence[s
     group = [*keys, CELL]
     names = [*group, *COUNTED, *(field.name for field in state_fields(view))]
     whole = pa.concat_tables([table.select(names) for table in tables])
-    _, place, sizes = np.unique(number_groups(whole, group), return_inverse=True, return_counts=True)
-    single = sizes[place] == 1
-    if single.all():
+    repeated = find_several(whole, group)
+    if not repeated.any():
         return whole
-    several = whole.filter(pa.array(~single))
+    several = whole.filter(pa.array(repeated))
     together = states.aggregate_states(view, several, group, COUNTED)
-    return pa.concat_tables([whole.filter(pa.array(single)), together.select(names).cast(whole.schema)])
+    return pa.concat_tables([whole.filter(pa.array(~repeated)), together.select(names).cast(whole.schema)])
+
+
+def find_several(whole: pa.Table, group: Sequence[str]) -> Flags:
+    """Return which states are of a group with others; of many states a few that are alone may be among them."""
+    if whole.num_rows >= MANY:
+        return find_repeated(whole, group)
+    _, place, sizes = np.unique(number_groups(whole, group), return_inverse=True, return_counts=True)
+    found: Flags = sizes[place] > 1
+    return found
 
 
 def number_groups(table: pa.Table, group: Sequence[str]) -> Numbers:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
+from seamline.lake.engine.row_order import order_rows
 from seamline.lake.engine.windowing import END, START
 from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
@@ -33,13 +34,13 @@ def present_windows(
     ``taken`` are the states they were found from, within the bounds ``panes``; ``intervals`` those the windows
     start in, None for all.
     """
-    view = snapshot.view
+    view, keys = snapshot.view, [key.name for key in snapshot.view.keys]
+    found = found.take(order_rows(found, [START, END, *([GROUPING] if view.grouped else []), *keys]))
     ways = ways_of(snapshot, taken, panes, side)
     verdicts = compute_verdicts(snapshot, ways, found, side)
     if not verdicts.answered.all():
         answered = pa.array(verdicts.answered)
         found, verdicts = found.filter(answered), verdicts.only(verdicts.answered)
-    keys = [key.name for key in view.keys]
     measures = states.present_states(view, found, keep=keys)
     columns = {
         **({GROUPING: found[GROUPING]} if view.grouped else {}),
@@ -54,16 +55,13 @@ def present_windows(
         "complete": pa.array(verdicts.complete),
         "phase": window_phases(verdicts),
     }
-    answer = pa.table(columns)
-    by = ["window_start", "window_end", *([GROUPING] if view.grouped else []), *keys]
-    order = pc.sort_indices(answer, [(name, "ascending") for name in by])
     kept = [pc.cast(found[START], INSTANT), *(found[name] for name in ["rows", *part_names(view)])]
     return Answer(
         view=view.qualified,
         version=view.fingerprint,
         side=side,
-        table=answer.take(order),
-        states=pa.table(kept, names=["window_start", "rows", *part_names(view)]).take(order),
+        table=pa.table(columns),
+        states=pa.table(kept, names=["window_start", "rows", *part_names(view)]),
         intervals=ways,
         whole=None if intervals is None else frozenset(map(format_interval_id, intervals)),
         epoch=snapshot.epoch,
@@ -84,5 +82,7 @@ def part_names(view: CompiledView) -> list[str]:
 
 def window_phases(verdicts: Verdicts) -> pa.Array:
     """Say how far each window has come."""
+    if not verdicts.complete.any():
+        return pa.repeat(pa.scalar(Phase.EARLY.value), len(verdicts.complete))
     closed = pc.if_else(pa.array(verdicts.corrected), Phase.LATE, Phase.COMPLETE)
     return pc.if_else(pa.array(verdicts.complete), closed, Phase.EARLY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.lake.engine.pane_ranges import is_within_bounds, to_unix_micros
 from seamline.lake.engine.windowing import Numbers, read_numpy_column
@@ -60,7 +61,7 @@ def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: 
         list_stated_intervals(snapshot),
     )
     named = told.starts[told.named]
-    starts = np.union1d(at, named[is_within_bounds(named, panes, length)])
+    starts = np.union1d(pc.unique(taken["_at"]).to_numpy(), named[is_within_bounds(named, panes, length)])
     speed = taken["_speed"].to_numpy()
     since = np.zeros(len(starts), np.int64)
     np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.windowing import END, START, Numbers, read_numpy_column
@@ -45,23 +46,24 @@ class Verdicts:
 
 def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Compute the verdicts on windows by their bounds."""
-    starts, endless = read_numpy_column(found, START), found[END].is_null().to_numpy()
+    if not found.num_rows:
+        return Verdicts(*(np.zeros(0, kind) for kind in (np.bool_, np.int64, np.bool_, np.bool_, np.bool_)))
+    starts, endless = read_numpy_column(found, START), found[END].null_count > 0
     ends = found[END].fill_null(MOST).to_numpy()
-    if endless.any():
-        epochs, certified = over_all(ways, len(starts))
+    # Rows of one window follow each other: what depends on the window alone is found once for each run.
+    new = np.flatnonzero((np.diff(starts) != 0) | (np.diff(ends) != 0)) + 1
+    firsts = np.concatenate([[0], new])
+    sizes = np.diff(np.append(firsts, len(starts)))
+    if endless:
+        epochs, certified = over_all(ways, len(firsts))
     else:
-        epochs, certified = find_window_epochs(
-            snapshot, ways, *find_touched_intervals(snapshot.view, starts, ends), side
-        )
+        touched = find_touched_intervals(snapshot.view, starts[firsts], ends[firsts])
+        epochs, certified = find_window_epochs(snapshot, ways, *touched, side)
     mark = to_unix_micros(snapshot.watermark) if snapshot.watermark else UNANSWERED
-    complete = ~endless & (ends <= mark)
-    return Verdicts(
-        epochs != UNANSWERED,
-        epochs,
-        certified,
-        complete,
-        complete & find_corrected_windows(snapshot, found, ends),
-    )
+    complete = np.repeat((ends[firsts] <= mark) & (ends[firsts] < MOST), sizes)
+    epochs = np.repeat(epochs, sizes)
+    late = complete & find_corrected_windows(snapshot, found, ends) if complete.any() else complete
+    return Verdicts(epochs != UNANSWERED, epochs, np.repeat(certified, sizes), complete, late)
 
 
 def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -> tuple[Numbers, Numbers]:
@@ -76,10 +78,10 @@ def find_touched_intervals(view: CompiledView, starts: Numbers, ends: Numbers) -
 
 def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -> Flags:
     """Find the windows that got events after an edge at which the watermark had passed their end."""
-    newest, place = np.unique(read_numpy_column(found, "_newest"), return_inverse=True)
-    marks = [snapshot.edges.mark_before(each) for each in newest.tolist()]
+    newest = pc.unique(found["_newest"])
+    marks = [snapshot.edges.mark_before(each) for each in newest.to_pylist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
-    late: Flags = before[place] >= ends
+    late: Flags = before[pc.index_in(found["_newest"], newest).to_numpy()] >= ends
     return late
 
 
