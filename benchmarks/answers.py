@@ -44,7 +44,7 @@ from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.serve.answer_request import AnswerPage
 from seamline.serve.answer_request import encode_answer_page as page
-from seamline.serve.query import format_answer_footer, write_answer
+from seamline.serve.query import format_answer_footer, rows_written
 from seamline.serve.read import read
 
 BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -226,9 +226,9 @@ def told(tables: Tables, found: Any) -> None:
     with timed("footer"):
         format_answer_footer(found)
     with timed("csv"):
-        write_answer(found, "csv", io.StringIO())
+        rows_written(found.table, "csv", io.StringIO())
     with timed("json"):
-        write_answer(found, "json", io.StringIO())
+        rows_written(found.table, "json", io.StringIO())
     for format in ("json", "csv", "arrow", "parquet"):
         with timed(f"page of 1000, {format}"):
             page(found, AnswerPage(format=format))

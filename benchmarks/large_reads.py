@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.time.intervals import Interval
 from seamline.serve.read import read
+from seamline.serve.streamed import encode_answer_stream, stream_answer
 
 BEGIN, DAY = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=1)
 EPOCHS, PIECE, ROUNDS = 5, 1_000_000, 3
@@ -92,7 +93,9 @@ class Tables:
         manifest.commit([Statement(act, self.view.id, epoch=0) for act in (Act.BIRTH, Act.FLIP)])
         for number in range(EPOCHS + 1):
             if number:
-                slices.append(self.states(0, self.rows // 100, self.days - 1), from_epoch=number, to_epoch=number)
+                slices.append(
+                    self.states(0, self.rows // 100, self.days - 1), from_epoch=number, to_epoch=number
+                )
             row = Epoch(
                 number, 0, BEGIN, self.pipeline.record_version, edge=True, frontiers={self.view.id: number}
             )
@@ -178,6 +181,57 @@ def compared(tables: Tables) -> dict[str, Any]:
     return {**found, "ratio": ratio}
 
 
+def streamed(tables: Tables, format: str) -> dict[str, Any]:
+    """Stream all rows in this process, as batches or encoded: the most memory beside what it had before."""
+    sizes = []
+
+    def stream() -> Iterator[Any]:
+        found = stream_answer("shop.sales", warehouse=tables.warehouse, definitions=tables.definitions)
+        yield from found.batches() if format == "batches" else encode_answer_stream(found, format)
+        sizes.append(found.rows)
+
+    def drain() -> None:
+        for _ in stream():
+            pass
+
+    # Engines are loaded, and their pools made, by a small answer.
+    read("shop.sales", "customer = 'customer 1'", warehouse=tables.warehouse, definitions=tables.definitions)
+    before = peak()
+    return {**cost(drain), "rows": sizes[0], "before": before, "peak": peak()}
+
+
+def peak() -> int:
+    """Return the largest resident memory of this process so far, in MB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) // 1024
+
+
+def streams(place: Path, sizes: list[int], days: int) -> dict[str, Any]:
+    """Stream answers of some sizes, each in a process of its own."""
+    found: dict[str, Any] = {}
+    for rows in sizes:
+        Tables(place / f"{rows}-{days}", rows, days).make()
+        for format in ("batches", "parquet"):
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.large_reads",
+                "--child",
+                format,
+                "--keep",
+                str(place),
+            ]
+            command += ["--rows", str(rows), "--days", str(days)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            each = found[f"{rows} {format}"] = json.loads(done.stdout.splitlines()[-1])
+            print(
+                f"{rows:>10,} rows {format:10} {each['wall']:6.2f} s {each['cpu']:6.2f} CPU s "
+                f"peak {each['peak']:>5} MB, {each['before']} before",
+                flush=True,
+            )
+    return found
+
+
 def main(argv: list[str]) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -186,16 +240,26 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--days", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="Make the tables there, or use those that are there.")
+    parser.add_argument("--stream", default="100000,1000000,10000000")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
     asked = parser.parse_args(argv)
+    if asked.child:
+        tables = Tables(asked.keep / f"{asked.rows}-{asked.days}", asked.rows, asked.days)
+        print(json.dumps(streamed(tables, asked.child)))
+        return 0
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as made:
-        tables = Tables((asked.keep or Path(made)) / f"{asked.rows}-{asked.days}", asked.rows, asked.days).make()
+        tables = Tables(
+            (asked.keep or Path(made)) / f"{asked.rows}-{asked.days}", asked.rows, asked.days
+        ).make()
         figures = {"whole": compared(tables)}
         if asked.profile:
             with cProfile.Profile() as found:
                 tables.whole()
             pstats.Stats(found).sort_stats("cumulative").print_stats(45)
+        sizes = [int(size) for size in asked.stream.split(",") if size]
+        figures["streams"] = streams(asked.keep or Path(made), sizes, asked.days)
     Results("large_reads").write(figures)
     return 0
 

@@ -11,7 +11,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,8 +23,6 @@ from seamline.model.errors import BadRange, ExpressionError, NotFound, ReadUnsta
 from seamline.model.protocol.read_request import ReadOptions, require_known_options
 from seamline.model.time.intervals import format_utc_instant
 
-PAGE = 10_000
-ATTEMPTS = 5
 ERRORS: Mapping[str, type[SeamlineError]] = {
     each.__name__: each for each in (BadRange, ExpressionError, NotFound, ReadUnstable, TooSlow)
 }
@@ -93,44 +91,48 @@ class Client:
         Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does: one row per key and window that starts in the range.
 
         ``where`` maps a key to its value, or to several of which any will do; None is a key that is NULL. There is no
-        SQL over HTTP. All pages are of one state of the tables. Raises what ``seamline.read`` raises, and Refused.
+        SQL over HTTP. All rows are of one state of the tables. Raises what ``seamline.read`` raises, and Refused.
         """
         if format not in ("arrow", "pandas"):
             raise BadRange(f"{format!r} is not a format.", hint='use "arrow" or "pandas".')
+        table = self.batches(view, where, **options).read_all().replace_schema_metadata()
+        return table if format == "arrow" else table.to_pandas()
+
+    def batches(
+        self,
+        view: str,
+        where: Mapping[str, Key | Iterable[Key]] | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> pa.RecordBatchReader:
+        """Read an answer of any size batch by batch, as the server makes it; takes and raises what ``read`` does.
+
+        The batches' metadata says of which state of the tables they are. Refused where the answer is broken off.
+        """
         pipeline, _, name = view.partition(".")
-        path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}"
-        query = [*list_option_parameters(options), *build_key_parameters(where or {})]
-        query += [("format", "arrow"), ("limit", str(PAGE))]
-        for _ in range(ATTEMPTS):
-            table = self.pages(path, query)
-            if table is not None:
-                return table if format == "arrow" else table.to_pandas()
-        raise ReadUnstable(
-            f"{view} changed during every attempt to read it.", hint="read a smaller range, or pass as_of."
-        )
+        path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}/rows"
+        query = [*list_option_parameters(options), *build_key_parameters(where or {}), ("format", "arrow")]
+        _, answer = self.get(path, query, whole=False)
+        reader = pa.ipc.open_stream(pa.PythonFile(answer, "r"))
+        return pa.RecordBatchReader.from_batches(reader.schema, self.received(reader))
 
-    def pages(self, path: str, query: Sequence[tuple[str, str]]) -> pa.Table | None:
-        """Fetch all pages; None where the tables have moved between two of them."""
-        parts: list[pa.Table] = []
-        state = ""
-        while True:
-            offset = len(parts) * PAGE
-            headers, body = self.get(path, [*query, ("offset", str(offset))])
-            if parts and headers["Seamline-State"] != state:
-                return None
-            state = headers["Seamline-State"]
-            with pa.ipc.open_stream(body) as reader:
-                parts.append(reader.read_all())
-            if offset + PAGE >= int(headers["Seamline-Total"]):
-                return pa.concat_tables(parts)
+    def received(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Give what comes; Refused where it ends too early."""
+        try:
+            yield from reader
+        except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
+            raise Refused(
+                f"{self.url} broke the answer off: {error}.", hint="read again; the server's log says why."
+            ) from None
 
-    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> tuple[Mapping[str, str], bytes]:
-        """Ask for something below ``/seamline/api/v1``; its headers and its body."""
+    def get(
+        self, path: str, query: Sequence[tuple[str, str]] = (), *, whole: bool = True
+    ) -> tuple[Mapping[str, str], Any]:
+        """Ask for something below ``/seamline/api/v1``; its headers and its body, or the body to be read."""
         if not self.token and self.user:
             self.log_in()
         address = f"/seamline/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            return self.sent(address)
+            return self.sent(address, whole=whole)
         except urllib.error.HTTPError as error:
             if error.code != 401 or not self.user:
                 raise parse_server_error(error) from None
@@ -138,7 +140,7 @@ class Client:
         self.token = ""
         self.log_in()
         try:
-            return self.sent(address)
+            return self.sent(address, whole=whole)
         except urllib.error.HTTPError as error:
             raise parse_server_error(error) from None
 
@@ -150,14 +152,19 @@ class Client:
         except urllib.error.HTTPError as error:
             raise parse_server_error(error) from None
 
-    def sent(self, path: str, body: bytes | None = None) -> tuple[Mapping[str, str], bytes]:
+    def sent(
+        self, path: str, body: bytes | None = None, *, whole: bool = True
+    ) -> tuple[Mapping[str, str], Any]:
         """Send one request; Refused when nobody answers."""
         headers = {"Content-Type": "application/json"} if body else {}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         request = urllib.request.Request(self.url.rstrip("/") + path, data=body, headers=headers)
         try:
-            with OPENER.open(request, timeout=self.timeout) as answer:
+            answer = OPENER.open(request, timeout=self.timeout)
+            if not whole:
+                return answer.headers, answer
+            with answer:
                 return answer.headers, answer.read()
         except urllib.error.HTTPError:
             raise

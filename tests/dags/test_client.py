@@ -8,6 +8,7 @@ import urllib.error
 from collections.abc import Iterator
 from email.message import Message
 
+import pyarrow as pa
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -15,10 +16,11 @@ from tests.dags.server import EVIL
 from tests.ports import free_ports
 from tests.unit.shop import Sale, Shop
 
-from seamline import client as clients
 from seamline.client import Client, Refused
+from seamline.lake.read import streamed_answer
 from seamline.model.errors import BadRange, NotFound, ReadUnstable
 from seamline.serve.read import read
+from seamline.web import downloads
 from seamline.web.app import app
 
 
@@ -51,24 +53,38 @@ def test_it_reads_what_the_library_reads(reader: Client) -> None:
     assert reader.read("shop.sales", where={"customer": {"a"}}, end="2013-01-02").num_rows == 1
 
 
-def test_pages_are_put_together(reader: Client, monkeypatch) -> None:
-    """Two and a half of them."""
-    monkeypatch.setattr(clients, "PAGE", 3)
+def test_a_large_answer_comes_in_batches_of_one_state(reader: Client, shop: Shop, monkeypatch) -> None:
+    """An epoch that comes between two of them is in none."""
+    before = read("shop.sales")
+    monkeypatch.setattr(streamed_answer, "ROWS", 1)
+    found = reader.batches("shop.sales")
+    assert found.schema.metadata[b"seamline.epoch"] == b"0"
+    first = found.read_next_batch()
+    shop.epoch([Sale(5, "b", 1)])
+    rest = list(found)
+    assert [each.num_rows for each in [first, *rest]] == [1] * 4
+    assert pa.Table.from_batches([first, *rest]).replace_schema_metadata().equals(before)
     assert reader.read("shop.sales").equals(read("shop.sales"))
 
 
-def test_pages_of_two_states_are_never_one_answer(reader: Client, shop: Shop, monkeypatch) -> None:
-    """Where an epoch comes between any two of them, nothing is given."""
-    monkeypatch.setattr(clients, "PAGE", 1)
-    sent = Client.sent
+def test_an_answer_that_is_broken_off_is_none(reader: Client, monkeypatch) -> None:
+    """Half an answer would look like a whole one with fewer rows."""
+    monkeypatch.setattr(streamed_answer, "ROWS", 1)
+    whole = downloads.encode_answer_stream
 
-    def moving(self, path, body=None):
-        shop.epoch([Sale(5, "b", 1)])
-        return sent(self, path, body)
+    def broken(*asked):
+        for number, piece in enumerate(whole(*asked)):
+            if number == 2:
+                raise ReadUnstable("a file is gone")
+            yield piece
 
-    monkeypatch.setattr(Client, "sent", moving)
-    with pytest.raises(ReadUnstable, match="changed during every attempt"):
+    monkeypatch.setattr(downloads, "encode_answer_stream", broken)
+    with pytest.raises(Refused, match="broke the answer off"):
         reader.read("shop.sales")
+    monkeypatch.setattr(downloads, "encode_answer_stream", whole)
+    assert [reader.read("shop.sales").num_rows for _ in range(2 * downloads.AT_ONCE)] == [
+        4
+    ] * 2 * downloads.AT_ONCE
 
 
 def test_it_raises_what_the_library_raises(reader: Client) -> None:
@@ -89,13 +105,13 @@ def test_a_token_that_has_run_out_is_fetched_again(reader: Client, monkeypatch) 
     """Once, where there is a login; else the refusal is told."""
     sent, logins = Client.sent, []
 
-    def strict(self, path, body=None):
+    def strict(self, path, body=None, **more):
         if path == "/auth/token":
             logins.append(path)
             return {}, b'{"access_token": "new"}'
         if self.token != "new":
             raise urllib.error.HTTPError(path, 401, "", Message(), io.BytesIO(b'{"detail": "Token Expired"}'))
-        return sent(self, path, body)
+        return sent(self, path, body, **more)
 
     monkeypatch.setattr(Client, "sent", strict)
     reader.user = "ada"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Unpack
+from typing import BinaryIO, Unpack
 
 import click
 
@@ -57,10 +60,16 @@ def check() -> int:
     help="Keep rows whose window is open, closed, or closed and corrected since; several are possible.",
 )
 @click.option(
-    "--format", type=click.Choice(["table", "json", "csv", "parquet"]), default="table", show_default=True
+    "--format",
+    type=click.Choice(["table", "json", "csv", "parquet", "arrow"]),
+    default="table",
+    show_default=True,
+    help="All but table come batch by batch, of any size.",
 )
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write; parquet needs one."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write; parquet and arrow need one.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
 def query(
@@ -72,14 +81,45 @@ def query(
     **options: Unpack[ReadOptions],
 ) -> None:
     """Show the merged answer of a view; up to where it is complete goes to stderr."""
-    if format == "parquet" and out is None:
-        raise click.UsageError("--format parquet needs --out FILE.")
-    from seamline.serve.query import format_answer_footer, write_answer
+    if format in ("parquet", "arrow") and out is None:
+        raise click.UsageError(f"--format {format} needs --out FILE.")
+    from seamline.serve.query import format_answer_footer, rows_written
     from seamline.serve.read import read
+    from seamline.serve.streamed import encode_answer_stream, stream_answer
 
-    answer = read(view, where, format="answer", **options)
-    write_answer(answer, format, sys.stdout, file=out, limit=limit)
+    if format == "table":
+        answer = read(view, where, format="answer", **options)
+        text = io.StringIO()
+        rows_written(
+            answer.table if limit is None else answer.table.slice(0, limit),
+            format,
+            text if out else sys.stdout,
+        )
+        if out:
+            out.write_text(text.getvalue())
+    else:
+        stream = stream_answer(view, where, **options)
+        write_pieces(encode_answer_stream(stream, format, limit), out)
+        answer = stream.told()
     click.echo(format_answer_footer(answer), err=True)
+
+
+def write_pieces(pieces: Iterator[bytes], out: Path | None) -> None:
+    """Write pieces to a file, which is there when it is whole, or print them."""
+    if out is None or (out.exists() and not out.is_file()):
+        with ExitStack() as opened:
+            sink: BinaryIO = sys.stdout.buffer
+            if out:
+                sink = opened.enter_context(out.open("wb"))
+            sink.writelines(pieces)
+        return
+    part = out.with_name(f"{out.name}.part")
+    try:
+        with part.open("wb") as sink:
+            sink.writelines(pieces)
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @click.command()

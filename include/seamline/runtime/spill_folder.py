@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -27,6 +28,18 @@ def spill_folder_prefix() -> str:
     except OSError:
         inode = 0
     return f"{PREFIX}{inode}-"
+
+
+@contextmanager
+def open_spill_folder() -> Iterator[Path]:
+    """Make a folder of its own in this process's, for as long as the block runs."""
+    delete_stale_spills()
+    own_spill_folder().mkdir(mode=0o700, exist_ok=True)
+    found = Path(tempfile.mkdtemp(dir=own_spill_folder()))
+    try:
+        yield found
+    finally:
+        shutil.rmtree(found, ignore_errors=True)
 
 
 @cache

@@ -71,6 +71,15 @@ def key_condition_sql(
     return " AND ".join(parts) or None
 
 
+def list_asked_keys(items: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Read the values that keys may have from a request: ``key.NAME=VALUE``, which may be repeated."""
+    keys: dict[str, list[str]] = {}
+    for name, value in items:
+        if name.startswith("key."):
+            keys.setdefault(name.removeprefix("key."), []).append(value)
+    return keys
+
+
 def one_key(items: Iterable[tuple[str, str]]) -> dict[str, str | None]:
     """Read one value for each key from a request: ``key.NAME=VALUE``, or ``null=NAME`` for one that is NULL."""
     found: dict[str, str | None] = {}

@@ -1,15 +1,13 @@
-"""An answer on paper: table, json, csv or parquet, and the footer that says how far it is right."""
+"""An answer on paper: rows as a table, json or csv, and the footer that says how far they are right."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 from rich.console import Console
 from rich.table import Table
 
@@ -19,21 +17,6 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.json_lines import json_lines
 
 NOTES = 10
-FORMATS = ("table", "json", "csv", "parquet")
-
-
-def write_answer(
-    answer: Answer, format: str, out: TextIO, *, file: Path | None = None, limit: int | None = None
-) -> None:
-    """Write an answer to ``out``, or to ``file`` (parquet needs one)."""
-    rows = answer.table if limit is None else answer.table.slice(0, limit)
-    if format == "parquet":
-        pyarrow.parquet.write_table(rows.replace_schema_metadata(build_answer_metadata(answer)), file)
-    elif file is not None:
-        with file.open("w", newline="") as sink:
-            write_answer(answer, format, sink, limit=limit)
-    else:
-        rows_written(rows, format, out)
 
 
 def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
@@ -104,7 +87,7 @@ def format_answer_footer(answer: Answer) -> str:
     """Describe up to which epoch the answer counts, how far duplicates are exact, which days are certified."""
     return "\n".join(
         [
-            f"{answer.table.num_rows} rows. {answer.summary()}",
+            f"{answer.rows} rows. {answer.summary()}",
             *format_interval_statuses(answer),
             *format_interval_notes(answer),
         ]

@@ -18,6 +18,7 @@ from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.errors import BadRange
 from seamline.model.protocol.read_request import ReadOptions, ReadRequest
 from seamline.serve.answer_age import read_within_age
+from seamline.serve.streamed import describe_pinned_state, stream_answer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +57,17 @@ def read(
     max_age: float | None = ...,
     **options: Unpack[ReadOptions],
 ) -> Answer: ...
+@overload
+def read(
+    view: str,
+    where: str | None = ...,
+    *,
+    format: Literal["batches"],
+    warehouse: str | Location | None = ...,
+    definitions: Path | None = ...,
+    max_age: float | None = ...,
+    **options: Unpack[ReadOptions],
+) -> pa.RecordBatchReader: ...
 
 
 def read(
@@ -71,17 +83,23 @@ def read(
     """
     Answer for ``PIPELINE.VIEW``: one row per key and window that starts in ``[start, end)``, UTC.
 
-    ``where`` is a Spark SQL condition on the key columns; ``format`` is ``arrow``, ``pandas``, or ``answer`` for the
-    table together with how far it is right. Options: ``start`` and ``end``, instants; ``as_of``, an epoch or an
-    instant, up to which what is published now answers; ``served_at``, an instant, for what was answered then;
-    ``side``, which is ``merged``, ``batch`` or ``speed``; ``version``, the fingerprint of a version that is not
-    served; ``phases``, which keeps rows that are ``early`` (before the window closes), ``complete`` or ``late``
-    (corrected since). With ``max_age``, in seconds, an answer from a bucket may lack what was committed later than
-    that ago, and need not wait for the store; ``SEAMLINE_STORE_MAX_AGE`` says it for all.
+    ``where`` is a Spark SQL condition on the key columns; ``format`` is ``arrow``, ``pandas``, ``answer`` for the
+    table together with how far it is right, or ``batches`` for a reader of an answer of any size: batches of final
+    rows, of one state of the tables, in bounded memory (``SEAMLINE_READ_MEMORY``). Options: ``start`` and ``end``,
+    instants; ``as_of``, an epoch or an instant, up to which what is published now answers; ``served_at``, an instant,
+    for what was answered then; ``side``, which is ``merged``, ``batch`` or ``speed``; ``version``, the fingerprint of
+    a version that is not served; ``phases``, which keeps rows that are ``early`` (before the window closes),
+    ``complete`` or ``late`` (corrected since). With ``max_age``, in seconds, an answer from a bucket may lack what was
+    committed later than that ago, and need not wait for the store; ``SEAMLINE_STORE_MAX_AGE`` says it for all.
     Raises NotFound, BadRange, ExpressionError, ReadUnstable.
     """
-    if format not in ("arrow", "pandas", "answer"):
-        raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas" or "answer".')
+    if format not in ("arrow", "pandas", "answer", "batches"):
+        raise BadRange(f"{format!r} is not a format.", hint='use "arrow", "pandas", "answer" or "batches".')
+    if format == "batches":
+        stream = stream_answer(
+            view, where, warehouse=warehouse, definitions=definitions, max_age=max_age, **options
+        )
+        return stream.reader(describe_pinned_state(stream))
     request = ReadRequest.parse(where, **options)
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)

@@ -30,6 +30,7 @@ from seamline.serve.answer_request import (
     encode_answer_page,
     hash_etag,
     key_condition_sql,
+    list_asked_keys,
     one_key,
 )
 from seamline.version import VERSION
@@ -51,7 +52,7 @@ MADE: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
 
 
-class ViewQuery(BaseModel):
+class ReadQuery(BaseModel):
     """The query of a read, which names a version or a layer as ``seamline.read`` does."""
 
     start: Text = None
@@ -68,11 +69,6 @@ class ViewQuery(BaseModel):
     phase: Annotated[list[Literal["early", "complete", "late"]], Field(max_length=3)] = []
     null: Annotated[list[str], Field(max_length=20)] = []
     """Keys that may be NULL."""
-    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 1000
-    """Rows of the page."""
-    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
-    """Rows before the page."""
-    format: Literal["json", "csv", "arrow", "parquet"] = "json"
 
     def options(self) -> ReadOptions:
         """Return what a read is asked with."""
@@ -85,6 +81,16 @@ class ViewQuery(BaseModel):
             version=self.version,
             phases=self.phase,
         )
+
+
+class ViewQuery(ReadQuery):
+    """The query of a page."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 1000
+    """Rows of the page."""
+    offset: Annotated[int, Field(ge=0, le=10**9)] = 0
+    """Rows before the page."""
+    format: Literal["json", "csv", "arrow", "parquet"] = "json"
 
 
 @router.get("/views")
@@ -116,10 +122,7 @@ def rows(
     """Return a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, and may be repeated."""
     from seamline.serve.read import read
 
-    keys: dict[str, list[str]] = {}
-    for name, value in request.query_params.multi_items():
-        if name.startswith("key."):
-            keys.setdefault(name.removeprefix("key."), []).append(value)
+    keys = list_asked_keys(request.query_params.multi_items())
     with read_within_age(("shown", pipeline, view)):
         compiled, layout = open_requested_pipeline(pipeline)
         _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from seamline.model.errors import SeamlineError
-from seamline.web import actions, answer_pages, api, pages, reports
+from seamline.web import actions, answer_pages, api, downloads, pages, reports
 from seamline.web.error_responses import handle_request_error
 from seamline.web.limits import Bounded
 
@@ -23,7 +23,8 @@ SAFE = {
     "Referrer-Policy": "same-origin",
 }
 app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
-for router in (api.router, actions.router, reports.router, pages.router, answer_pages.router):
+ROUTED = (api, downloads, actions, reports, pages, answer_pages)
+for router in (each.router for each in ROUTED):
     app.include_router(router)
 app.add_middleware(Bounded)
 

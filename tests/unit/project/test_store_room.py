@@ -28,7 +28,6 @@ ALLOWED = {
     "lake/storage/layout.py": "the folders of this machine and of definitions",
     "lake/storage/log_damage.py": "the ends of files that a power cut may have torn",
     "lake/storage/log_wholeness.py": "the ends of files that a power cut may have torn",
-    "serve/query.py": "the file that a person wants an answer in",
 }
 """Modules that touch files otherwise, and what for. The list grows by a decision and no other way."""
 

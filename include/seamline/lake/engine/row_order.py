@@ -1,4 +1,4 @@
-"""The order of rows, and which of them repeat a group: of many rows by numbers, where Arrow would compare them one by one.
+"""The order of rows, and which of them repeat a group: of many rows by numbers, where Arrow would compare them.
 
 A text stands for its first eight bytes after those that all texts share. Rows whose numbers are the same are compared
 as they are, so that the order is the one that Arrow finds: ascending, NULL last.
@@ -78,7 +78,7 @@ class Numbered:
 
 
 def number_values(column: pa.ChunkedArray, *, last: bool) -> Numbered | None:
-    """Number values; None of types that are compared as they are. Only in the ``last`` column may numbers be inexact."""
+    """Number values; None of types that are compared as they are. Those of the ``last`` column may be inexact."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         code, exact = number_texts(column)
@@ -103,7 +103,11 @@ def rank_values(column: pa.ChunkedArray) -> Codes:
     different = codes.dictionary
     ranks = np.empty(len(different), np.uint64)
     ranks[pc.sort_indices(different).to_numpy()] = np.arange(len(different), dtype=np.uint64)
-    found: Codes = ranks[pc.fill_null(codes.indices, 0).to_numpy()] if len(different) else np.zeros(len(column), np.uint64)
+    found: Codes = (
+        ranks[pc.fill_null(codes.indices, 0).to_numpy()]
+        if len(different)
+        else np.zeros(len(column), np.uint64)
+    )
     return found
 
 

@@ -116,17 +116,17 @@ def list_manifest_marks(snapshot: Snapshot, side: Side) -> pa.Table:
     )
 
 
-def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of the generations that answer; Unsettled if one is absent or short."""
+def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> Files | None:
+    """Choose the files of the generations that answer, None if there are none; Unsettled if one is absent or short."""
     length = snapshot.grid.length // MICROSECOND
     inside = pa.array(is_within_bounds(read_numpy_column(marks, "_at"), panes, length))
     named = marks.filter(pc.and_(inside, pc.is_valid(marks["_generation"])))
     if not named.num_rows:
-        return []
+        return None
     if snapshot.generations is None:
         if pc.sum(named["_stated"]).as_py():
             raise Unsettled("generations are named, but their table does not exist")
-        return []
+        return None
     found = sort_generation_files(snapshot.generations).named(named["_interval"].to_pylist())
     place = pc.index_in(found.partition("interval").cast(pa.string()), named["_interval"])
     wanted = pc.take(named["_generation"], place)
@@ -146,7 +146,7 @@ def generation_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds
                 f"{stated - held} rows of its generations have been removed since",
             )
         raise Unsettled(f"generations contain {held} of the {stated} rows that the manifest states")
-    return files.paths
+    return files
 
 
 def count_generation_rows(files: Files, named: pa.Table) -> int:
@@ -169,10 +169,10 @@ def count_generation_rows(files: Files, named: pa.Table) -> int:
     return rows
 
 
-def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> list[str]:
-    """List the files of slices that may count: epochs above the least cut, panes within the bounds."""
+def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) -> Files | None:
+    """Choose the files of slices that may count: epochs above the least cut, panes within the bounds."""
     if snapshot.slices is None or not snapshot.slices.actions.num_rows:
-        return []
+        return None
     require_slices(snapshot, panes)
     files = snapshot.slices
     least = (
@@ -186,7 +186,7 @@ def slice_files(snapshot: Snapshot, marks: pa.Table, panes: Sequence[Bounds]) ->
     meets = [pc.and_(pc.less(first, high), pc.greater_equal(last, low)) for low, high in panes]
     if meets:
         wanted.append(reduce(pc.or_, meets))
-    return files.keep(reduce(pc.and_, (pc.fill_null(each, True) for each in wanted))).paths
+    return files.keep(reduce(pc.and_, (pc.fill_null(each, True) for each in wanted)))
 
 
 def require_slices(snapshot: Snapshot, panes: Sequence[Bounds]) -> None:

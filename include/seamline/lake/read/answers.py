@@ -57,8 +57,17 @@ class Answer:
     """Whether today's publications answer for an epoch of the past."""
     beyond: Mapping[str, str] = field(default_factory=dict)
     """By column that has a total as text, because no DECIMAL can hold it: the column of that total."""
+    total: int | None = None
+    """The rows of a streamed answer, which are not in ``table``; None where they are there."""
+    overflowed: Mapping[str, int] | None = None
+    """By column of ``beyond``, of a streamed answer: how many such totals it had; None where they are in ``table``."""
     seen_at: datetime | None = None
     """In a bucket, when its tables were last asked for what is new: all that had been committed by then is counted."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return self.table.num_rows if self.total is None else self.total
 
     @property
     def answered(self) -> Numbers:
@@ -132,9 +141,14 @@ class Answer:
     def list_overflows(self) -> Iterator[str]:
         """List which totals no DECIMAL holds."""
         for name, total in self.beyond.items():
-            column = self.table[name]
-            if count := len(column) - column.null_count:
+            if count := self.count_overflows(name):
                 yield f" {count} of {total} have more digits than a DECIMAL: NULL, and {name} has them as text."
+
+    def count_overflows(self, name: str) -> int:
+        """Count the totals of a column of ``beyond``."""
+        if self.overflowed is not None:
+            return self.overflowed.get(name, 0)
+        return len(self.table) - int(self.table[name].null_count)
 
     def tally(self) -> dict[str, int]:
         """Count the intervals by status, those that occur."""

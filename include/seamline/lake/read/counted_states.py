@@ -5,7 +5,8 @@ Files are asked in SQL for the panes and keys that are wanted; what counts is de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from seamline.lake.read.answering_files import Unsettled, generation_files, mark
 from seamline.lake.read.file_cache import KEPT
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
+from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.errors import BadRange, StraddlesCut
 from seamline.model.expressions import compile_expression
@@ -27,6 +29,38 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import STRING, Field, Schema
 
 
+@dataclass(frozen=True)
+class StateScan:
+    """Files of states of one kind, and which of their rows count."""
+
+    view: CompiledView
+    """The version that is asked."""
+    files: Files
+    """Not empty."""
+    columns: Sequence[str]
+    """Those that are read."""
+    condition: str
+    """In SQL, on the rows of files: the panes and keys that are wanted."""
+    choose: Callable[[pa.Table], pa.Table]
+    """Returns the rows that count, of those that were read."""
+
+    def read(self) -> pa.Table:
+        """Read what counts."""
+        return self.counted(scan_state_files(self.view, self.files.paths, self.columns, self.condition))
+
+    def counted(self, rows: pa.Table) -> pa.Table:
+        """Return what counts of some rows, with ``counted_schema``."""
+        schema = counted_schema(self.view)
+        return self.choose(rows).select(schema.names).cast(schema)
+
+    def sql(self, columns: Sequence[str] | None = None) -> str:
+        """Write the query for its rows, or some columns of them."""
+        names = self.columns if columns is None else columns
+        return select_states_sql(
+            self.view, [stored_states_sql(self.view, self.files.paths)], names, self.condition
+        )
+
+
 def read_counted_states(
     snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None
 ) -> pa.Table:
@@ -35,6 +69,14 @@ def read_counted_states(
     ``counted_schema``, a row for each state. StraddlesCut if a slice crosses a cut; where one reaches beyond the
     snapshot, Unsettled, or BadRange of the past. ExpressionError and BadRange for a condition that is none.
     """
+    parts = [scan.read() for scan in find_state_scans(snapshot, panes, side, where)]
+    return pa.concat_tables([counted_schema(snapshot.view).empty_table(), *parts])
+
+
+def find_state_scans(
+    snapshot: Snapshot, panes: Sequence[Bounds], side: Side, where: str | None
+) -> list[StateScan]:
+    """Find what is to be read for the states that count; raises as ``read_counted_states``."""
     view = snapshot.view
     marks = marks_of(snapshot, side)
     generations = generation_files(snapshot, marks, panes)
@@ -46,22 +88,21 @@ def read_counted_states(
     condition = f"({inside or 'false'})" + (
         "" if view.grouped else f" AND {compile_key_condition(where, view)}"
     )
-    columns, parts = partial_schema(view).names, []
-    if slices:
-        found = scan_state_files(view, slices, [*columns, "from_epoch", "to_epoch"], condition)
-        rows = add_interval_starts(drop_dead_epochs(found, snapshot.held, snapshot.until), snapshot)
-        parts.append(
-            require_whole_slices(keep_above_cut(rows, marks, snapshot.floor(""), snapshot.until), snapshot)
-        )
-    if generations:
-        rows = add_interval_starts(
-            scan_state_files(view, generations, [*columns, "generation"], condition), snapshot
-        )
-        parts.append(keep_published_states(rows, marks))
-    schema = counted_schema(view)
-    return pa.concat_tables(
-        [schema.empty_table(), *(part.select(schema.names).cast(schema) for part in parts)]
-    )
+    columns, found = partial_schema(view).names, []
+
+    def choose_slices(rows: pa.Table) -> pa.Table:
+        living = add_interval_starts(drop_dead_epochs(rows, snapshot.held, snapshot.until), snapshot)
+        kept = keep_above_cut(living, marks, snapshot.floor(""), snapshot.until)
+        return require_whole_slices(kept, snapshot)
+
+    def choose_published(rows: pa.Table) -> pa.Table:
+        return keep_published_states(add_interval_starts(rows, snapshot), marks)
+
+    if slices and slices.actions.num_rows:
+        found.append(StateScan(view, slices, [*columns, "from_epoch", "to_epoch"], condition, choose_slices))
+    if generations and generations.actions.num_rows:
+        found.append(StateScan(view, generations, [*columns, "generation"], condition, choose_published))
+    return found
 
 
 def scan_state_files(
@@ -75,15 +116,22 @@ def scan_state_files(
         alike.setdefault(table.schema, []).append(table)
     kept = {f"kept_{number}": pa.concat_tables(some) for number, some in enumerate(alike.values())}
     sources = [*([stored_states_sql(view, others)] if others else []), *kept]
-    rows = " UNION ALL BY NAME ".join(
-        [*(f"SELECT * FROM {source}" for source in sources), *late_columns_sql(view)]
-    )
-    query = f"SELECT {', '.join(map(quote_identifier, columns))} FROM ({rows}) WHERE {condition}"
+    query = select_states_sql(view, sources, columns, condition)
     if not others:
         # A second thread would take longer to wake than this takes.
         return query_tables(query, **kept)
     with register_tables(**kept) as con:
         return con.sql(query).to_arrow_table()
+
+
+def select_states_sql(
+    view: CompiledView, sources: Sequence[str], columns: Sequence[str], condition: str
+) -> str:
+    """Write the query for columns of some sources where a condition is met."""
+    rows = " UNION ALL BY NAME ".join(
+        [*(f"SELECT * FROM {source}" for source in sources), *late_columns_sql(view)]
+    )
+    return f"SELECT {', '.join(map(quote_identifier, columns))} FROM ({rows}) WHERE {condition}"
 
 
 def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:

@@ -90,11 +90,18 @@ def save_shown_lookups(view: CompiledView, layout: Layout) -> None:
             write_lookup_version(found.table, layout.lookup(join.name, NEWEST))
 
 
-def add_lookup_columns(found: Answer, view: CompiledView, layout: Layout) -> Answer:
-    """Add the columns of a view's look-ups after its keys; the rows and their order stay."""
+def load_shown_lookups(view: CompiledView, layout: Layout) -> Mapping[Join, Shown]:
+    """Load the look-ups that a view shows, as they are now."""
+    return {join: load_current_lookup(join, layout) for join in view.decorations}
+
+
+def add_lookup_columns(
+    found: Answer, view: CompiledView, layout: Layout, used: Mapping[Join, Shown] | None = None
+) -> Answer:
+    """Add the columns of a view's look-ups after its keys, of now or as ``used``; the rows and their order stay."""
     if not view.decorations:
         return found
-    used = {join: load_current_lookup(join, layout) for join in view.decorations}
+    used = load_shown_lookups(view, layout) if used is None else used
     keys = found.table.select([key.name for key in view.keys])
     columns = join_lookup_rows(keys, {join: each.table for join, each in used.items()})
     table, place = found.table, found.table.column_names.index("window_start")

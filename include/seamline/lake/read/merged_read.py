@@ -33,6 +33,7 @@ from seamline.lake.read.counted_states import compile_key_condition, read_counte
 from seamline.lake.read.decorations import add_lookup_columns
 from seamline.lake.read.presentation import present_windows
 from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.standings import ways_of
 from seamline.lake.storage.kept.table_reading import expect_news, read_side_by_side
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -141,9 +142,9 @@ def read_snapshot(
         snapshot, span.panes(snapshot.view), side, where, extend_bounds_forward
     )
     asked = filter_windows(snapshot.view, span.of(snapshot.view, found), where)
-    return present_windows(snapshot, taken, asked, panes, side, span.intervals), keep_counted_states(
-        snapshot, taken, side
-    )
+    ways = ways_of(snapshot, taken, panes, side)
+    answer = present_windows(snapshot, asked, ways, side, span.intervals)
+    return answer, keep_counted_states(snapshot, taken, side)
 
 
 def read_windows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,33 +10,29 @@ import pyarrow.compute as pc
 from seamline.lake.engine import states
 from seamline.lake.engine.row_order import order_rows
 from seamline.lake.engine.windowing import END, START
-from seamline.lake.read.answer_ways import format_interval_id
+from seamline.lake.read.answer_ways import Ways, format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
-from seamline.lake.read.standings import ways_of
 from seamline.lake.read.window_verdicts import Verdicts, compute_verdicts
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.protocol.seam import Phase, Side
-from seamline.model.time.window_arithmetic import Bounds
 
 
 def present_windows(
     snapshot: Snapshot,
-    taken: pa.Table,
     found: pa.Table,
-    panes: Sequence[Bounds],
+    ways: Ways,
     side: Side,
     intervals: Collection[int] | None,
 ) -> Answer:
     """Present the merged states of windows, and say how far each row is right.
 
-    ``taken`` are the states they were found from, within the bounds ``panes``; ``intervals`` those the windows
-    start in, None for all.
+    ``ways`` are those of the intervals that the windows were found from; ``intervals`` those that they start in, None
+    for all.
     """
     view, keys = snapshot.view, [key.name for key in snapshot.view.keys]
     found = found.take(order_rows(found, [START, END, *([GROUPING] if view.grouped else []), *keys]))
-    ways = ways_of(snapshot, taken, panes, side)
     verdicts = compute_verdicts(snapshot, ways, found, side)
     if not verdicts.answered.all():
         answered = pa.array(verdicts.answered)

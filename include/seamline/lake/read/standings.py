@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -53,19 +53,41 @@ def list_stated_intervals(snapshot: Snapshot) -> StatedIntervals:
     return known
 
 
+@dataclass
+class CountedIntervals:
+    """What was read of each interval: which have states, and how many of their rows came from slices."""
+
+    pieces: list[tuple[Numbers, Numbers]] = field(default_factory=list)
+    """Starts in microseconds since 1970, ascending, and rows counted from slices, of each piece that was read."""
+
+    def add(self, taken: pa.Table) -> None:
+        """Count states that were read."""
+        at, speed = read_numpy_column(taken, "_at"), taken["_speed"].to_numpy()
+        starts = np.sort(pc.unique(taken["_at"]).to_numpy())
+        since = np.zeros(len(starts), np.int64)
+        np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])
+        self.pieces.append((starts, since))
+
+    def ways(self, snapshot: Snapshot, panes: Sequence[Bounds], side: Side) -> Ways:
+        """Find how every interval that has anything within the bounds is answered, in order."""
+        length, told = snapshot.grid.length // MICROSECOND, list_stated_intervals(snapshot)
+        named = told.starts[told.named]
+        starts = named[is_within_bounds(named, panes, length)]
+        if len(self.pieces) == 1:
+            starts = np.union1d(self.pieces[0][0], starts)
+        else:
+            starts = np.unique(np.concatenate([starts, *(each for each, _ in self.pieces)]))
+        since = np.zeros(len(starts), np.int64)
+        for at, rows in self.pieces:
+            since[np.searchsorted(starts, at)] += rows
+        return find_interval_ways(snapshot, starts, since, side)
+
+
 def ways_of(snapshot: Snapshot, taken: pa.Table, panes: Sequence[Bounds], side: Side) -> Ways:
-    """Find how every interval that has anything within the bounds is answered, in order."""
-    at, length, told = (
-        read_numpy_column(taken, "_at"),
-        snapshot.grid.length // MICROSECOND,
-        list_stated_intervals(snapshot),
-    )
-    named = told.starts[told.named]
-    starts = np.union1d(pc.unique(taken["_at"]).to_numpy(), named[is_within_bounds(named, panes, length)])
-    speed = taken["_speed"].to_numpy()
-    since = np.zeros(len(starts), np.int64)
-    np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])
-    return find_interval_ways(snapshot, starts, since, side)
+    """Find how every interval is answered of which states were taken, or that has anything within the bounds."""
+    counted = CountedIntervals()
+    counted.add(taken)
+    return counted.ways(snapshot, panes, side)
 
 
 def find_interval_ways(snapshot: Snapshot, starts: Numbers, since: Numbers, side: Side) -> Ways:

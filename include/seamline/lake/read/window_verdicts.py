@@ -47,7 +47,8 @@ class Verdicts:
 def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side) -> Verdicts:
     """Compute the verdicts on windows by their bounds."""
     if not found.num_rows:
-        return Verdicts(*(np.zeros(0, kind) for kind in (np.bool_, np.int64, np.bool_, np.bool_, np.bool_)))
+        none = np.zeros(0, np.bool_)
+        return Verdicts(none, np.zeros(0, np.int64), none, none, none)
     starts, endless = read_numpy_column(found, START), found[END].null_count > 0
     ends = found[END].fill_null(MOST).to_numpy()
     # Rows of one window follow each other: what depends on the window alone is found once for each run.

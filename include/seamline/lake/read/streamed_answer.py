@@ -1,0 +1,222 @@
+"""An answer in parts, of one state of the tables: each part is final, and only one is in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.pane_ranges import Span, extend_bounds_forward
+from seamline.lake.engine.windowing import of_set
+from seamline.lake.read.answer_blocks import Block, list_blocks, total_size
+from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.answering_files import Unsettled
+from seamline.lake.read.answers import Answer
+from seamline.lake.read.counted_states import find_state_scans
+from seamline.lake.read.decorations import add_lookup_columns, load_shown_lookups
+from seamline.lake.read.merged_read import (
+    add_carried_columns,
+    filter_windows,
+    keep_counted_states,
+    read_snapshot_answer,
+    read_windows,
+    retry_unstable_read,
+)
+from seamline.lake.read.presentation import present_windows
+from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.spilled_states import Divided, sample_borders, stream_counted_states
+from seamline.lake.read.standings import CountedIntervals, ways_of
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.kept.table_reading import read_side_by_side
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.errors import ReadUnstable
+from seamline.model.protocol.read_request import ReadRequest
+from seamline.model.time.window_arithmetic import LAST
+from seamline.runtime.deadline import in_time
+from seamline.runtime.spill_folder import open_spill_folder
+
+MEMORY = 256 << 20
+"""Bytes that a stream takes at most beside what the process has, where nobody says otherwise."""
+COPIES = 8
+"""Of the states of a part there are at most so many times their size in memory, while they are merged and presented."""
+LEAST = 64 << 20
+"""Bytes that DuckDB has for a scan at least."""
+ROWS = 65_536
+"""Rows of a batch at most."""
+
+
+@dataclass
+class StreamedAnswer:
+    """An answer as it comes: an iterator over parts, which are answers themselves, in the order of their windows.
+
+    What is told of the whole (``told``) is known at the end.
+    """
+
+    snapshot: Snapshot
+    """What it is read from."""
+    request: ReadRequest
+    """The question."""
+    layout: Layout
+    """Where the tables are."""
+    memory: int = MEMORY
+    """Bytes that it may take."""
+    rows: int = 0
+    """Rows that were given."""
+    overflowed: dict[str, int] = field(default_factory=dict)
+    """By column of totals that no DECIMAL holds: how many were given."""
+
+    def __post_init__(self) -> None:
+        self.counted = CountedIntervals()
+        self.lookups = load_shown_lookups(self.snapshot.view, self.layout)
+        self.span = Span.between(self.request.start, self.request.end)
+        self.blocks = list_blocks(self.snapshot, self.span, self.request.side, self.memory // COPIES)
+        self.remaining = self.read()
+        # Read while it may still be read again from other versions.
+        self.first = next(self.remaining)
+
+    def __iter__(self) -> Iterator[Answer]:
+        """Give the parts, once; ReadUnstable where a file of the pinned state is gone."""
+        yield from self.count(self.first)
+        try:
+            for part in self.remaining:
+                yield from self.count(part)
+        except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+            raise ReadUnstable(
+                f"The tables of {self.snapshot.view.qualified} changed while they were streamed: {problem}",
+                hint="read again; files that were replaced are kept for a day.",
+            ) from problem
+
+    def close(self) -> None:
+        """End before all parts were given."""
+        self.remaining.close()
+
+    def count(self, part: Answer) -> Iterator[Answer]:
+        """Count the rows that are given."""
+        self.rows += part.table.num_rows
+        for name in part.beyond:
+            column = part.table[name]
+            self.overflowed[name] = self.overflowed.get(name, 0) + len(column) - column.null_count
+        yield part
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Give the rows."""
+        for part in self:
+            yield from part.table.to_batches(max_chunksize=ROWS)
+
+    def reader(self, metadata: Mapping[str, str] | None = None) -> pa.RecordBatchReader:
+        """Return a reader of the rows."""
+        schema = self.first.table.schema.with_metadata(metadata)
+        return pa.RecordBatchReader.from_batches(
+            schema, (batch.replace_schema_metadata(metadata) for batch in self.batches())
+        )
+
+    def told(self) -> Answer:
+        """Return what is known of the whole, once all parts were given, without its rows."""
+        empty = replace(self.first, table=self.first.table.slice(0, 0), states=self.first.states.slice(0, 0))
+        known = replace(empty, total=self.rows, overflowed=self.overflowed)
+        if not self.counted.pieces:
+            return known
+        panes = self.span.panes(self.snapshot.view)
+        return replace(known, intervals=self.counted.ways(self.snapshot, panes, self.request.side))
+
+    def read(self) -> Generator[Answer, None, None]:
+        """Read the parts: a small answer as it is read whole, one block after the other, or a block from disk."""
+        if total_size(self.blocks) <= self.memory // COPIES:
+            yield self.finish(self.remembered())
+            return
+        lows = [block.first for block in self.blocks[1:]]
+        given = False
+        for block, low in in_time(zip(self.blocks, [*lows, LAST], strict=True)):
+            parts = (
+                self.direct(block, low)
+                if block.size <= 2 * self.memory // COPIES
+                else self.spilled(block, low)
+            )
+            for part in parts:
+                if part.table.num_rows or not given:
+                    yield self.finish(part)
+                    given = True
+        if not given:
+            yield self.finish(self.remembered())
+
+    def finish(self, part: Answer) -> Answer:
+        """Add the look-ups' columns, and keep the phases that are asked for."""
+        whole = add_lookup_columns(part, self.snapshot.view, self.layout, self.lookups)
+        return whole.only(self.request.phases) if self.request.phases else whole
+
+    def remembered(self) -> Answer:
+        """Answer whole, or as was answered before."""
+        where, side = self.request.where, self.request.side
+        question = (self.layout, self.snapshot.view.id, self.span, side, where)
+
+        def read() -> Answer:
+            return read_snapshot_answer(snapshot=self.snapshot, span=self.span, side=side, where=where)
+
+        return REMEMBERED.answer(question, self.snapshot, read)
+
+    def direct(self, block: Block, low: int) -> Iterator[Answer]:
+        """Answer for a block that fits."""
+        snapshot, side, where = self.snapshot, self.request.side, self.request.where
+        found, taken, panes = read_windows(snapshot, [*block.panes], side, where, extend_bounds_forward)
+        self.counted.add(taken.filter(is_before(taken, low)))
+        asked = filter_windows(snapshot.view, block.span.of(snapshot.view, found), where)
+        ways = ways_of(snapshot, taken, panes, side)
+        del found, taken
+        yield present_windows(snapshot, asked, ways, side, None)
+
+    def spilled(self, block: Block, low: int) -> Iterator[Answer]:
+        """Answer for a block that does not fit, part by part."""
+        snapshot, side, where = self.snapshot, self.request.side, self.request.where
+        view, most = snapshot.view, self.memory // COPIES
+        with open_spill_folder() as folder, open_duckdb(None) as con:
+            con.execute(f"SET memory_limit = '{max(self.memory // 4, LEAST) >> 20}MiB'")
+            scans = find_state_scans(snapshot, block.panes, side, where)
+            sets = []
+            for number, keys in enumerate(view.sets):
+                borders = sample_borders(con, view, scans, keys, -(-block.size // most))
+                (own := folder / str(number)).mkdir()
+                sets.append(Divided(view, keys, borders, own))
+            counted = CountedIntervals()
+            for taken in stream_counted_states(con, scans, most // 2):
+                counted.add(taken)
+                self.counted.add(taken.filter(is_before(taken, low)))
+                rows = add_carried_columns(keep_counted_states(snapshot, taken, side))
+                for each in sets:
+                    each.write(rows)
+            ways = counted.ways(snapshot, block.panes, side)
+            for each in sets:
+                for states in in_time(each.parts()):
+                    found = block.span.of(view, of_set(view, states, each.keys))
+                    yield present_windows(snapshot, filter_windows(view, found, where), ways, side, None)
+
+
+def is_before(taken: pa.Table, low: int) -> pa.ChunkedArray:
+    """Return which states are of panes before an instant."""
+    return pc.less(taken["pane"].cast(INSTANT).cast(pa.int64()), low)
+
+
+def stream_merged_answer(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    request: ReadRequest,
+    *,
+    memory: int = MEMORY,
+) -> StreamedAnswer:
+    """Answer a question in parts, from one state of the tables.
+
+    Pins, reads the first part, and pins again where a table was cleaned up meanwhile; ReadUnstable after several
+    attempts.
+    """
+
+    def once() -> StreamedAnswer:
+        with read_side_by_side((layout, view.name, request.side)):
+            return StreamedAnswer(Snapshot.pin(pipeline, view, layout, request), request, layout, memory)
+
+    return retry_unstable_read(view, once)

@@ -1,0 +1,153 @@
+"""An answer of any size, a batch of rows or some bytes at a time: for readers, files and downloads."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Unpack
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from seamline.lake.read.streamed_answer import MEMORY, StreamedAnswer, stream_merged_answer
+from seamline.lake.storage import layout as places
+from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import Location
+from seamline.lake.tables.table_format import require_format
+from seamline.lake.tables.view_versions import find_view
+from seamline.model.compile.catalog import load_cached_catalog
+from seamline.model.errors import DefinitionError, SetupError
+from seamline.model.memory import parse_memory
+from seamline.model.protocol.read_request import ReadOptions, ReadRequest
+from seamline.serve.answer_age import read_within_age
+from seamline.serve.json_lines import json_lines
+from seamline.serve.query import build_answer_metadata, format_scalar
+
+SETTING = "SEAMLINE_READ_MEMORY"
+STREAMS = ("arrow", "parquet", "csv", "json")
+
+
+def read_memory_setting(environ: Mapping[str, str]) -> int:
+    """Read how much memory a streamed answer may take; SetupError for what is no size."""
+    text = environ.get(SETTING)
+    if not text:
+        return MEMORY
+    try:
+        return parse_memory(text)
+    except DefinitionError as problem:
+        raise SetupError(f"{SETTING} is {text!r}.", hint=problem.hint) from None
+
+
+def stream_answer(
+    view: str,
+    where: str | None = None,
+    *,
+    warehouse: str | Location | None = None,
+    definitions: Path | None = None,
+    max_age: float | None = None,
+    memory: int | None = None,
+    **options: Unpack[ReadOptions],
+) -> StreamedAnswer:
+    """Answer for ``PIPELINE.VIEW`` as ``seamline.read`` does, in parts that fit into some bytes of memory."""
+    most = read_memory_setting(os.environ) if memory is None else memory
+    request = ReadRequest.parse(where, **options)
+    name, _, view_name = view.partition(".")
+    pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
+    layout = Layout(places.locate_warehouse(warehouse), pipeline.name)
+    with read_within_age((layout, view_name, request.side), max_age):
+        require_format(layout)
+        found = find_view(pipeline, layout, view_name)
+        return stream_merged_answer(pipeline, found, layout, request, memory=most)
+
+
+def describe_pinned_state(stream: StreamedAnswer) -> dict[str, str]:
+    """Describe the state of the tables that an answer is of, as metadata of its batches."""
+    first = stream.first
+    return {
+        "seamline.view": first.view,
+        "seamline.version": first.version,
+        "seamline.side": first.side.value,
+        "seamline.epoch": str(first.epoch),
+        "seamline.manifest_version": str(first.manifest_version),
+    }
+
+
+class Sink(io.RawIOBase):
+    """Takes what is written, until somebody takes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+
+    def writable(self) -> bool:
+        """Say that it is one."""
+        return True
+
+    def write(self, piece: Any) -> int:
+        """Keep a piece."""
+        self.pieces.append(bytes(piece))
+        return len(self.pieces[-1])
+
+    def take(self) -> bytes:
+        """Return what was written since the last time."""
+        found = b"".join(self.pieces)
+        self.pieces.clear()
+        return found
+
+
+def encode_answer_stream(stream: StreamedAnswer, format: str, limit: int | None = None) -> Iterator[bytes]:
+    """Encode an answer, or its first ``limit`` rows, as it comes: the file that the pieces make is whole at their end.
+
+    A row group of Parquet, a batch of an Arrow stream or some lines are in memory at a time. What is known of the whole
+    is in Parquet's metadata.
+    """
+    sink = Sink()
+    schema = stream.first.table.schema
+    batches = limit_rows(stream.batches(), limit)
+    if format == "json":
+        for batch in batches:
+            yield "".join(json_lines(pa.Table.from_batches([batch]), format_scalar)).encode()
+        return
+    with WRITERS[format](sink, schema, describe_pinned_state(stream)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            yield sink.take()
+        if format == "parquet":
+            writer.add_key_value_metadata(build_answer_metadata(stream.told()))
+    yield sink.take()
+
+
+def write_arrow(sink: Sink, schema: pa.Schema, metadata: Mapping[str, str]) -> Any:
+    """Open a writer of an Arrow stream."""
+    return pa.ipc.new_stream(pa.PythonFile(sink, "w"), schema.with_metadata(metadata))
+
+
+def write_parquet(sink: Sink, schema: pa.Schema, metadata: Mapping[str, str]) -> Any:
+    """Open a writer of a Parquet file."""
+    return pq.ParquetWriter(pa.PythonFile(sink, "w"), schema.with_metadata(metadata))
+
+
+def write_csv(sink: Sink, schema: pa.Schema, metadata: Mapping[str, str]) -> Any:
+    """Open a writer of CSV with a header; instants in UTC."""
+    return pyarrow.csv.CSVWriter(pa.PythonFile(sink, "w"), schema)
+
+
+WRITERS: Mapping[str, Callable[[Sink, pa.Schema, Mapping[str, str]], Any]] = {
+    "arrow": write_arrow,
+    "parquet": write_parquet,
+    "csv": write_csv,
+}
+
+
+def limit_rows(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Give rows up to a number of them; the others are read, for what is told of the whole."""
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+        elif left:
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)

@@ -1,0 +1,76 @@
+"""Answers of any size over HTTP: streamed from one state of the tables, a batch at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from threading import BoundedSemaphore
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from seamline.lake.read.streamed_answer import StreamedAnswer
+from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.model.errors import TooSlow
+from seamline.serve.answer_age import read_within_age
+from seamline.serve.answer_request import MEDIA, key_condition_sql, list_asked_keys
+from seamline.serve.streamed import encode_answer_stream, read_memory_setting, stream_answer
+from seamline.web.access import open_requested_pipeline, readers
+from seamline.web.api import ANSWERS, ReadQuery
+from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+
+AT_ONCE = 4
+"""Downloads at a time, which share the memory of one streamed answer."""
+LINES = {**MEDIA, "json": "application/x-ndjson"}
+MADE: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in LINES.values()}}}
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
+running = BoundedSemaphore(AT_ONCE)
+
+
+class DownloadQuery(ReadQuery):
+    """The query of a download."""
+
+    format: Literal["json", "csv", "arrow", "parquet"] = "arrow"
+
+
+@router.get("/views/{pipeline}/{view}/rows", dependencies=[readers], responses=MADE)
+def rows(
+    pipeline: str, view: str, request: Request, asked: Annotated[DownloadQuery, Query()]
+) -> StreamingResponse:
+    """Stream all rows of a view's answer, in JSON an object a line; ``key.NAME=VALUE`` keeps rows of a key."""
+    keys = list_asked_keys(request.query_params.multi_items())
+    with read_within_age(("shown", pipeline, view)):
+        compiled, layout = open_requested_pipeline(pipeline)
+        _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)
+    if not running.acquire(blocking=False):
+        raise TooSlow(f"{AT_ONCE} downloads are running.", hint="retry later.")
+    try:
+        where = key_condition_sql(shown, keys, asked.null)
+        memory = read_memory_setting(os.environ) // AT_ONCE
+        stream = run_with_time_limit(
+            lambda: stream_answer(f"{pipeline}.{view}", where, memory=memory, **asked.options())
+        )
+    except BaseException:
+        running.release()
+        raise
+    first = stream.first
+    headers = {
+        "Cache-Control": "private, no-store",
+        "Content-Disposition": f'attachment; filename="{pipeline}.{view}.{asked.format}"',
+        "Seamline-State": f"{first.version}/{first.epoch}/{first.manifest_version}",
+    }
+    body = give_pieces(stream, encode_answer_stream(stream, asked.format))
+    return StreamingResponse(body, media_type=LINES[asked.format], headers=headers)
+
+
+async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Give the body as it is made: each part within the time of an answer, and what is broken off is never ended."""
+    try:
+        while (piece := await run_in_threadpool(run_with_time_limit, lambda: next(pieces, None))) is not None:
+            if piece:
+                yield piece
+    finally:
+        stream.close()
+        running.release()

@@ -1,0 +1,236 @@
+"""Answers in parts: the same rows as the whole answer, whatever the windows, the measures and the memory."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import seamline as sl
+from seamline import Batch, KafkaSource, Pipeline, View
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.lake.read import spilled_states
+from seamline.lake.read.answer_blocks import total_size
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.streamed_answer import COPIES, StreamedAnswer, stream_merged_answer
+from seamline.lake.storage import data_files
+from seamline.lake.storage.arrow_types import INSTANT, generations_schema, partial_schema
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.slices import Slices
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.definition.windows import Window
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.read_request import ReadRequest
+from seamline.model.time.intervals import Interval
+from seamline.serve.query import format_answer_footer
+
+START, DAY, DAYS, EPOCHS = datetime(2024, 3, 28, tzinfo=UTC), timedelta(days=1), 6, 5
+MEASURES = {
+    "n": sl.count(),
+    "total": sl.sum("amount"),
+    "exact": sl.sum("CAST(amount AS DECIMAL(30,2))"),
+    "weight": sl.sum("CAST(amount AS DOUBLE)"),
+    "mean": sl.avg("amount"),
+    "least": sl.min("amount"),
+    "most": sl.max("shop"),
+    "opening": sl.first("amount"),
+    "closing": sl.last("amount"),
+    "spread": sl.variance("CAST(amount AS DOUBLE)"),
+    "shops": sl.distinct("shop"),
+    "middle": sl.quantile("amount", 0.5),
+    "busiest": sl.top("shop", 2),
+    "sizes": sl.histogram("amount", edges=[10, 50]),
+    "which": sl.collect_distinct("shop"),
+    "each": sl.formula("try_add(t, n)", t=sl.count_true("amount > 9"), n=sl.count()),
+    "share": sl.ratio("least", "n"),
+}
+FEW = {name: MEASURES[name] for name in ("n", "total", "closing", "which")}
+WINDOWS: dict[str, Window] = {
+    "hours": sl.Tumbling("1 hour"),
+    "days in a zone": sl.Tumbling("1 day", zone="Europe/Berlin"),
+    "weeks": sl.Tumbling("7 days"),
+    "sliding": sl.Sliding("12 hours", "3 hours"),
+    "sliding over days": sl.Sliding("3 days", "1 day"),
+    "cumulating": sl.Cumulating("1 day", "6 hours"),
+    "sessions": sl.Session("5 hours"),
+    "whole": sl.Global(),
+}
+ROWS = pa.schema(
+    [
+        ("customer", pa.string()),
+        ("shop", pa.string()),
+        ("amount", pa.int64()),
+        ("at", INSTANT),
+        ("_event_time", INSTANT),
+        ("_partition", pa.int32()),
+        ("_offset", pa.int64()),
+    ]
+)
+
+
+class Warehouse:
+    """A pipeline of one view, filled by random events: epochs in slices, and some days in generations."""
+
+    def __init__(self, place: Path, window: Window, seed: int, **more: Any) -> None:
+        asked = {"keys": ["customer", "shop"], "window": window, "measures": MEASURES, **more}
+        source = KafkaSource(
+            topic="t", schema="customer STRING, shop STRING, amount BIGINT, at TIMESTAMP", event_time="at"
+        )
+        self.compiled = compile_pipeline(
+            Pipeline(
+                "shop", source=source, views=[View("sales", **asked)], batch=Batch("1 day", "2024-01-01")
+            )
+        )
+        self.view, self.layout = self.compiled.views[0], Layout(place, "shop")
+        self.dice = random.Random(seed)
+        self.events: list[dict[str, Any]] = []
+        self.fill()
+
+    def fill(self) -> None:
+        """Commit epochs, and publish every other day up to some epoch."""
+        master, ledger = Master.ensure(self.layout, self.compiled), Ledger.ensure(self.layout)
+        slices, manifest = Slices.ensure(self.layout, self.view), ManifestTable.ensure(self.layout)
+        manifest.read()
+        manifest.commit([Statement(act, self.view.id, epoch=0) for act in (Act.BIRTH, Act.FLIP)])
+        for number in range(1, EPOCHS + 1):
+            some = [self.event(number, offset) for offset in range(60 * number, 60 * number + 60)]
+            self.events += some
+            slices.append(self.states(some), from_epoch=number, to_epoch=number)
+            at = START + timedelta(seconds=number)
+            mark = START + timedelta(days=number)
+            row = Epoch(
+                number,
+                0,
+                at,
+                self.compiled.record_version,
+                edge=True,
+                watermark=mark,
+                frontiers={self.view.id: number},
+                before=number - 1,
+            )
+            master.commit(row, [])
+            ledger.append([row])
+        self.publish(manifest)
+
+    def event(self, epoch: int, offset: int) -> dict[str, Any]:
+        """Make an event."""
+        at = START + timedelta(minutes=self.dice.randrange(DAYS * 24 * 60))
+        customer = self.dice.choice([None, *(f"customer {number}" for number in range(12))])
+        return {
+            "customer": customer,
+            "shop": self.dice.choice(["a", "b", None]),
+            "amount": self.dice.choice([None, *range(100)]),
+            "at": at,
+            "_event_time": at,
+            "_partition": 0,
+            "_offset": offset,
+            "epoch": epoch,
+        }
+
+    def states(self, events: list[dict[str, Any]]) -> pa.Table:
+        """Make states of events."""
+        rows = pa.Table.from_pylist(
+            [{k: v for k, v in each.items() if k != "epoch"} for each in events], ROWS
+        )
+        with open_duckdb() as con:
+            con.register("some_rows", rows)
+            return states.compute_row_states(con, self.view, "some_rows").cast(partial_schema(self.view))
+
+    def publish(self, manifest: ManifestTable) -> None:
+        """Write generations, and name them."""
+        schema = generations_schema(self.view)
+        table = Table.ensure(self.layout.generations(self.view), schema, partition_by=["interval"])
+        made, said = [], []
+        for day in range(0, DAYS, 2):
+            interval, cut = (
+                Interval(START + day * DAY, START + (day + 1) * DAY),
+                self.dice.randrange(1, EPOCHS),
+            )
+            own = [each for each in self.events if each["epoch"] <= cut and each["at"] in interval]
+            rows = self.states(own)
+            rows = rows.append_column("generation", pa.repeat(pa.scalar("g"), rows.num_rows))
+            made.append(
+                data_files.write_data_file(
+                    rows,
+                    table.root,
+                    f"g/{day}.parquet",
+                    stats=["generation", "pane"],
+                    partition={"interval": interval.id},
+                )
+            )
+            facts = {"interval": interval.id, "generation": "g", "rows": rows.num_rows, "at": interval.end}
+            said.append(Statement(Act.PUBLISH, self.view.id, epoch=cut, certified=day > 0, **facts))  # type: ignore[arg-type]
+        table.append(made)
+        manifest.read()
+        manifest.commit(said)
+
+    def stream(self, memory: int, **asked: Any) -> StreamedAnswer:
+        """Read in parts."""
+        return stream_merged_answer(
+            self.compiled, self.view, self.layout, ReadRequest.parse(**asked), memory=memory
+        )
+
+    def whole(self, **asked: Any) -> Any:
+        """Read whole."""
+        return read_merged_answer(self.compiled, self.view, self.layout, ReadRequest.parse(**asked))
+
+
+def in_order(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=repr)
+
+
+def assert_same(house: Warehouse, share: int, **asked: Any) -> int:
+    """Compare a stream, with memory for one of so many parts, with the whole answer; return how many parts it had."""
+    size = total_size(house.stream(1 << 50, **asked).blocks)
+    whole, stream = house.whole(**asked), house.stream(COPIES * -(-size // share), **asked)
+    parts = list(stream)
+    assert in_order(pa.concat_tables([part.table for part in parts])) == in_order(whole.table)
+    for part in parts:
+        assert part.table.schema == whole.table.schema
+    assert format_answer_footer(stream.told()) == format_answer_footer(whole)
+    return len(parts)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read few rows at a time."""
+    monkeypatch.setattr(spilled_states, "BATCH", 20)
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_stream_has_the_rows_of_the_whole_answer(kind: str, tmp_path: Path) -> None:
+    """Where an answer is cut, in time or by keys, cannot change a row, nor what is said of it."""
+    house = Warehouse(tmp_path, WINDOWS[kind], seed=1, measures=FEW)
+    assert assert_same(house, 1) == 1
+    assert assert_same(house, 4) > 1
+    assert assert_same(house, 12) > 2
+    bounds = {"start": START + timedelta(days=1, hours=5), "end": START + timedelta(days=4, hours=1)}
+    assert_same(house, 8, **bounds)
+    assert_same(house, 8, where="customer = 'customer 1' OR shop IS NULL", side="speed", as_of=3)
+    assert_same(house, 8, phases=["late", "early"], side="batch")
+
+
+@pytest.mark.parametrize("kind", ["hours", "sessions"])
+def test_every_measure_is_the_same_in_parts(kind: str, tmp_path: Path) -> None:
+    """A state that is divided over two parts would be two rows, each of them wrong."""
+    house = Warehouse(tmp_path, WINDOWS[kind], seed=2)
+    assert_same(house, 8)
+
+
+@pytest.mark.parametrize("kind", ["hours", "sessions", "sliding over days"])
+def test_sets_with_fewer_keys_are_merged_in_parts(kind: str, tmp_path: Path) -> None:
+    """The grand total has the states of all keys, and no key by which they could be divided."""
+    sets = [["customer", "shop"], ["shop"], []]
+    house = Warehouse(tmp_path, WINDOWS[kind], seed=3, measures=FEW, grouping_sets=sets)
+    assert_same(house, 10)
+    assert_same(house, 10, where="grouping <> '(shop)' AND customer IS NULL")
