@@ -6,9 +6,11 @@ import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import BoundedSemaphore
 
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from tests.dags.server import EVIL
 from tests.unit.shop import START, Sale
@@ -24,6 +26,7 @@ from seamline.model.types.schema import Field, Schema, parse_type
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
+from seamline.web import downloads
 
 waiting = claims_table.Waiting
 VIEW = "/api/v1/views/shop/sales"
@@ -39,6 +42,40 @@ def test_a_page_of_an_answer_says_how_far_it_is_right(client) -> None:
     assert len(rest["rows"]) == 1 and rest["next_offset"] is None
     whole = read("shop.sales")
     assert [row["total"] for row in first["rows"] + rest["rows"]] == whole["total"].to_pylist()
+
+
+@pytest.mark.parametrize("format", ["arrow", "parquet", "csv", "json"])
+def test_a_download_has_all_rows(client, format: str) -> None:
+    """In each format, as the library reads them; what is wrong is refused before anything comes."""
+    found, whole = client.get(f"{VIEW}/rows", params={"format": format}), read("shop.sales")
+    assert found.status_code == 200 and found.headers["Seamline-State"].endswith("/0/4")
+    match format:
+        case "arrow":
+            table = pa.ipc.open_stream(found.content).read_all()
+        case "parquet":
+            table = pa.parquet.read_table(io.BytesIO(found.content))
+            assert table.schema.metadata[b"seamline.epoch"] == b"0"
+        case "csv":
+            table = pa.csv.read_csv(io.BytesIO(found.content))
+        case _:
+            table = pa.table({"total": [json.loads(line)["total"] for line in found.text.splitlines()]})
+    assert [int(each) for each in table["total"].to_pylist()] == [
+        int(each) for each in whole["total"].to_pylist()
+    ]
+    some = client.get(f"{VIEW}/rows", params={"format": "json", "key.customer": EVIL}).text
+    assert len(some.splitlines()) == 1
+    assert client.get(f"{VIEW}/rows", params={"format": "xml"}).status_code == 422
+    assert client.get(f"{VIEW}/rows", params={"key.total": "1"}).status_code == 400
+    assert client.get("/api/v1/views/shop/sails/rows").status_code == 404
+
+
+def test_downloads_are_few_at_a_time(client, monkeypatch) -> None:
+    """Each has its share of the memory; who comes last is told to come again."""
+    monkeypatch.setattr(downloads, "running", BoundedSemaphore(1))
+    assert [client.get(f"{VIEW}/rows").status_code for _ in range(3)] == [200] * 3
+    downloads.running.acquire()
+    refused = client.get(f"{VIEW}/rows")
+    assert refused.status_code == 503 and "downloads are running" in refused.json()["message"]
 
 
 def test_filters_are_typed_and_never_sql(client) -> None:

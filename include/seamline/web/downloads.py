@@ -36,7 +36,7 @@ class DownloadQuery(ReadQuery):
 
 
 @router.get("/views/{pipeline}/{view}/rows", dependencies=[readers], responses=MADE)
-def rows(
+def download(
     pipeline: str, view: str, request: Request, asked: Annotated[DownloadQuery, Query()]
 ) -> StreamingResponse:
     """Stream all rows of a view's answer, in JSON an object a line; ``key.NAME=VALUE`` keeps rows of a key."""

@@ -66,7 +66,7 @@ def test_query_prints_rows_and_how_far_they_are_right(shop: Shop, capsys: pytest
     assert "dirty: 2013-01-01" in printed.err
 
 
-@pytest.mark.parametrize("format", ["table", "csv", "parquet"])
+@pytest.mark.parametrize("format", ["table", "json", "csv", "parquet", "arrow"])
 def test_query_writes_every_format(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
 ) -> None:
@@ -74,6 +74,7 @@ def test_query_writes_every_format(
     out = tmp_path / f"out.{format}"
     assert main(["query", "shop.sales", "--format", format, "--out", str(out)]) == 0
     assert out.stat().st_size > 0
+    assert [*tmp_path.glob("*.part")] == []
 
 
 def test_explain_proves_a_number(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,10 +28,12 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.windows import Window
+from seamline.model.errors import ReadUnstable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
+from seamline.runtime.spill_folder import own_spill_folder
 from seamline.serve.query import format_answer_footer
 
 START, DAY, DAYS, EPOCHS = datetime(2024, 3, 28, tzinfo=UTC), timedelta(days=1), 6, 5
@@ -234,3 +236,36 @@ def test_sets_with_fewer_keys_are_merged_in_parts(kind: str, tmp_path: Path) -> 
     house = Warehouse(tmp_path, WINDOWS[kind], seed=3, measures=FEW, grouping_sets=sets)
     assert_same(house, 10)
     assert_same(house, 10, where="grouping <> '(shop)' AND customer IS NULL")
+
+
+def test_batches_are_of_one_state(tmp_path: Path) -> None:
+    """What is committed between two batches is in none of them, and blocks come in the order of their windows."""
+    house = Warehouse(tmp_path, WINDOWS["hours"], seed=4, measures=FEW)
+    whole, size = house.whole().table, total_size(house.stream(1 << 50).blocks)
+    stream = house.stream(COPIES * size // 4)
+    batches = stream.batches()
+    found = [next(batches)]
+    Slices.ensure(house.layout, house.view).append(house.states(house.events[:50]), from_epoch=6, to_epoch=6)
+    found += batches
+    assert len(stream.blocks) > 2
+    assert pa.Table.from_batches(found)["window_start"].equals(whole["window_start"])
+    assert in_order(pa.Table.from_batches(found)) == in_order(whole)
+
+
+def test_a_file_that_goes_while_rows_come_is_told(tmp_path: Path) -> None:
+    """Half of the rows were given: the read cannot begin again, and must not end as if it were whole."""
+    house = Warehouse(tmp_path, WINDOWS["hours"], seed=5, measures=FEW)
+    stream = house.stream(COPIES * total_size(house.stream(1 << 50).blocks) // 4)
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(ReadUnstable, match="changed while they were streamed"):
+        list(stream)
+
+
+def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> None:
+    """What was put on disk goes with it."""
+    house = Warehouse(tmp_path, WINDOWS["whole"], seed=6, measures=FEW)
+    stream = house.stream(COPIES * total_size(house.stream(1 << 50).blocks) // 8)
+    assert [*own_spill_folder().glob("*/*/*.arrow")]
+    stream.close()
+    assert not [*own_spill_folder().glob("*/*/*.arrow")]
