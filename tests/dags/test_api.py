@@ -48,7 +48,7 @@ def test_a_page_of_an_answer_says_how_far_it_is_right(client) -> None:
 def test_a_download_has_all_rows(client, format: str) -> None:
     """In each format, as the library reads them; what is wrong is refused before anything comes."""
     found, whole = client.get(f"{VIEW}/rows", params={"format": format}), read("shop.sales")
-    assert found.status_code == 200 and found.headers["Seamline-State"].endswith("/0/4")
+    assert found.status_code == 200 and "/0/" in found.headers["Seamline-State"]
     match format:
         case "arrow":
             table = pa.ipc.open_stream(found.content).read_all()

@@ -81,7 +81,7 @@ class Volumes:
         """List the intervals at which blocks begin, after the first."""
         if not len(self.points):
             return []
-        aims = np.arange(1, self.totals[-1] // most + 1) * most
+        aims = np.arange(1, np.ceil(self.totals[-1] / most)) * most
         found: list[int] = []
         for cut in np.unique(np.floor(np.interp(aims, self.totals, self.points)).astype(np.int64)).tolist():
             if cut - (found[-1] if found else int(self.points[0])) >= shortest:

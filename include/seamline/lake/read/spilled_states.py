@@ -80,6 +80,7 @@ class Divided:
                 found = reader.read_all()
             path.unlink()
             yield found
+            del found
 
 
 def stream_counted_states(
@@ -117,7 +118,10 @@ def sample_borders(
     found = found.take(order_rows(found, schema.names))
     places = np.unique(np.arange(1, parts) * found.num_rows // parts)
     chosen = found.take(pa.array(places[places > 0]))
-    return chosen.group_by(schema.names, use_threads=False).aggregate([]).select(schema.names)
+    listed = chosen.to_pylist()
+    return chosen.take(
+        pa.array([at for at, row in enumerate(listed) if not at or row != listed[at - 1]], pa.int64())
+    )
 
 
 def find_parts(rows: pa.Table, borders: pa.Table) -> Numbers:

@@ -43,7 +43,7 @@ from seamline.runtime.spill_folder import open_spill_folder
 
 MEMORY = 256 << 20
 """Bytes that a stream takes at most beside what the process has, where nobody says otherwise."""
-COPIES = 8
+COPIES = 16
 """Of the states of a part there are at most so many times their size in memory, while they are merged and presented."""
 LEAST = 64 << 20
 """Bytes that DuckDB has for a scan at least."""
@@ -82,10 +82,16 @@ class StreamedAnswer:
 
     def __iter__(self) -> Iterator[Answer]:
         """Give the parts, once; ReadUnstable where a file of the pinned state is gone."""
-        yield from self.count(self.first)
+        # Nothing here has a part any more when the next one is made.
+        part, self.first = self.first, without_rows(self.first)
+        self.count(part)
+        yield part
         try:
+            del part
             for part in self.remaining:
-                yield from self.count(part)
+                self.count(part)
+                yield part
+                del part
         except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
             raise ReadUnstable(
                 f"The tables of {self.snapshot.view.qualified} changed while they were streamed: {problem}",
@@ -96,18 +102,20 @@ class StreamedAnswer:
         """End before all parts were given."""
         self.remaining.close()
 
-    def count(self, part: Answer) -> Iterator[Answer]:
+    def count(self, part: Answer) -> None:
         """Count the rows that are given."""
         self.rows += part.table.num_rows
         for name in part.beyond:
             column = part.table[name]
             self.overflowed[name] = self.overflowed.get(name, 0) + len(column) - column.null_count
-        yield part
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Give the rows."""
         for part in self:
-            yield from part.table.to_batches(max_chunksize=ROWS)
+            table = part.table
+            del part
+            yield from table.to_batches(max_chunksize=ROWS)
+            del table
 
     def reader(self, metadata: Mapping[str, str] | None = None) -> pa.RecordBatchReader:
         """Return a reader of the rows."""
@@ -118,8 +126,7 @@ class StreamedAnswer:
 
     def told(self) -> Answer:
         """Return what is known of the whole, once all parts were given, without its rows."""
-        empty = replace(self.first, table=self.first.table.slice(0, 0), states=self.first.states.slice(0, 0))
-        known = replace(empty, total=self.rows, overflowed=self.overflowed)
+        known = replace(without_rows(self.first), total=self.rows, overflowed=self.overflowed)
         if not self.counted.pieces:
             return known
         panes = self.span.panes(self.snapshot.view)
@@ -140,8 +147,10 @@ class StreamedAnswer:
             )
             for part in parts:
                 if part.table.num_rows or not given:
-                    yield self.finish(part)
-                    given = True
+                    given, finished = True, self.finish(part)
+                    del part
+                    yield finished
+                    del finished
         if not given:
             yield self.finish(self.remembered())
 
@@ -193,7 +202,16 @@ class StreamedAnswer:
             for each in sets:
                 for states in in_time(each.parts()):
                     found = block.span.of(view, of_set(view, states, each.keys))
-                    yield present_windows(snapshot, filter_windows(view, found, where), ways, side, None)
+                    del states
+                    part = present_windows(snapshot, filter_windows(view, found, where), ways, side, None)
+                    del found
+                    yield part
+                    del part
+
+
+def without_rows(found: Answer) -> Answer:
+    """Return what is known of an answer without its rows."""
+    return replace(found, table=found.table.schema.empty_table(), states=found.states.schema.empty_table())
 
 
 def is_before(taken: pa.Table, low: int) -> pa.ChunkedArray:
