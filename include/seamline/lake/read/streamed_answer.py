@@ -198,6 +198,7 @@ class StreamedAnswer:
                 rows = add_carried_columns(keep_counted_states(snapshot, taken, side))
                 for each in sets:
                     each.write(rows)
+                del taken, rows
             ways = counted.ways(snapshot, block.panes, side)
             for each in sets:
                 for states in in_time(each.parts()):
@@ -207,6 +208,7 @@ class StreamedAnswer:
                     del found
                     yield part
                     del part
+                    pa.default_memory_pool().release_unused()
 
 
 def without_rows(found: Answer) -> Answer:

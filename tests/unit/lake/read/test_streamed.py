@@ -194,7 +194,7 @@ def in_order(table: pa.Table) -> list[dict[str, Any]]:
 def assert_same(house: Warehouse, share: int, **asked: Any) -> int:
     """Compare a stream, with memory for one of so many parts, with the whole answer; return how many parts it had."""
     size = total_size(house.stream(1 << 50, **asked).blocks)
-    whole, stream = house.whole(**asked), house.stream(COPIES * -(-size // share), **asked)
+    whole, stream = house.whole(**asked), house.stream(COPIES * (size // share + 1), **asked)
     parts = list(stream)
     assert in_order(pa.concat_tables([part.table for part in parts])) == in_order(whole.table)
     for part in parts:
