@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 
 from seamline.lake.read.streamed_answer import MEMORY, StreamedAnswer, stream_merged_answer
 from seamline.lake.storage import layout as places
-from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.table_format import require_format
 from seamline.lake.tables.view_versions import find_view
@@ -56,7 +55,7 @@ def stream_answer(
     request = ReadRequest.parse(where, **options)
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
-    layout = Layout(places.locate_warehouse(warehouse), pipeline.name)
+    layout = places.locate_tables(pipeline.name, warehouse)
     with read_within_age((layout, view_name, request.side), max_age):
         require_format(layout)
         found = find_view(pipeline, layout, view_name)
