@@ -49,7 +49,7 @@ from seamline.lake.tables.generations import Generations
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import Interval
 from seamline.plan.batch import work_shares
-from seamline.spark.build import fast_path
+from seamline.spark.build import fast_path, repeated_ids, spilled_states
 from seamline.spark.build.build import build_intervals
 
 START = datetime(2024, 3, 9, tzinfo=UTC)
@@ -214,12 +214,30 @@ def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
 WITHOUT_IDS = replace(LIFE, source=replace(LIFE.source, event_id=[]))
 PLAIN = replace(WITHOUT_IDS, views=[each for each in LIFE.views if not each.where and not each.explode])
 """Of a file within a day nobody need count the rows."""
+WITH_IDS = replace(PLAIN, source=LIFE.source, views=[each for each in LIFE.views if not each.explode])
+"""Of such a file nobody looks at a row whose id is not there twice."""
+WAYS = {
+    "one task": {},
+    "many tasks": {(work_shares, "LEAST"): 1, (fast_path, "REPORTED_BYTES"): 200},
+    "many parts": {
+        (work_shares, "IN_A_PART"): 5,
+        (repeated_ids, "MOST_TWICE"): 0,
+        (repeated_ids, "INLINE"): 0,
+        (spilled_states, "UNIT_BYTES"): 500,
+    },
+}
+"""Bounds that a run lowers, beside those of the runs before it."""
 COUNTED = ("view", "interval", "rows", "state_rows", "rows_read", "duplicates", "not_selected", "exploded")
 
 
-@pytest.mark.parametrize("pipeline", [LIFE, WITHOUT_IDS, PLAIN], ids=["ids", "no ids", "plain"])
+@pytest.mark.parametrize(
+    "pipeline", [LIFE, WITHOUT_IDS, PLAIN, WITH_IDS], ids=["ids", "no ids", "plain", "plain ids"]
+)
 def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
-    """By Spark's own aggregation; by the kernel's SQL in one task; in many, with states that go through files."""
+    """By Spark's own aggregation; by the kernel's SQL in one task; in many, that shuffle ids and keep states in files.
+
+    Again with all rows compared whose ids are there twice, and intervals merged piece by piece.
+    """
     life = scenario(pipeline, now=f"{START + timedelta(days=9):%Y-%m-%d}", spark=spark)
     for step, of in steps(2):
         if step == "send":
@@ -251,13 +269,12 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
         each.interval
         for each in fast_path.list_touched_files(engine.pipeline, Files.of(master.table), [days], cut)
     ]
-    assert any(known) == (pipeline is PLAIN)
+    assert any(known) == (not any(each.explode for each in pipeline.views))
     counts, expected = built("general", fast=False)
     assert any(row[COUNTED.index("rows_read")] for row in counts)
-    for run in ("one task", "many tasks"):
-        if run == "many tasks":
-            monkeypatch.setattr(work_shares, "LEAST", 1)
-            monkeypatch.setattr(fast_path, "REPORTED_BYTES", 200)
+    for run, bounds in WAYS.items():
+        for (module, name), bound in bounds.items():
+            monkeypatch.setattr(module, name, bound)
         found_counts, found = built(run)
         assert found_counts == counts
         for name, rows in expected.items():

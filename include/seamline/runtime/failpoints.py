@@ -4,9 +4,10 @@ There may be several, with commas between. Points of an epoch, in order, each pa
 ``planned`` (number taken, nothing written), ``half`` (in a task, while its data files are open), ``part`` (in a task
 that has written the states of a part, where there are many), ``files`` (kernel done, nothing committed), ``slices``,
 ``quarantine``, ``master``, ``ledger``. Points of a batch run: ``states`` (a view's files written, nothing committed),
-``generation`` (a view's commit), ``built``, ``certified``, ``published``, ``served`` (a view's serving table);
-``partials`` (in a task of a build, before it reports a view's states). ``moved``: a file of a warehouse that moves was
-copied and verified. Without the variable nothing happens.
+``generation`` (a view's commit), ``built``, ``certified``, ``published``, ``served`` (a view's serving table). In a
+task of a build: ``partials`` (before it reports a view's states), ``hashed`` (ids sent to parts), ``sorted`` (a part has
+heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (a file of merged states written).
+``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
 ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value contains the text: a bug
@@ -25,7 +26,7 @@ import psutil
 import pyarrow as pa
 
 EPOCH = ("planned", "half", "files", "slices", "quarantine", "master", "ledger")
-TASKS = ("half", "part", "partials")
+TASKS = ("half", "part", "partials", "hashed", "sorted", "compared", "merged")
 """Points that are passed in a task of Spark's: a task that is tried again passes them again."""
 BATCH = ("states", "generation", "built", "certified", "published", "served")
 DAEMON = "spark.daemon"

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.plan.batch.work_shares import (
-    AT_ONCE,
+    IN_A_PART,
     LEAST,
     PLENTY,
     TURNS,
     Counts,
-    count_read_passes,
+    count_parts,
     split_by_size,
 )
 
@@ -41,7 +41,12 @@ def test_little_is_not_shared_and_much_keeps_all_cores_busy() -> None:
     assert len(split_by_size([LEAST] * 5, 2)) == 2
     assert len(split_by_size([PLENTY] * 50, 2)) == TURNS * 2
     assert [len(split_by_size([LEAST], 2)), split_by_size([], 2)] == [1, []]
-    assert [count_read_passes(size, 2) for size in (0, LEAST, 3 * LEAST, 5 * AT_ONCE)] == [1, 1, 2, 5]
+
+
+def test_parts_are_as_many_as_cores_until_each_has_much_to_sort() -> None:
+    """A part costs something, and has a bound on what it holds."""
+    assert [count_parts(rows, 2) for rows in (0, 1, 2 * IN_A_PART, 5 * IN_A_PART)] == [2, 2, 2, 5]
+    assert [count_parts(bytes, 4, least=10) for bytes in (0, 10, 39, 40, 1000)] == [1, 1, 3, 4, 4]
 
 
 def test_counts_of_tasks_add_up() -> None:

@@ -16,7 +16,7 @@ from seamline.runtime import spill_folder
 SPILL = """
 import resource
 from seamline.kernel.epoch_kernel import open_worker_duckdb
-from seamline.spark.build.partial_states import limit_duckdb_memory
+from seamline.spark.build.share_rows import limit_duckdb_memory
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
 con = open_worker_duckdb()
 for _ in range(2):

@@ -13,9 +13,10 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.time.intervals import Interval
-from seamline.spark.build import partial_states
+from seamline.spark.build import partial_states, share_rows
 from seamline.spark.build.fast_path import GatheredReports, list_touched_files, split_into_shares
-from seamline.spark.build.partial_states import Partials, Share
+from seamline.spark.build.partial_states import Partials
+from seamline.spark.build.share_rows import Share
 
 pytestmark = pytest.mark.slow
 
@@ -54,13 +55,14 @@ def test_a_file_above_the_cut_is_not_touched(tmp_path: Path) -> None:
     assert known(without_ids(), tmp_path, BOTH, 1) == ["2013-01-01", ""]
 
 
-@pytest.mark.parametrize("few", [partial_states.APART, 1])
+@pytest.mark.parametrize("few", [share_rows.APART, 1])
 @pytest.mark.parametrize("where", ["amount > 0", "customer IS NOT NULL", "amount > 100"])
 def test_what_a_view_leaves_out_of_such_a_file_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, few: int
 ) -> None:
     """It stands in the certificate, whether rows were looked at one by one or not, of few intervals and of many."""
     monkeypatch.setattr(partial_states, "APART", few)
+    monkeypatch.setattr(share_rows, "APART", few)
     pipeline = without_ids(where=where)
     shop = Shop(tmp_path, pipeline)
     for first in (0, MINUTES - 2, MINUTES):

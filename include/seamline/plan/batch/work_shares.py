@@ -11,8 +11,8 @@ PLENTY = 500_000_000
 """Bytes from which on a core takes several tasks one after another: one that fails is begun again sooner."""
 TURNS = 4
 """Tasks for each core at most: the last one to end keeps the others waiting for less."""
-AT_ONCE = 1_000_000_000
-"""Bytes of files whose rows are kept in a task's memory to find those that are there twice."""
+IN_A_PART = 32_000_000
+"""Hashes that a part sorts in its memory, eight bytes each."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ def split_by_size(sizes: Sequence[int], cores: int, *, least: int = 0) -> list[l
     return [part for part in made if part]
 
 
-def count_read_passes(size: int, cores: int) -> int:
-    """Return in how many parts by their ids to look at rows of so many bytes: each part reads all of them."""
-    return max(min(size // LEAST, cores), -(-size // AT_ONCE), 1)
+def count_parts(things: int, slots: int, *, least: int = 0) -> int:
+    """Return into how many parts to shuffle so many things: one for each core if ``least`` is there for each."""
+    worth = slots if things >= least * slots else things // least
+    return max(worth, -(-things // IN_A_PART), 1)

@@ -7,41 +7,37 @@ merged here. States that are too many to report go through files, a share of the
 from __future__ import annotations
 
 import json
-import uuid
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.storage import data_files
-from seamline.lake.storage.arrow_types import INSTANT, partial_schema
-from seamline.lake.storage.data_files import DataFile
+from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
-from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.store.data_writing import DataTarget
-from seamline.lake.store.fetched_files import localize_file
-from seamline.lake.store.locations import Location, delete_folder
+from seamline.lake.store.locations import delete_folder
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
-from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.work_shares import Counts, count_read_passes, split_by_size
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.batch.work_shares import Counts, split_by_size
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.spark.build.partial_states import CELL, COUNTS, PARTS, STATES, Partials, Share, add_cell_column
-from seamline.spark.tasks.spread import Row, count_task_slots, run_in_tasks
+from seamline.spark.build.partial_states import COUNTS, PARTS, STATES, Partials
+from seamline.spark.build.repeated_ids import NO_PLACES, find_repeated_rows
+from seamline.spark.build.share_rows import Share, ShareTask
+from seamline.spark.build.spilled_states import SpilledStates, merge_states_in_tasks, write_merged_states
+from seamline.spark.tasks.spread import count_task_slots, run_in_tasks
 from seamline.spark.tasks.task import limit_task_memory
 
-FILE = "file/"
 REPORTED_BYTES = 4_000_000
 """States of a view that a task has more of are written to files instead of being reported."""
+ALL_REPORTED_BYTES = 64_000_000
+"""Bytes of a view's states that all tasks may report to the driver together."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,8 @@ class GatheredReports:
     """By interval id."""
     states: dict[str, list[pa.Table]] = field(default_factory=lambda: defaultdict(list))
     """Partial states by version id."""
-    parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Paths of spilled states by version id."""
+    spilled: dict[str, SpilledStates] = field(default_factory=lambda: defaultdict(SpilledStates))
+    """States in files, by version id."""
 
     def take(self, kind: str, payload: bytes) -> None:
         """Take in one row of a report."""
@@ -78,7 +74,7 @@ class GatheredReports:
         elif kind.startswith(STATES):
             self.states[kind.removeprefix(STATES)].append(pa.ipc.open_stream(bytes(payload)).read_all())
         else:
-            self.parts[kind.removeprefix(PARTS)].append(bytes(payload).decode())
+            self.spilled[kind.removeprefix(PARTS)].take(payload)
 
     def add_known(self, own: Sequence[Touched], views: Sequence[CompiledView]) -> None:
         """Add the rows of files that nobody had to count; what views take of them was reported below zero."""
@@ -107,16 +103,36 @@ def build_states_fast(
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
     own = list_touched_files(pipeline, master, spans, cut)
     again = list_touched_files(pipeline, Reprocessed(pipeline, layout).files(), spans, cut)
-    work = split_into_shares(own, again, pipeline, count_task_slots(spark))
-    found = compute_partial_states(
-        spark, Partials(pipeline, tuple(work), tuple(spans), cut, folders, REPORTED_BYTES)
-    )
-    found.add_known(own, pipeline.views)
+    slots = count_task_slots(spark)
+    work = tuple(split_into_shares(own, again, pipeline, slots))
+    alone = any(share.alone for share in work)
+    repeats = NO_PLACES
+    if pipeline.definition.source.event_id and work and not alone:
+        rows = sum(each.rows for each in (*own, *again))
+        scratch = next(iter(folders.values())) / "ids"
+        repeats = find_repeated_rows(
+            spark, ShareTask(pipeline, work, tuple(spans), cut), rows, slots, scratch
+        )
+    most = min(REPORTED_BYTES, ALL_REPORTED_BYTES // max(len(work), 1))
+    found = compute_partial_states(spark, Partials(pipeline, work, tuple(spans), cut, folders, most, repeats))
+    if repeats.paths:
+        delete_folder(scratch)
+    if not alone:
+        found.add_known(own, pipeline.views)
     wrote = {}
     for view in pipeline.views:
-        if found.parts[view.id]:
+        if view.id in found.spilled:
             memory = pipeline.definition.stream.worker_memory
-            files_of = merge_states_in_tasks(spark, view, folders[view.id], attempt, found, memory)
+            files_of = merge_states_in_tasks(
+                spark,
+                view,
+                folders[view.id],
+                attempt,
+                found.spilled[view.id],
+                found.states[view.id],
+                slots,
+                memory,
+            )
         else:
             whole = states.combine_states(view, found.states[view.id]) if work else None
             files_of = (
@@ -162,9 +178,9 @@ def find_file_intervals(
 ) -> Iterator[str]:
     """Find the id of the interval that all rows of a file are in, if its bounds show that each of them counts.
 
-    Where ids are looked for twice, or a view multiplies rows, they must be looked at all the same.
+    Where a view multiplies rows, they must be looked at all the same.
     """
-    looked_at = pipeline.definition.source.event_id or any(view.explode for view in pipeline.views)
+    looked_at = any(view.explode for view in pipeline.views)
     bounds = (
         found.low("_event_time").cast(INSTANT),
         found.high("_event_time").cast(INSTANT),
@@ -189,15 +205,15 @@ def find_file_intervals(
 def split_into_shares(
     own: Sequence[Touched], again: Sequence[Touched], pipeline: CompiledPipeline, cores: int
 ) -> list[Share]:
-    """Share the files out among tasks; where ids are looked for twice, each task reads all, for its share of ids."""
+    """Share the files out among tasks; where one task has all, and ids are declared, it looks at each row."""
     every = [*own, *again]
     sizes = [each.size for each in every]
-    if pipeline.definition.source.event_id:
-        count = count_read_passes(sum(sizes), cores) if sizes else 0
+    work = split_by_size(sizes, cores)
+    if pipeline.definition.source.event_id and len(work) == 1:
         ours, theirs = (tuple(each.path for each in some) for some in (own, again))
-        return [Share(ours, theirs, turn=turn, turns=count) for turn in range(count)]
+        return [Share(ours, theirs, alone=True)]
     made = []
-    for part in split_by_size(sizes, cores):
+    for part in work:
         mine = [every[at] for at in part if at < len(own)]
         known: dict[int, tuple[str, ...]] = defaultdict(tuple)
         for each in mine:
@@ -211,81 +227,3 @@ def split_into_shares(
             )
         )
     return made
-
-
-def write_merged_states(
-    whole: pa.Table, view: CompiledView, root: Location, attempt: str
-) -> Iterator[tuple[DataFile, Volume]]:
-    """Write merged states, a file for each interval."""
-    whole = add_cell_column(whole, view)
-    cells = whole[CELL]
-    for cell in pc.unique(cells).to_pylist():
-        mine = whole.filter(pc.equal(cells, cell)).select(partial_schema(view).names)
-        mine = mine.append_column("generation", pa.repeat(pa.scalar(attempt), mine.num_rows))
-        interval = format_utc_instant(EPOCH + cell * MICROSECOND)
-        name = f"{attempt}/{CELL}={cell}/{uuid.uuid4().hex}.parquet"
-        file = data_files.write_data_file(mine, root, name, partition={"interval": interval})
-        yield file, Volume(mine.num_rows, pc.sum(mine["rows"]).as_py())
-
-
-@dataclass(frozen=True)
-class Merging:
-    """Merges the spilled states of one share of a view's intervals in a Spark task."""
-
-    view: CompiledView
-    """The version that is built."""
-    parts: tuple[str, ...]
-    """Paths of spilled states."""
-    shares: tuple[tuple[int, ...], ...]
-    """Interval starts, in microseconds since 1970, by task number."""
-    root: Location
-    """The folder of the generations table."""
-    attempt: str
-    """The id of the attempt that builds."""
-
-    def __call__(self, number: int) -> Iterator[Row]:
-        """Merge the intervals of a share, one by one, and report each file."""
-        for cell in self.shares[number]:
-            found = [
-                pq.read_table(localize_file(path), filters=[(CELL, "=", cell)], partitioning=None)
-                for path in self.parts
-            ]
-            whole = states.combine_states(self.view, found)
-            for file, volume in write_merged_states(whole, self.view, self.root, self.attempt):
-                said = json.dumps({"file": vars(file), "rows": volume.rows, "counted": volume.state_rows})
-                yield FILE, said.encode()
-
-
-def merge_states_in_tasks(
-    spark: SparkSession,
-    view: CompiledView,
-    folder: Location,
-    attempt: str,
-    found: GatheredReports,
-    memory: str,
-) -> list[tuple[DataFile, Volume]]:
-    """Merge states that were written to files; those that were reported join them."""
-    parts = list(found.parts[view.id])
-    if found.states[view.id]:
-        rest = folder / "parts" / f"{uuid.uuid4().hex}.parquet"
-        target = DataTarget(rest)
-        pq.write_table(add_cell_column(pa.concat_tables(found.states[view.id]), view), target.sink)
-        target.finish()
-        parts.append(str(rest))
-    weights: Counter[int] = Counter()
-    for path in parts:
-        counted = read_plain_columns(path, [CELL]).group_by(CELL).aggregate([([], "count_all")])
-        weights.update(dict(zip(counted[CELL].to_pylist(), counted["count_all"].to_pylist(), strict=True)))
-    cells = sorted(weights)
-    work = split_by_size([weights[cell] for cell in cells], count_task_slots(spark), least=1)
-    task = Merging(
-        view, tuple(parts), tuple(tuple(cells[at] for at in part) for part in work), folder.parent, attempt
-    )
-    rows = run_in_tasks(spark, limit_task_memory(task, memory), len(work))
-    delete_folder(folder / "parts")
-    return [*map(parse_written_file, (json.loads(payload) for _, payload in rows))]
-
-
-def parse_written_file(said: Mapping[str, object]) -> tuple[DataFile, Volume]:
-    """Parse what a task said of a file."""
-    return DataFile(**said["file"]), Volume(said["rows"], said["counted"])  # type: ignore[arg-type]
