@@ -5,7 +5,8 @@
 The master is written by the shipped kernel and writer, epochs of a million events in one interval, each with an id;
 ``--twice`` of them repeat an earlier id. DuckDB, with all cores, answers the same question with DISTINCT ON by the
 order of reading (*ordered*), and with any row of an id (*any*); *ids only* counts distinct ids and does nothing else.
-Every way is asked once a round, in turn; warm medians. Bytes are those that all processes ask the kernel for (rchar).
+Every way is asked once a round, in turn; warm medians. The bytes that tasks read of files are told for several numbers
+of tasks, which this process does one after the other (rchar); the first has footers among them.
 With ``--keys`` an interval of so many keys is built too, and the driver's peak memory is told, Python's and the JVM's.
 """
 
@@ -18,8 +19,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import duckdb
 import psutil
@@ -28,7 +31,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks import ads
 from benchmarks.kernels import next_task, records
-from benchmarks.machine import cpu_seconds, family, machine
+from benchmarks.machine import cpu_seconds, machine
 from benchmarks.results import Results
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max
 from seamline.kernel.epoch_kernel import run
@@ -41,11 +44,23 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
+from seamline.plan.batch import work_shares
 from seamline.spark.build.build import build_intervals
+from seamline.spark.build.fast_path import list_touched_files, split_into_shares
+from seamline.spark.build.partial_states import Partials
+from seamline.spark.build.repeated_ids import (
+    NO_PLACES,
+    ComparedRows,
+    HashedIds,
+    RepeatingRows,
+    find_hashes_twice,
+    gather_places,
+)
 from seamline.spark.session.session import open_spark_session
 from seamline.spark.stream.epoch_writer import Writer
 
 EPOCH, CHUNK, TOPIC = 1_000_000, 100_000, "ads"
+PARTS = ("hashes", "verdicts", "states")
 ORDER = "ORDER BY _epoch, _partition, _offset, _topic"
 HEAP = "1g"
 """Of the JVM that builds many keys."""
@@ -72,10 +87,10 @@ def pipeline_of(id: str, keys: list[str]) -> CompiledPipeline:
 
 
 def values(first: int, last: int, id: str, twice: float, users: int) -> Iterator[bytes]:
-    """Make events; each of so many repeats the id of the event 1,000 before it."""
+    """Make events; each of so many repeats the id of the event 500 before it."""
     every = round(1 / twice) if twice else 0
     for number in range(first, last):
-        named = number - 1_000 if every and number % every == every - 1 and number > 1_000 else number
+        named = number - 500 if every and number % every == every - 1 and number > 500 else number
         shown = f'"{named * 0x9E3779B97F4A7C15 % 2**64:016x}"' if id == "string" else str(named)
         seconds, millis = divmod(number * 3_500 // users if users > EPOCH else number // 20, 1000)
         yield (
@@ -136,15 +151,32 @@ def ids_only(paths: list[str]) -> tuple[int, int]:
     return found, 0
 
 
-def bytes_asked() -> int:
-    """Add up what this process and those below it have asked the kernel to read."""
-    total = 0
-    for process in family(psutil.Process().pid):
-        try:
-            total += process.io_counters().read_chars
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return total
+def bytes_read(pipeline: CompiledPipeline, master: Files, hour: Interval, tasks: int) -> list[int]:
+    """Do the work of so many tasks in this process; give the bytes that hashes, verdicts and states read of files."""
+    own = list_touched_files(pipeline, master, [hour], 10**9)
+    with patch.object(work_shares, "LEAST", 1):
+        shares = tuple(split_into_shares(own, [], pipeline, tasks))
+    given = (pipeline, shares, (hour,), 10**9)
+    marks = [asked_for()]
+    chunks = [chunk for number in range(len(shares)) for _, chunk in HashedIds(*given, 1)(number)]
+    marks.append(asked_for())
+    twice = b"".join(payload for _, payload in find_hashes_twice(iter(chunks)))
+    places = NO_PLACES
+    if twice:
+        compared = ComparedRows(*given, 1, twice)
+        rows = [chunk for number in range(len(shares)) for _, chunk in compared(number)]
+        places = gather_places(RepeatingRows(*given, Path(), 10**9)(iter(rows)))
+    marks.append(asked_for())
+    folders = {view.id: Path() for view in pipeline.views}
+    for number in range(len(shares)):
+        list(Partials(*given, folders, 10**9, places)(number))
+    marks.append(asked_for())
+    return [after - before for before, after in pairwise(marks)]
+
+
+def asked_for() -> int:
+    """Return how many bytes this process has asked the kernel for."""
+    return psutil.Process().io_counters().read_chars
 
 
 def peak_mb(pid: int) -> int:
@@ -164,6 +196,10 @@ def compared(options: argparse.Namespace, home: Path, spark: SparkSession) -> di
     print(
         f"{options.records:,} rows, {sum(master.actions['size_bytes'].to_pylist()) / 1e6:,.0f} MB", flush=True
     )
+    for tasks in (2, 2, 6):
+        parts = bytes_read(pipeline, master, hour, tasks)
+        told = ", ".join(f"{name} {n / 1e6:.1f}" for name, n in zip(PARTS, parts, strict=True))
+        print(f"MB read by {tasks} tasks: {sum(parts) / 1e6:.1f} ({told})", flush=True)
     asked: dict[str, Callable[[], tuple[int, int]]] = {
         "seamline": lambda: build(spark, pipeline, layout, hour),
         "duckdb, ordered": lambda: by_duckdb(paths, ORDER),
@@ -172,16 +208,14 @@ def compared(options: argparse.Namespace, home: Path, spark: SparkSession) -> di
     }
     took: dict[str, list[float]] = {name: [] for name in asked}
     used: dict[str, list[float]] = {name: [] for name in asked}
-    read: dict[str, int] = {}
     me = psutil.Process().pid
     for _ in range(options.rounds + 1):
         found = set()
         for name, ask in asked.items():
-            asked_before, before, start = bytes_asked(), cpu_seconds(me), time.monotonic()
+            before, start = cpu_seconds(me), time.monotonic()
             number, twice = ask()
             took[name].append(time.monotonic() - start)
             used[name].append(cpu_seconds(me) - before)
-            read[name] = bytes_asked() - asked_before
             found.add(number)
             if name == "seamline" and number + twice != options.records:
                 raise SystemExit(f"{number:,} rows and {twice:,} duplicates of {options.records:,}.")
@@ -189,7 +223,7 @@ def compared(options: argparse.Namespace, home: Path, spark: SparkSession) -> di
             raise SystemExit(f"They counted {found}.")
     for name in asked:
         seconds, cpu = median(took[name][1:]), median(used[name][1:])
-        print(f"{name}: warm {seconds:.2f} s, {cpu:.2f} CPU s, {read[name] / 1e6:,.0f} MB read", flush=True)
+        print(f"{name}: warm {seconds:.2f} s, {cpu:.2f} CPU s", flush=True)
     warm = {name: median(seconds[1:]) for name, seconds in took.items()}
     for name in ("duckdb, ordered", "duckdb, any"):
         print(f"seamline / {name}: {warm['seamline'] / warm[name]:.2f}")

@@ -8,7 +8,7 @@ and the raw records of a judging again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -23,8 +23,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
+from seamline.plan.batch import work_shares
 from seamline.plan.stream import epoch_parts
-from seamline.spark.build import reprocessing
+from seamline.spark.build import fast_path, repeated_ids, reprocessing, spilled_states
 from seamline.spark.stream import catch_up, driver_loop
 from seamline.spark.stream.epoch_writer import Writer
 
@@ -114,6 +115,28 @@ class Here:
     def parallelize(self, numbers: Sequence[int], _: int) -> Numbers:
         """Return numbers to tasks."""
         return Numbers(numbers)
+
+
+SMALL = {
+    (work_shares, "LEAST"): 1,
+    (work_shares, "IN_A_PART"): 3,
+    (fast_path, "REPORTED_BYTES"): 200,
+    (repeated_ids, "INLINE"): 16,
+    (spilled_states, "UNIT_BYTES"): 400,
+}
+"""Bounds by which a build of a few rows has several tasks, shuffles ids, and keeps states in files."""
+
+
+@contextmanager
+def building_in_parts(*, whole: bool) -> Iterator[None]:
+    """Build as large builds are built; with ``whole`` all rows are compared of which an id is there twice."""
+    with ExitStack() as stack:
+        for (module, name), bound in {
+            **SMALL,
+            **({(repeated_ids, "MOST_TWICE"): 0} if whole else {}),
+        }.items():
+            stack.enter_context(patch.object(module, name, bound))
+        yield
 
 
 def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:

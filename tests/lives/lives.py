@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -13,6 +14,7 @@ from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
 from tests.lives.events import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
 from tests.lives.events.ending import End
+from tests.lives.here import building_in_parts
 from tests.lives.operations import Operation
 from tests.lives.switches import ON
 from tests.lives.world import World
@@ -122,7 +124,10 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
 def lived(life: Life) -> Failure | None:
     """Live a life; give how it went wrong, if it did."""
     step: Operation = End()
-    with World(life.shape, life.on) as world:
+    # Of four lives two build in the way of small builds, one in that of large ones, one in that of many duplicates.
+    kind = Random(f"{life.seed}/way").randrange(4)
+    way = building_in_parts(whole=kind == 0) if kind < 2 else nullcontext()
+    with World(life.shape, life.on) as world, way:
         try:
             for _, step in life.steps:
                 step.run(world)
