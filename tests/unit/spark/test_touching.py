@@ -98,9 +98,13 @@ def rows(found: GatheredReports, view: str) -> list[object]:
     return sorted(whole.to_pylist(), key=str)
 
 
-def test_ids_are_looked_for_twice_in_every_row(tmp_path: Path) -> None:
-    """And by each task in all files."""
-    assert known(sales_pipeline(), tmp_path, BOTH, 2) == ["", "", ""]
+def test_one_task_alone_looks_for_ids_in_every_row(tmp_path: Path) -> None:
+    """No file is known there; where there are more tasks, those of a day are, and ids are looked for before."""
+    pipeline = sales_pipeline()
+    assert known(pipeline, tmp_path, BOTH, 2) == ["2013-01-01", "", "2013-01-02"]
+    own = list_touched_files(pipeline, Files.of(Table.open(tmp_path / "shop" / "master")), [BOTH], 2)
+    [share] = split_into_shares(own, [], pipeline, 4)
+    assert share.alone and len(share.own) == 3 and not share.known
 
 
 def test_every_file_is_in_one_share_and_on_one_side_of_it(tmp_path: Path) -> None:
