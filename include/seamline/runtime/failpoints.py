@@ -6,7 +6,7 @@ that has written the states of a part, where there are many), ``files`` (kernel 
 ``quarantine``, ``master``, ``ledger``. Points of a batch run: ``states`` (a view's files written, nothing committed),
 ``generation`` (a view's commit), ``built``, ``certified``, ``published``, ``served`` (a view's serving table). In a
 task of a build: ``partials`` (before it reports a view's states), ``hashed`` (ids sent to parts), ``sorted`` (a part
-has heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (a file of merged states written).
+has heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (merged states are written).
 ``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
