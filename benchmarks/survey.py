@@ -37,7 +37,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.spark.stream.known_ids import decode_tables
 from seamline.spark.stream.register import Register
 from seamline.spark.tasks.id_parts import MARKS, IndexAsked, mark_ids, survey_by_ids
-from seamline.spark.tasks.parts import SPEAKS, Received, encode_piece
+from seamline.spark.tasks.parts import Received, encode_piece, encode_word
 
 HOURS = View("v", keys=["carrier"], window=Tumbling("1 hour"), measures=MEASURES)
 IDS, CHUNK = 10_000_000, 500_000
@@ -99,8 +99,8 @@ def surveyed(
         assert register
         found = pa.concat_tables(survey_records(open_worker_duckdb(), batches, config))
         return register.number(found, PLACE.empty_table())
-    pieces = [*survey_by_ids(config, 1, counting=False)(batches), (0, SPEAKS, b"")]
-    received = Received([encode_piece(*piece) for piece in pieces])
+    pieces = [encode_piece(*piece) for piece in survey_by_ids(config, 1, counting=False)(batches)]
+    received = Received([*pieces, encode_word(0, "0", len(pieces))])
     rows = list(mark_ids(asked, config.epoch, dry=False)(0, received))
     repeated = pa.concat_tables([PLACE.empty_table(), *decode_tables(rows, MARKS)])
     return repeated.append_column(REPEATED, pa.repeat(pa.scalar(True), repeated.num_rows))

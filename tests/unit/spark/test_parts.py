@@ -23,7 +23,16 @@ from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipel
 from seamline.model.errors import ProtocolError
 from seamline.plan.stream.epoch_parts import LEAST_STATES, StatesSeen
 from seamline.spark.tasks import parts, state_parts
-from seamline.spark.tasks.parts import HEARD, Piece, Received, Row, require_all_heard, run_in_parts
+from seamline.spark.tasks.parts import (
+    HEARD,
+    Piece,
+    Received,
+    Row,
+    encode_piece,
+    encode_word,
+    require_all_heard,
+    run_in_parts,
+)
 from seamline.spark.tasks.state_parts import run_epoch_in_parts
 
 SHOP = compile_pipeline(
@@ -181,6 +190,46 @@ def test_parts_that_heard_different_attempts_are_not_believed() -> None:
         require_all_heard([heard(0, "a")], 2)
     with pytest.raises(ProtocolError, match=r"Of 2 parts \[0, 0, 1\]"):
         require_all_heard([heard(0, "a"), heard(0, "a"), heard(1, "a")], 2)
+
+
+def given(*said: tuple[str, int] | bytes) -> Received:
+    """Make what a part is given: pieces, and words of attempts that have sent so many of them."""
+    return Received(
+        [
+            encode_piece(0, "piece", each) if isinstance(each, bytes) else encode_word(0, *each)
+            for each in said
+        ]
+    )
+
+
+def test_a_part_that_has_heard_all_goes_on() -> None:
+    """Pieces come in whatever order, and none of them need be there."""
+    received = given(b"b", ("0", 1), ("1", 1), b"a", ("2", 0))
+    assert [piece for _, piece in received] == [b"b", b"a"]
+    assert received.attempts == {"0", "1", "2"} and received.part == 0
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("0", 0), ("1", 1)],
+        [("0", 0), b"b", ("1", 1), ("1", 1)],
+        [("0", 0), b"b", b"b", ("1", 1)],
+    ],
+    ids=["a piece is lacking", "a task twice", "a piece twice"],
+)
+def test_a_part_that_has_not_heard_each_task_once_fails(said: list[tuple[str, int] | bytes]) -> None:
+    """A row that is lost would be a number that is wrong, and nobody would know."""
+    with pytest.raises(ProtocolError):
+        list(given(*said))
+
+
+def test_tasks_that_nobody_has_heard_are_missed() -> None:
+    """Where it is known how many there are."""
+    rows = [(HEARD, json.dumps({"part": 0, "attempts": ["0"]}).encode())]
+    assert require_all_heard(rows, 1, 1) == []
+    with pytest.raises(ProtocolError, match="1 tasks of 2"):
+        require_all_heard(rows, 1, 2)
 
 
 def test_epochs_go_into_parts_by_what_was_seen() -> None:

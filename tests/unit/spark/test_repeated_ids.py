@@ -13,7 +13,6 @@ from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.storage.table_cache import Files
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.errors import SparkFailed
 from seamline.model.time.intervals import Interval
 from seamline.plan.batch import work_shares
 from seamline.spark.build import repeated_ids, spilled_states
@@ -21,7 +20,6 @@ from seamline.spark.build.fast_path import GatheredReports, list_touched_files, 
 from seamline.spark.build.partial_states import Partials
 from seamline.spark.build.repeated_ids import NO_PLACES, find_repeated_rows
 from seamline.spark.build.share_rows import ShareTask
-from seamline.spark.build.shuffled_parts import encode_row, require_all_heard
 from seamline.spark.build.spilled_states import PIECES, Unit, split_into_units
 
 BOTH = Interval(START, START + 2 * DAY)
@@ -88,33 +86,6 @@ def test_any_number_of_tasks_finds_the_rows_that_one_finds(
     assert states == expected
     assert found.counts == whole.counts
     assert [each.duplicates for each in whole.counts.values()] == [4, 1]
-
-
-def rows(*sent: tuple[int, int, bytes | None]) -> list[pa.RecordBatch]:
-    """Make what a part hears: of which task, how many chunks it sent, and a chunk."""
-    return [encode_row(0, *each) for each in sent]
-
-
-def test_a_part_that_has_heard_all_goes_on() -> None:
-    """Chunks come in whatever order."""
-    heard = rows((1, 0, b"b"), (0, 1, None), (1, 1, None), (0, 0, b"a"))
-    assert [*require_all_heard(heard, 2)] == [b"b", b"a"]
-
-
-@pytest.mark.parametrize(
-    "heard",
-    [
-        [(0, 0, None)],
-        [(0, 0, None), (1, 1, None)],
-        [(0, 0, None), (1, 0, b"b"), (1, 1, None), (1, 1, None)],
-        [(0, 0, None), (1, 0, b"b"), (1, 0, b"b"), (1, 1, None)],
-    ],
-    ids=["no word of a task", "a chunk is lacking", "a task twice", "a chunk twice"],
-)
-def test_a_part_that_has_not_heard_each_task_once_fails(heard: list[tuple[int, int, bytes | None]]) -> None:
-    """A row that is lost would be a number that is wrong, and nobody would know."""
-    with pytest.raises(SparkFailed):
-        list(require_all_heard(rows(*heard), 2))
 
 
 def test_a_large_interval_is_taken_apart_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,10 +25,9 @@ from seamline.lake.store.fetched_files import localize_file
 from seamline.lake.store.locations import Location
 from seamline.plan.batch.work_shares import count_parts
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.build.hash_parts import scatter, send_to_parts
 from seamline.spark.build.share_rows import CELL, PLACE, ShareTask
-from seamline.spark.build.shuffled_parts import run_in_parts, scatter
 from seamline.spark.tasks.spread import Row
-from seamline.spark.tasks.task import limit_task_memory
 
 HASH, SHARE = "_hash", "_share"
 TWICE, MANY, PLACES, FILE = "twice", "many", "places", "file"
@@ -199,8 +198,8 @@ def find_repeated_rows(
     given = (work.pipeline, work.shares, work.spans, work.cut)
     memory, count = work.pipeline.definition.stream.worker_memory, len(work.shares)
     parts = count_parts(rows, slots)
-    hashed = limit_task_memory(HashedIds(*given, parts), memory)
-    told = run_in_parts(spark, hashed, count, limit_task_memory(find_hashes_twice, memory), parts)
+    hashed = HashedIds(*given, parts)
+    told = send_to_parts(spark, hashed, count, find_hashes_twice, parts, memory)
     if not told:
         return NO_PLACES
     twice = b"".join(payload for _, payload in told)
@@ -208,9 +207,9 @@ def find_repeated_rows(
     parts = (
         count_parts(rows * COMPARED_TIMES, slots) if many else count_parts(len(twice), slots, least=FEW_TWICE)
     )
-    compared = limit_task_memory(ComparedRows(*given, parts, None if many else twice), memory)
-    repeating = limit_task_memory(RepeatingRows(*given, folder, INLINE), memory)
-    return gather_places(run_in_parts(spark, compared, count, repeating, parts))
+    compared = ComparedRows(*given, parts, None if many else twice)
+    repeating = RepeatingRows(*given, folder, INLINE)
+    return gather_places(send_to_parts(spark, compared, count, repeating, parts, memory))
 
 
 def gather_places(told: Iterable[Row]) -> Places:

@@ -1,19 +1,21 @@
 """The second stage of Spark work: what tasks have made goes by the hash of its key to parts, each in a task of its own.
 
-A row of the shuffle is a piece of a table: the part that it is for, its kind, and rows as an Arrow stream of a few
-megabytes. Every task has a word for every part, which names the attempt that speaks. Spark may run a task again while
-some parts have read what its first attempt left: what the two have written is not the same, and a stage of which the
-parts have not heard the same attempts is of no use.
+A row of the shuffle is a piece: the part that it is for, its kind, and bytes, of a table a few megabytes as an Arrow
+stream. Every task has a word for every part: which attempt speaks, and how many pieces it had. Spark may run a task
+again while some parts have read what its first attempt left. Where the two have written different files, a stage of
+which the parts have not heard the same attempts is of no use; a task that is *repeatable* says the same each time.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
@@ -35,6 +37,7 @@ TABLE = "table/"
 """What the kind of a piece of a table begins with."""
 PIECE_BYTES = 4 << 20
 """What a piece should contain at most."""
+AGAIN = "Spark was interrupted, or has lost what a task had left: it is tried again."
 Piece = tuple[int, str, bytes]
 Row = tuple[str, bytes]
 
@@ -42,7 +45,8 @@ Row = tuple[str, bytes]
 class Received:
     """What a part is given, one piece after another: tables by their kind, and other words as they were said.
 
-    ``attempts`` are those of the tasks that have spoken, once all was read.
+    ``attempts`` are those of the tasks that have spoken, once all was read. Raises ProtocolError where a task has
+    spoken twice, or pieces are missing.
     """
 
     def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
@@ -53,13 +57,23 @@ class Received:
         self.part = self.first[0] if self.first else None
 
     def __iter__(self) -> Iterator[tuple[str, pa.Table | bytes]]:
+        heard = told = 0
         for _, kind, payload in chain([self.first] if self.first else [], self.rows):
             if kind == SPEAKS:
-                self.attempts.add(payload.hex())
-            elif kind.startswith(TABLE):
-                yield kind.removeprefix(TABLE), decode_table(payload)
-            else:
-                yield kind, payload
+                word = json.loads(payload)
+                if word["attempt"] in self.attempts:
+                    raise ProtocolError(f"Task {word['attempt']} was heard twice.", hint=AGAIN)
+                self.attempts.add(word["attempt"])
+                told += word["pieces"]
+                continue
+            heard += 1
+            yield (
+                (kind.removeprefix(TABLE), decode_table(payload))
+                if kind.startswith(TABLE)
+                else (kind, payload)
+            )
+        if heard != told:
+            raise ProtocolError(f"A part was given {heard} pieces of {told}.", hint=AGAIN)
 
 
 def list_pieces(batch: pa.RecordBatch) -> Iterator[Piece]:
@@ -77,30 +91,35 @@ def run_in_parts(
     *,
     parts: int,
     memory: str,
+    tasks: int | None = None,
+    repeatable: bool = False,
 ) -> list[Row]:
     """Run ``make`` over a frame's batches and ``merge`` over each part of what it made; return what parts report.
 
     Both run in tasks, each within ``memory``. ``merge`` is called once for each part, with its number, and reads all
-    that it is given. Raises Spark's error where a task fails, and ProtocolError if parts have not heard all tasks, each
-    in the same attempt.
+    that it is given. A frame has so many ``tasks``, if that is known. Raises Spark's error where a task fails, and
+    ProtocolError if parts have not heard all tasks, each in the same attempt.
     """
-    made = frame.mapInArrow(limit_task_memory(speak_to_parts(make, parts), memory), PIECE)
+    speak = speak_to_parts(make, parts, repeatable=repeatable)
+    made = frame.mapInArrow(limit_task_memory(speak, memory), PIECE)
     spread = made.repartitionById(parts, "part")
     merged = spread.mapInArrow(limit_task_memory(merge_parts(merge), memory), REPORT)
-    return require_all_heard(collect_reports(merged), parts)
+    return require_all_heard(collect_reports(merged), parts, tasks)
 
 
 def speak_to_parts(
-    make: Callable[[Iterator[pa.RecordBatch]], Iterable[Piece]], parts: int
+    make: Callable[[Iterator[pa.RecordBatch]], Iterable[Piece]], parts: int, *, repeatable: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Make the function of the first stage; it yields rows of ``PIECE``."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        attempt = uuid.uuid4().bytes
+        context, sent = TaskContext.get(), Counter[int]()
+        attempt = str(context.partitionId()) if context and repeatable else uuid.uuid4().hex
         for part, kind, payload in make(batches):
+            sent[part] += 1
             yield encode_piece(part, kind, payload)
         for part in range(parts):
-            yield encode_piece(part, SPEAKS, attempt)
+            yield encode_word(part, attempt, sent[part])
         freeze_worker_heap()
 
     return task
@@ -111,6 +130,11 @@ def encode_piece(part: int, kind: str, payload: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array([part], pa.int32()), pa.array([kind]), pa.array([payload], pa.binary())], schema=PIECES
     )
+
+
+def encode_word(part: int, attempt: str, pieces: int) -> pa.RecordBatch:
+    """Encode what a task says last to a part: who speaks, and how many pieces it had."""
+    return encode_piece(part, SPEAKS, json.dumps({"attempt": attempt, "pieces": pieces}).encode())
 
 
 def merge_parts(
@@ -156,18 +180,20 @@ def decode_table(payload: bytes) -> pa.Table:
     return pa.ipc.open_stream(payload).read_all()
 
 
-def require_all_heard(rows: Sequence[Row], parts: int) -> list[Row]:
-    """Return what parts report of their work; ProtocolError unless each has heard the same attempts."""
+def require_all_heard(rows: Sequence[Row], parts: int, tasks: int | None = None) -> list[Row]:
+    """Return what parts report; ProtocolError unless each has heard the same attempts, of so many ``tasks``."""
     heard = [json.loads(payload) for kind, payload in rows if kind == HEARD]
     numbers = sorted(each["part"] for each in heard)
     if numbers != list(range(parts)):
         raise ProtocolError(
             f"Of {parts} parts {numbers} have reported what they did.",
-            hint="Spark was interrupted: it is tried again.",
+            hint=AGAIN,
         )
     if len({tuple(each["attempts"]) for each in heard}) > 1:
         raise ProtocolError(
             "Parts were given what different attempts of a task have made.",
-            hint="Spark has lost what a task had left, and run it again: it is tried again.",
+            hint=AGAIN,
         )
+    if tasks is not None and heard and len(heard[0]["attempts"]) != tasks:
+        raise ProtocolError(f"Parts have heard {len(heard[0]['attempts'])} tasks of {tasks}.", hint=AGAIN)
     return [row for row in rows if row[0] != HEARD]
