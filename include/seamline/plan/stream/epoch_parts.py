@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LEAST_STATES = 150_000
-"""Partial states of an epoch above which merging them in parts is faster than in the driver (benchmarks.parts)."""
+"""Partial states of an epoch from which parts merge them faster than the driver does."""
 
 
 @dataclass(frozen=True)
