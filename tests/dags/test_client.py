@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 import urllib.error
 from collections.abc import Iterator
@@ -85,6 +86,22 @@ def test_an_answer_that_is_broken_off_is_none(reader: Client, monkeypatch) -> No
     assert [reader.read("shop.sales").num_rows for _ in range(2 * downloads.AT_ONCE)] == [
         4
     ] * 2 * downloads.AT_ONCE
+
+
+def test_an_answer_that_is_broken_off_and_ended_is_none_either(client: object) -> None:
+    """Airflow has middlewares that end what was broken off: the last bytes say so."""
+    table = pa.table({"n": [1, 2]})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+        sent = sink.getvalue()
+    assert pa.ipc.open_stream(sent).read_all() == table
+    with pytest.raises((OSError, pa.ArrowInvalid)):
+        pa.ipc.open_stream(sent + downloads.spoil_end("arrow", ReadUnstable("gone"))).read_all()
+    assert json.loads(downloads.spoil_end("json", ReadUnstable("gone"))) == {
+        "broken_off": "ReadUnstable: gone"
+    }
+    assert downloads.spoil_end("csv", ReadUnstable("a\nb")) == b"BROKEN OFF: ReadUnstable: a b\n"
 
 
 def test_it_raises_what_the_library_raises(reader: Client) -> None:

@@ -121,8 +121,8 @@ def hash_etag(body: bytes) -> str:
 
 
 def encode_answer_page(answer: Answer, page: AnswerPage) -> bytes:
-    """Encode a page in the format that is asked for."""
-    rows = answer.table.slice(page.offset, page.limit)
+    """Encode a page, whose rows an answer has, in the format that is asked for."""
+    rows = answer.table
     if page.format == "arrow":
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
@@ -167,8 +167,8 @@ def describe_answer_page(answer: Answer, page: AnswerPage) -> dict[str, Any]:
         "view": answer.view,
         "version": answer.version,
         "side": answer.side.value,
-        "total": answer.table.num_rows,
-        "next_offset": end if end < answer.table.num_rows else None,
+        "total": answer.rows,
+        "next_offset": end if end < answer.rows else None,
         "epoch": answer.epoch,
         "complete_to": answer.complete_to,
         "complete_to_max": answer.complete_to_max,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from seamline.lake.read.answers import Answer
 from seamline.lake.read.streamed_answer import MEMORY, StreamedAnswer, stream_merged_answer
 from seamline.lake.storage import layout as places
 from seamline.lake.store.locations import Location
@@ -56,10 +58,24 @@ def stream_answer(
     name, _, view_name = view.partition(".")
     pipeline = load_cached_catalog(definitions or places.definitions_folder()).pipeline(name)
     layout = places.locate_tables(pipeline.name, warehouse)
-    with read_within_age((layout, view_name, request.side), max_age):
+    with read_within_age((layout, view_name, request.side), max_age) as reading:
         require_format(layout)
         found = find_view(pipeline, layout, view_name)
-        return stream_merged_answer(pipeline, found, layout, request, memory=most)
+        stream = stream_merged_answer(pipeline, found, layout, request, memory=most)
+    stream.first = replace(stream.first, seen_at=reading.seen_at)
+    return stream
+
+
+def read_answer_page(stream: StreamedAnswer, offset: int, limit: int) -> Answer:
+    """Return so many rows of an answer after the first ones, with what is told of the whole: all of it is read."""
+    rows, begin = [stream.first.table.slice(0, 0)], offset
+    for part in stream:
+        count = min(max(part.table.num_rows - begin, 0), limit)
+        # A slice would keep the whole part in memory.
+        rows.append(part.table.take(pa.array(range(begin, begin + count), pa.int64())))
+        begin, limit = max(begin - part.table.num_rows, 0), limit - count
+        del part
+    return replace(stream.told(), table=pa.concat_tables(rows))
 
 
 def describe_pinned_state(stream: StreamedAnswer) -> dict[str, str]:

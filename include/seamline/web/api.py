@@ -120,7 +120,7 @@ def rows(
     asked: Annotated[ViewQuery, Query()],
 ) -> Response:
     """Return a page of a view's answer; ``key.NAME=VALUE`` keeps rows of a key, and may be repeated."""
-    from seamline.serve.read import read
+    from seamline.serve.streamed import read_answer_page, stream_answer
 
     keys = list_asked_keys(request.query_params.multi_items())
     with read_within_age(("shown", pipeline, view)):
@@ -129,7 +129,8 @@ def rows(
 
     def made() -> tuple[Answer, bytes]:
         where = key_condition_sql(shown, keys, asked.null)
-        found = read(f"{pipeline}.{view}", where, format="answer", **asked.options())
+        stream = stream_answer(f"{pipeline}.{view}", where, **asked.options())
+        found = read_answer_page(stream, asked.offset, asked.limit)
         return found, encode_answer_page(found, AnswerPage(asked.limit, asked.offset, asked.format))
 
     answer, body = run_with_time_limit(made)
@@ -137,7 +138,7 @@ def rows(
     headers = {
         "ETag": mark,
         "Cache-Control": "private, no-cache",
-        "Seamline-Total": str(answer.table.num_rows),
+        "Seamline-Total": str(answer.rows),
         "Seamline-State": f"{answer.version}/{answer.epoch}/{answer.manifest_version}",
     }
     if answer.seen_at is not None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seamline.model.errors import SeamlineError
 from seamline.web import actions, answer_pages, api, downloads, pages, reports
@@ -22,6 +21,27 @@ SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
 }
+
+
+class Safe:
+    """Says what a browser may do with an answer; one that is broken off stays so, which Starlette's own would end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add headers to what is answered."""
+
+        async def headed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SAFE.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, headed)
+
+
 app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
 ROUTED = (api, downloads, actions, reports, pages, answer_pages)
 for router in (each.router for each in ROUTED):
@@ -29,15 +49,7 @@ for router in (each.router for each in ROUTED):
 app.add_middleware(Bounded)
 
 
-@app.middleware("http")
-async def safe(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Say what a browser may do with an answer."""
-    answer = await call(request)
-    for name, value in SAFE.items():
-        answer.headers.setdefault(name, value)
-    return answer
-
-
+app.add_middleware(Safe)
 app.add_exception_handler(SeamlineError, handle_request_error)
 app.add_exception_handler(HTTPException, handle_request_error)
 app.add_exception_handler(RequestValidationError, handle_request_error)

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from seamline.lake.read.streamed_answer import StreamedAnswer
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.errors import TooSlow
+from seamline.model.types.exact_json import dump_exact_json
 from seamline.serve.answer_age import read_within_age
 from seamline.serve.answer_request import MEDIA, key_condition_sql, list_asked_keys
 from seamline.serve.streamed import encode_answer_stream, read_memory_setting, stream_answer
@@ -21,6 +22,8 @@ from seamline.web.access import open_requested_pipeline, readers
 from seamline.web.api import ANSWERS, ReadQuery
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 
+BROKEN_ARROW = b"\xff\xff\xff\xff\xff\xff\xff\x7f"
+"""The beginning of a message of an Arrow stream, of which two gigabytes are to follow."""
 AT_ONCE = 4
 """Downloads at a time, which share the memory of one streamed answer."""
 LINES = {**MEDIA, "json": "application/x-ndjson"}
@@ -61,16 +64,35 @@ def download(
         "Content-Disposition": f'attachment; filename="{pipeline}.{view}.{asked.format}"',
         "Seamline-State": f"{first.version}/{first.epoch}/{first.manifest_version}",
     }
-    body = give_pieces(stream, encode_answer_stream(stream, asked.format))
+    body = give_pieces(stream, encode_answer_stream(stream, asked.format), asked.format)
     return StreamingResponse(body, media_type=LINES[asked.format], headers=headers)
 
 
-async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Give the body as it is made: each part within the time of an answer, and what is broken off is never ended."""
+def spoil_end(format: str, error: Exception) -> bytes:
+    """Return bytes by which a reader of a format finds that an answer is not whole; a Parquet file has no footer."""
+    said = " ".join(f"{type(error).__name__}: {error}".split())
+    match format:
+        case "arrow":
+            return BROKEN_ARROW
+        case "json":
+            return f"{dump_exact_json({'broken_off': said})}\n".encode()
+        case "csv":
+            return f"BROKEN OFF: {said}\n".encode()
+    return b""
+
+
+async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes], format: str) -> AsyncIterator[bytes]:
+    """Give the body as it is made: each part within the time of an answer, and what is broken off is never ended.
+
+    A proxy, or a middleware of the server that mounts us, may end it all the same: its last bytes are ``spoil_end``.
+    """
     try:
         while (piece := await run_in_threadpool(run_with_time_limit, lambda: next(pieces, None))) is not None:
             if piece:
                 yield piece
+    except Exception as error:
+        yield spoil_end(format, error)
+        raise
     finally:
         stream.close()
         running.release()

@@ -35,6 +35,7 @@ from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
 from seamline.runtime.spill_folder import own_spill_folder
 from seamline.serve.query import format_answer_footer
+from seamline.serve.streamed import read_answer_page
 
 START, DAY, DAYS, EPOCHS = datetime(2024, 3, 28, tzinfo=UTC), timedelta(days=1), 6, 5
 MEASURES = {
@@ -269,3 +270,19 @@ def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [*own_spill_folder().glob("*/*/*.arrow")]
     stream.close()
     assert not [*own_spill_folder().glob("*/*/*.arrow")]
+
+
+@pytest.mark.parametrize("window", ["hours", "sliding"])
+def test_pages_have_the_rows_of_the_whole_answer(window: str, tmp_path: Path) -> None:
+    """One after the other, each read by itself; and what is told is of the whole."""
+    made = Warehouse(tmp_path, WINDOWS[window], 3, measures=FEW)
+    whole, size = made.whole(), total_size(made.stream(1 << 50).blocks)
+    memory = COPIES * (size // 8 + 1)
+    streamed = pa.Table.from_batches([*made.stream(memory).batches()])
+    pages = []
+    for offset in range(0, whole.rows + 150, 150):
+        page = read_answer_page(made.stream(memory), offset, 150)
+        assert page.rows == whole.rows and page.complete_to == whole.complete_to
+        pages.append(page.table)
+    assert sum(page.num_rows for page in pages) == whole.rows
+    assert pa.concat_tables(pages) == streamed
