@@ -117,20 +117,21 @@ def encode_answer_stream(stream: StreamedAnswer, format: str, limit: int | None 
     """Encode an answer, or its first ``limit`` rows, as it comes: the file that the pieces make is whole at their end.
 
     A row group of Parquet, a batch of an Arrow stream or some lines are in memory at a time. What is known of the whole
-    is in Parquet's metadata.
+    is in the metadata of a Parquet file, and in that of the schema too where one part has all of it.
     """
-    sink = Sink()
+    sink, known = Sink(), describe_pinned_state(stream)
+    known |= build_answer_metadata(stream.first) if stream.is_whole else {}
     schema = stream.first.table.schema
     batches = limit_rows(stream.batches(), limit)
     if format == "json":
         for batch in batches:
             yield "".join(json_lines(pa.Table.from_batches([batch]), format_scalar)).encode()
         return
-    with WRITERS[format](sink, schema, describe_pinned_state(stream)) as writer:
+    with WRITERS[format](sink, schema, known) as writer:
         for batch in batches:
             writer.write_batch(batch)
             yield sink.take()
-        if format == "parquet":
+        if format == "parquet" and not stream.is_whole:
             writer.add_key_value_metadata(build_answer_metadata(stream.told()))
     yield sink.take()
 

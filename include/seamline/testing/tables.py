@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -66,7 +68,8 @@ class Tables:
         self.pipeline, self.spark = pipeline, spark
         self.layout = Layout(folder, pipeline.name)
         self.token = 0
-        self.scratch = tempfile.TemporaryDirectory()
+        self.scratch = Path(tempfile.mkdtemp(prefix="seamline-testing-"))
+        weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
         self.restart()
 
     def restart(self) -> None:
@@ -76,7 +79,7 @@ class Tables:
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
-        self.surveys = Surveys(self.writer.pipeline, self.layout, Path(self.scratch.name) / str(self.token))
+        self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline

@@ -98,6 +98,11 @@ class StreamedAnswer:
                 hint="read again; files that were replaced are kept for a day.",
             ) from problem
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether its first part has all of it."""
+        return total_size(self.blocks) <= self.memory // COPIES
+
     def close(self) -> None:
         """End before all parts were given."""
         self.remaining.close()
@@ -134,7 +139,7 @@ class StreamedAnswer:
 
     def read(self) -> Generator[Answer, None, None]:
         """Read the parts: a small answer as it is read whole, one block after the other, or a block from disk."""
-        if total_size(self.blocks) <= self.memory // COPIES:
+        if self.is_whole:
             yield self.finish(self.remembered())
             return
         lows = [block.first for block in self.blocks[1:]]

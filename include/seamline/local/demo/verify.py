@@ -185,7 +185,7 @@ def problems(folder: Path, brokers: str, topic: str, warehouse: str) -> Iterator
     untouched = days_of(alone).unique()
     expected = twice.loc[days_of(twice).isin(untouched)]
     yield from compare(f"speed alone, {len(untouched)} days before their batch", alone, expected)
-    said = pq.read_schema(folder / "answers" / "speed_before.parquet").metadata or {}
+    said = pq.read_metadata(folder / "answers" / "speed_before.parquet").metadata or {}
     if b"seamline.exact_duplicates_to" not in said:
         yield "speed alone: the answer does not say how far duplicates are exact"
 
