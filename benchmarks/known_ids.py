@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -86,16 +86,20 @@ class Memory:
         """Look again and again."""
         while not self.halt.wait(EVERY):
             total = 0
-            try:
+            with suppress(psutil.NoSuchProcess):
                 root = psutil.Process(self.pid)
                 for each in [root, *root.children(recursive=True)]:
-                    found = re.search(
-                        r"^Pss: +(\d+)", Path(f"/proc/{each.pid}/smaps_rollup").read_text(), re.MULTILINE
-                    )
-                    total += int(found[1]) if found else 0
-            except (psutil.NoSuchProcess, OSError):
-                continue
+                    total += share_of_memory(each.pid)
             self.most = max(self.most, total / 1024)
+
+
+def share_of_memory(pid: int) -> int:
+    """Return the proportional set size of a process in KiB; 0 of one that has gone."""
+    try:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in told.splitlines() if line.startswith("Pss:"))
 
 
 def event_of(number: int) -> tuple[str, int, datetime]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import threading
@@ -20,6 +19,8 @@ from pathlib import Path
 
 import psutil
 from tests.services.server import Server, ServiceBroken
+
+from seamline.runtime.stop_signals import set_when_asked
 
 KINDS = {
     "kafka": ("broker", "start"),
@@ -37,7 +38,7 @@ def keep(kind: str, home: Path, run: int, ports: list[int]) -> None:
     Its logs are in ``home``; its data are elsewhere, where another user may come in, and are thrown away.
     """
     over = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    set_when_asked(over)
     module, name = KINDS[kind]
     start = getattr(import_module(f"tests.services.{module}"), name)
     data = Path(tempfile.mkdtemp(prefix=f"seamline-{kind}-"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 
 from seamline.lake.storage.layout import warehouse_settings
 from seamline.runtime.java import is_in_bucket
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.stop_signals import set_when_asked
 from seamline.spark.session.session import start_connect_server
 from seamline.supervisor.prespawned import SpareProcesses
 from seamline.supervisor.resident import TOKEN, make_spare_command, make_token, read_resident_port
@@ -20,8 +20,7 @@ def main() -> int:
     """Serve until told to stop; an error where Spark has gone."""
     os.environ[TOKEN] = make_token()
     halt = threading.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: halt.set())
+    set_when_asked(halt)
     # It serves builds of all pipelines: what it needs for one bucket is what it needs for another.
     bucket = next(filter(is_in_bucket, warehouse_settings(os.environ).values()), "")
     spark = start_connect_server("seamline resident driver", read_resident_port(), warehouse=bucket)

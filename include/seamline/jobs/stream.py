@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 
 from seamline.lake.storage.layout import definitions_folder, home_folder, locate_tables
@@ -11,6 +10,7 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.process_exit import exit_process
+from seamline.runtime.stop_signals import set_when_asked
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.session.session import halved_driver_settings, start_spark_in_thread
 
@@ -35,8 +35,7 @@ def main(argv: list[str]) -> int:
         from seamline.spark.stream.driver_loop import Driver
 
         driver = Driver(pipeline, require_format(layout), job.token, home_folder())
-        for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda *_: driver.stopping.set())
+        set_when_asked(driver.stopping)
         driver.start(spark.result())
         driver.run()
         driver.spark.stop()

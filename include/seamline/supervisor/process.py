@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from seamline.model.errors import FenceLost, GaveUp, LeaseHeld, SetupError
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
+from seamline.runtime.stop_signals import set_when_asked
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
@@ -67,8 +67,7 @@ def supervise(
     """
     halt = stop or threading.Event()
     if threading.current_thread() is threading.main_thread():
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, lambda *_: halt.set())
+        set_when_asked(halt)
     repair_torn_logs(layout, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     holder = f"{host_name()}:{os.getpid()}:{int(time.time())}"
