@@ -20,7 +20,7 @@ import psutil
 import seamline
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.lake.storage.layout import Layout, definitions_folder, list_pipelines_apart
-from seamline.lake.store.locations import Location, list_names, parse_location
+from seamline.lake.store.locations import Location, list_places, parse_location
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
@@ -165,9 +165,9 @@ class Scene:
 
 def require_nothing_there(warehouse: Location) -> None:
     """Refuse a place that has anything in it: a demo removes nothing outside its own folder."""
-    if found := list_names(warehouse):
+    if found := sorted(list_places(warehouse, "*")):
         raise SetupError(
-            f"{warehouse} has {found[0]} in it already.",
+            f"{warehouse} has {found[0].name} in it already.",
             hint="name a place that nothing is in, by --warehouse: what a demo has left there you remove yourself.",
         )
 

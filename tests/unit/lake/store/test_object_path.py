@@ -31,6 +31,7 @@ from seamline.lake.store.locations import (
     replace_file,
 )
 from seamline.lake.store.object_path import ObjectPath
+from seamline.local.demo.scene import require_nothing_there
 from seamline.model.errors import SetupError
 
 pytestmark = pytest.mark.slow
@@ -228,3 +229,11 @@ def mark_folder(bucket: Bucket, key: str) -> None:
     )
     with closing(client):
         client.put_object(Bucket=bucket.name, Key=f"{key}/", Body=b"")
+
+
+def test_a_demo_begins_in_a_place_that_nothing_is_in(shaky: Location) -> None:
+    """Of a folder of a bucket nothing is listed but what is below it."""
+    require_nothing_there(shaky)
+    (shaky / "flights" / "master" / "a.parquet").write_bytes(b"a")
+    with pytest.raises(SetupError, match="has flights in it already"):
+        require_nothing_there(shaky)
