@@ -81,15 +81,7 @@ def preload(connection: KafkaConnection, topic: str, count: int) -> dict[tuple[i
     with TopicAdmin(connection) as admin:
         admin.create_topic(topic, PARTITIONS)
     drawn = pool()
-    producer = Producer(
-        {
-            "bootstrap.servers": connection.brokers,
-            "linger.ms": 20,
-            "batch.size": 1_000_000,
-            "queue.buffering.max.messages": 1_000_000,
-            "acks": "1",
-        }
-    )
+    producer = bulk_producer(connection)
     counts: Counter[tuple[int, int]] = Counter()
     moments = clock(BEGIN)
     per_millisecond = PER_SECOND // 1000
@@ -108,6 +100,19 @@ def preload(connection: KafkaConnection, topic: str, count: int) -> dict[tuple[i
         (campaign, BEGIN + timedelta(seconds=WINDOW * window)): views
         for (campaign, window), views in counts.items()
     }
+
+
+def bulk_producer(connection: KafkaConnection) -> Producer:
+    """Open a producer that sends as much as it can."""
+    return Producer(
+        {
+            "bootstrap.servers": connection.brokers,
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "acks": "1",
+        }
+    )
 
 
 def produce(producer: Producer, topic: str, value: bytes, partition: int) -> None:

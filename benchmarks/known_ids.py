@@ -3,9 +3,10 @@
     python -m benchmarks.known_ids [--ids 72000000] [--records 2000000] [--checkout DIR]
 
 A master of ``--ids`` records is written as a stream would have written it, an hour at 20,000 a second, ids of twelve
-bytes each. Then a driver starts on a topic that goes on from there, each record twice, with ``dedup_within`` of an
-hour: how long until the index is loaded and the first epoch is committed, how fast the rest is drained, and the most
-memory that all processes have, shared pages counted once. Every id counts once, or there are no figures.
+bytes each. Then a driver starts on a topic that goes on from there, half of it with ids of that hour, which
+``dedup_within`` of an hour finds. Figures: how long until the index is loaded and the first epoch is committed, how
+fast the rest is drained, and the most memory that all processes have, shared pages counted once. Every id counts once,
+or there are no figures.
 """
 
 from __future__ import annotations
@@ -14,19 +15,13 @@ import argparse
 import json
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psutil
-import pyarrow as pa
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from benchmarks.ads import PARTITIONS, produce
+from benchmarks.ads import PARTITIONS, bulk_producer, produce
 from benchmarks.drain import STEADY_FROM
 from benchmarks.machine import machine
 from benchmarks.sampler import Sampler
@@ -48,7 +43,6 @@ TOPIC = "ids"
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 PER_SECOND = 20_000
 AT_ONCE = 2_000_000
-EVERY = 0.5
 DEFINITION = """
 from seamline import Batch, KafkaSource, Pipeline, Stream, Tumbling, View, Watermark, count
 
@@ -65,43 +59,6 @@ ids = Pipeline(
 """
 
 
-@dataclass
-class Memory:
-    """The most memory of a process and all below it, each page once: proportional set sizes, in MB."""
-
-    pid: int
-    most: float = 0.0
-    halt: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> Memory:
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.halt.set()
-        self.thread.join()
-
-    def watch(self) -> None:
-        """Look again and again."""
-        while not self.halt.wait(EVERY):
-            total = 0
-            with suppress(psutil.NoSuchProcess):
-                root = psutil.Process(self.pid)
-                for each in [root, *root.children(recursive=True)]:
-                    total += share_of_memory(each.pid)
-            self.most = max(self.most, total / 1024)
-
-
-def share_of_memory(pid: int) -> int:
-    """Return the proportional set size of a process in KiB; 0 of one that has gone."""
-    try:
-        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) for line in told.splitlines() if line.startswith("Pss:"))
-
-
 def event_of(number: int) -> tuple[str, int, datetime]:
     """Make an event: its id, gate and time."""
     return (
@@ -112,21 +69,13 @@ def event_of(number: int) -> tuple[str, int, datetime]:
 
 
 def preload(connection: KafkaConnection, first: int, count: int) -> None:
-    """Write events from a number on, each twice in a row, to other partitions."""
+    """Write events: half are new, from a number on, and half repeat an id of before."""
     with TopicAdmin(connection) as admin:
         admin.create_topic(TOPIC, PARTITIONS)
-    settings = {
-        "bootstrap.servers": connection.brokers,
-        "linger.ms": 20,
-        "batch.size": 1_000_000,
-        "acks": "1",
-    }
-    producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
+    producer = bulk_producer(connection)
     for number in range(count):
-        # Half are new; the others repeat one of the last hour, most of them one that the index has from its loading.
-        of = (
-            first + number // 2 if number % 2 == 0 else first + number // 2 - 1 - number * 7_919 % (first + 1)
-        )
+        new = first + number // 2
+        of = new - 1 - number * 7_919 % (first + 1) if number % 2 else new
         id, gate, at = event_of(max(of, 0))
         value = json.dumps({"id": id, "gate": gate, "at": at.isoformat()})
         produce(producer, TOPIC, value.encode(), number % PARTITIONS)
@@ -135,55 +84,34 @@ def preload(connection: KafkaConnection, first: int, count: int) -> None:
     producer.flush()
 
 
-def write_master(stack: StreamStack, topic_id: str, count: int) -> None:
+def write_master(stack: StreamStack, count: int) -> None:
     """Commit records of another topic's lane to the master, in epochs of two million."""
     writer = Writer(stack.layout, stack.pipeline, 1)
-    schema = master_schema(stack.pipeline)
+    schema, version = master_schema(stack.pipeline), stack.pipeline.record_version
     lane = Lane("ids of before", 0)
     for first in range(0, count, AT_ONCE):
         last = min(first + AT_ONCE, count)
         number = writer.take_number()
         with open_duckdb(None) as con:
-            rows = con.sql(
+            con.register("blank", schema.empty_table())
+            moment = f"make_timestamptz({int(BEGIN.timestamp() * 1e6)} + (n * 1000000 // {PER_SECOND}))"
+            rows = (
                 f"SELECT printf('%012d', (n::HUGEINT * 2654435761 % {2**40})::BIGINT) AS id, (n % 100)::INT AS gate, "
-                f"make_timestamptz({int(BEGIN.timestamp() * 1e6)} + (n * 1000000 // {PER_SECOND})) AS at, n "
+                f'{moment} AS "at", "at" AS _event_time, "at" AS _kafka_timestamp, \'before\' AS _topic, '
+                f"'{lane.topic_id}' AS _topic_id, 0::INT AS _partition, n AS _offset, {number}::BIGINT AS _epoch, "
+                f"'{version}' AS _record_version, true AS _selected, false AS _duplicate "
                 f"FROM range({first}, {last}) AS r(n)"
-            ).to_arrow_table()
-        size = rows.num_rows
-        known = {
-            "id": rows["id"],
-            "gate": rows["gate"],
-            "at": rows["at"],
-            "_event_time": rows["at"],
-            "_topic": pa.repeat("before", size),
-            "_topic_id": pa.repeat(lane.topic_id, size),
-            "_partition": pa.repeat(pa.scalar(0, pa.int32()), size),
-            "_offset": rows["n"],
-            "_kafka_timestamp": rows["at"],
-            "_epoch": pa.repeat(pa.scalar(number, pa.int64()), size),
-            "_record_version": pa.repeat(stack.pipeline.record_version, size),
-            "_selected": pa.repeat(True, size),
-            "_duplicate": pa.repeat(False, size),
-        }
-        table = pa.table(
-            [
-                pa.chunked_array([known[field.name]]).cast(field.type)
-                if field.name in known and isinstance(known[field.name], pa.Array)
-                else known[field.name].cast(field.type)
-                if field.name in known
-                else pa.nulls(size, field.type)
-                for field in schema
-            ],
-            schema=schema,
-        )
+            )
+            found = con.sql(f"SELECT * FROM blank UNION ALL BY NAME {rows}").to_arrow_table()
+        table = found.select(schema.names).cast(schema)
         file = write_data_file(table, writer.master.table.root, name_epoch_file(1, number, number))
-        at = rows["at"][size - 1].as_py()
+        at = BEGIN + timedelta(seconds=(last - 1) / PER_SECOND)
         whole = Epoch(
             number,
             1,
             datetime.now(UTC),
-            stack.pipeline.record_version,
-            accepted={stack.pipeline.grid.of(at).id: size},
+            version,
+            accepted={stack.pipeline.grid.of(at).id: last - first},
             max_event_time={lane: at},
             watermark=at - timedelta(seconds=10),
             edge=True,
@@ -207,22 +135,22 @@ def main(argv: list[str] | None = None) -> int:
             "ids",
             env={"PYTHONPATH": str(options.checkout / "include")},
         )
-        write_master(stack, TOPIC, options.ids)
+        write_master(stack, options.ids)
         preload(connection, options.ids, options.records)
         began = time.time()
         stack.start()
         assert stack.driver
-        with Sampler(stack.driver.pid) as sampler, Memory(stack.driver.pid) as memory:
+        with Sampler(stack.driver.pid, pages_once=True) as sampler:
             stack.drain(options.records, 1_800, 0.5)
         stack.stop()
-        print(report(stack.layout, sampler, memory, began, options.ids, options.records), flush=True)
+        print(report(stack.layout, sampler, began, options.ids, options.records), flush=True)
         for line in stack.log.read_text().splitlines():
             if "known again" in line:
                 print(line)
     return 0
 
 
-def report(layout: Layout, sampler: Sampler, memory: Memory, began: float, ids: int, records: int) -> str:
+def report(layout: Layout, sampler: Sampler, began: float, ids: int, records: int) -> str:
     """Work out the figures; refuse those of answers that count an id twice, or not at all."""
     rows, ends = 0, []
     for epoch in Ledger.ensure(layout).read():
@@ -241,7 +169,7 @@ def report(layout: Layout, sampler: Sampler, memory: Memory, began: float, ids: 
     end = ends[-1][0]
     return (
         f"{ids:,} ids: first epoch after {ends[0][0] - began:.1f} s, {(records - read) / (end - at):,.0f} events/s, "
-        f"{sampler.cpu(at, end) / ((records - read) / 1e6):.2f} CPU s per million, {memory.most:,.0f} MB"
+        f"{sampler.cpu(at, end) / ((records - read) / 1e6):.2f} CPU s per million, {sampler.once_mb:,.0f} MB"
     )
 
 

@@ -6,6 +6,7 @@ import threading
 import time
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 
 import psutil
@@ -18,6 +19,14 @@ class Sampler:
     """Samples a process tree while the ``with`` lasts: (epoch seconds, CPU seconds, resident MB)."""
 
     pid: int
+    pages_once: bool = False
+    """Whether pages that processes share are counted once in ``once_mb``, which takes milliseconds a look."""
+    driver_mb: float = 0.0
+    """The most memory of the process itself."""
+    jvm_mb: float = 0.0
+    """The most memory of its JVM, if it has one."""
+    once_mb: float = 0.0
+    """The most memory of all: their proportional set sizes."""
     samples: list[tuple[float, float, float]] = field(default_factory=list)
     halt: threading.Event = field(default_factory=threading.Event)
 
@@ -50,9 +59,16 @@ class Sampler:
             try:
                 times, held = process.cpu_times(), process.memory_info().rss
                 self.seen[process.pid, process.create_time()] = times.user + times.system
+                if process is root:
+                    self.driver_mb = max(self.driver_mb, held / 2**20)
+                elif process.ppid() == self.pid and process.name() == "java":
+                    self.jvm_mb = max(self.jvm_mb, held / 2**20)
             except psutil.NoSuchProcess:
                 continue
             memory += held
+        if self.pages_once:
+            shares = sum(share_of_memory(process.pid) for process in alive)
+            self.once_mb = max(self.once_mb, shares / 2**10)
         self.samples.append((time.time(), sum(self.seen.values()), memory / 2**20))
 
     def cpu(self, since: float, until: float) -> float:
@@ -73,3 +89,12 @@ class Sampler:
     def peak_mb(self) -> float:
         """The most memory there was at a look."""
         return max((sample[2] for sample in self.samples), default=0.0)
+
+
+def share_of_memory(pid: int) -> int:
+    """Return the proportional set size of a process in KiB; 0 of one that has gone."""
+    try:
+        told = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in told.splitlines() if line.startswith("Pss:"))

@@ -13,17 +13,14 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import psutil
-from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from benchmarks.ads import PARTITIONS, produce
+from benchmarks.ads import PARTITIONS, bulk_producer, produce
 from benchmarks.drain import STEADY_FROM
 from benchmarks.machine import machine
 from benchmarks.sampler import EVERY, Sampler
@@ -63,50 +60,11 @@ class Drained:
     peak_mb: float
 
 
-@dataclass
-class DriverSampler:
-    """Samples the memory of a driver's own process and of its JVM."""
-
-    pid: int
-    driver_mb: float = 0.0
-    jvm_mb: float = 0.0
-    halt: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> DriverSampler:
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.halt.set()
-        self.thread.join()
-
-    def watch(self) -> None:
-        """Look again and again."""
-        while not self.halt.wait(EVERY):
-            try:
-                root = psutil.Process(self.pid)
-                self.driver_mb = max(self.driver_mb, root.memory_info().rss / 2**20)
-                for child in root.children():
-                    if child.name() == "java":
-                        self.jvm_mb = max(self.jvm_mb, child.memory_info().rss / 2**20)
-            except psutil.NoSuchProcess:
-                continue
-
-
 def preload(connection: KafkaConnection, topic: str, count: int, keys: int) -> None:
     """Write so many events, each of one of so many keys."""
     with TopicAdmin(connection) as admin:
         admin.create_topic(topic, PARTITIONS)
-    producer = Producer(
-        {
-            "bootstrap.servers": connection.brokers,
-            "linger.ms": 20,
-            "batch.size": 1_000_000,
-            "queue.buffering.max.messages": 1_000_000,
-            "acks": "1",
-        }
-    )
+    producer = bulk_producer(connection)
     filler = "x" * (BYTES - 90)
     for number in range(count):
         # Neighbours are of different partitions, and a key is in all of them.
@@ -127,7 +85,7 @@ def drain(
     stack = StreamStack(home, text, connection, "wide", env={"PYTHONPATH": str(checkout / "include")})
     stack.start()
     assert stack.driver
-    with Sampler(stack.driver.pid) as sampler, DriverSampler(stack.driver.pid) as own:
+    with Sampler(stack.driver.pid) as sampler:
         stack.drain(count, 900, 0.5)
         time.sleep(2 * EVERY)
     stack.stop()
@@ -142,8 +100,8 @@ def drain(
     return Drained(
         (count - rows) / (end - at),
         sampler.cpu(at, end) / million,
-        own.driver_mb,
-        own.jvm_mb,
+        sampler.driver_mb,
+        sampler.jvm_mb,
         sampler.peak_mb,
     )
 
