@@ -166,7 +166,7 @@ def older(state: Path) -> None:
     [
         lambda state: state.unlink(),
         lambda state: state.write_text(state.read_text()[:40]),
-        lambda state: [each.write_bytes(b"") for each in state.parent.glob("*.high.npy")],
+        lambda state: [each.write_bytes(b"") for each in state.parent.glob("*.high")],
         lambda state: shutil.move(state.parent, state.parent.with_name("elsewhere")),
         older,
     ],

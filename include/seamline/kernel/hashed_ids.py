@@ -32,8 +32,10 @@ def id_text_sql(pipeline: CompiledPipeline) -> str:
     texts = [cell]
     for name in pipeline.definition.source.event_id:
         column = quote_identifier(name)
-        # Equal values have one text: of zero there are two.
-        text = f"({column} + 0.0)::VARCHAR" if types[name] in DOUBLES else f"{column}::VARCHAR"
+        text = f"{column}::VARCHAR"
+        if types[name] in DOUBLES:
+            # Equal values have one text: there are two zeros, and NaN with either sign.
+            text = f"CASE WHEN isnan({column}) THEN 'nan' ELSE ({column} + 0.0)::VARCHAR END"
         texts += [f"length({text})", text]
     return f"concat_ws(':', {', '.join(texts)})"
 

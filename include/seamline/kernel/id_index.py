@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,11 @@ class IndexState:
     epoch: str = ""
     """That epoch; empty without one."""
 
+    @property
+    def every(self) -> tuple[Run, ...]:
+        """All runs, the pending one too."""
+        return (*self.runs, *([self.pending] if self.pending else []))
+
 
 @dataclass
 class IdIndex:
@@ -60,8 +65,6 @@ class IdIndex:
     """Where its files are; on this machine."""
     state: IndexState
     """What is in them."""
-    unused: list[Run] = field(default_factory=list)
-    """Runs whose files go once the state is written."""
 
     @classmethod
     def open(cls, folder: Path, index: str, after: str) -> IdIndex | None:
@@ -73,10 +76,9 @@ class IdIndex:
             if found["index"] != index or after not in (state.after, state.epoch):
                 return None
             files = RunFiles(folder)
-            for run in [*runs, *([state.pending] if state.pending else [])]:
+            for run in state.every:
                 for name in HASHES.names:
-                    if len(files.column(run, name)) < run.rows:
-                        return None
+                    files.column(run, name)
         except (OSError, ValueError, KeyError, TypeError):
             return None
         made = cls(folder, state)
@@ -88,11 +90,13 @@ class IdIndex:
         """Make an index of ids (``HASHES``), a bounded number in memory."""
         made = cls(folder, IndexState(index, LOADED))
         waiting: list[pa.Table] = []
+        count = 0
         for table in ids:
             waiting.append(table)
-            if sum(each.num_rows for each in waiting) >= GATHERED:
+            count += table.num_rows
+            if count >= GATHERED:
                 made.add(waiting)
-                waiting = []
+                waiting, count = [], 0
         made.add(waiting)
         made.save()
         return made
@@ -104,56 +108,50 @@ class IdIndex:
 
     def settle(self, after: str) -> None:
         """Take in what was pending if its epoch is the one after which the index is to stand, else drop it."""
-        pending, epoch = self.state.pending, self.state.epoch
-        self.state = replace(self.state, after=after, pending=None, epoch="")
-        if pending and epoch == after:
-            self.state = replace(self.state, runs=(*self.state.runs, pending))
-        elif pending:
-            self.unused.append(pending)
+        landed = self.state.pending if self.state.epoch == after else None
+        runs = (*self.state.runs, *([landed] if landed else []))
+        self.state = replace(self.state, after=after, runs=runs, pending=None, epoch="")
 
     def add(self, tables: list[pa.Table]) -> None:
         """Add ids to those that count, while an index is made."""
-        if tables:
-            run = self.write(sort_ids(pa.concat_tables(tables)))
-            self.state = replace(self.state, runs=(*self.state.runs, *([run] if run else [])))
+        if tables and (run := self.files.write([sort_ids(pa.concat_tables(tables))])):
+            self.state = replace(self.state, runs=(*self.state.runs, run))
             self.merge(None)
 
-    def write(self, ids: pa.Table) -> Run | None:
-        """Write sorted ids as a run; None for no rows."""
-        return self.files.write([ids], ids.num_rows) if ids.num_rows else None
-
     def merge(self, oldest: int | None) -> None:
-        """Drop runs that are older than the horizon, and merge those of about the same size."""
+        """Leave out runs that are older than the horizon, and merge those of about the same size."""
         runs = [run for run in self.state.runs if oldest is None or run.latest >= oldest]
-        self.unused += [run for run in self.state.runs if run not in runs]
         if chosen := list_to_merge(runs):
             whole = merge_runs(self.files, chosen, oldest)
             runs = [*runs[: -len(chosen)], *([whole] if whole else [])]
-            self.unused += chosen
         self.state = replace(self.state, runs=tuple(runs))
 
-    def mark(self, found: pa.Table, epoch: str, oldest: int | None) -> np.ndarray:
-        """Return which of an epoch's records (``NEW``) repeat an id, and keep the others' as pending.
+    def find_repeated(self, found: pa.Table, oldest: int | None) -> np.ndarray:
+        """Return which of an epoch's records (``NEW``) repeat an id; nothing is written.
 
         A record repeats the id of an earlier one, by (epoch, partition, offset, topic), whose event time is at or above
         ``oldest``, in microseconds since 1970; of any earlier one for None.
         """
+        known = find_known(self.files, self.state.runs, found, oldest)
+        known |= find_repeated_here(found, oldest)
+        return known
+
+    def mark(self, found: pa.Table, epoch: str, oldest: int | None) -> np.ndarray:
+        """Return what ``find_repeated`` returns, and keep the ids of the other records as pending for ``epoch``."""
         self.merge(oldest)
-        repeated = find_known(self.files, self.state.runs, found, oldest)
-        repeated |= find_repeated_here(found, oldest)
-        pending = self.write(sort_ids(found.select(HASHES.names).filter(pa.array(~repeated))))
-        self.state = replace(self.state, pending=pending, epoch=epoch)
+        repeated = self.find_repeated(found, oldest)
+        new = sort_ids(found.select(HASHES.names).filter(pa.array(~repeated)))
+        self.state = replace(self.state, pending=self.files.write([new]), epoch=epoch)
         self.save()
         return repeated
 
     def save(self) -> None:
-        """Write the state, and delete what it does not name any more."""
+        """Write the state, and delete what it does not name: what was merged, and what broken attempts have left."""
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.folder / f"{uuid.uuid4().hex}.tmp"
         draft.write_text(json.dumps(asdict(self.state)))
         draft.replace(self.folder / STATE)
-        self.files.delete(self.unused)
-        self.unused = []
+        self.files.keep_only(self.state.every, STATE)
 
 
 def find_repeated_here(found: pa.Table, oldest: int | None) -> np.ndarray:

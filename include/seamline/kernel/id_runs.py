@@ -1,15 +1,16 @@
 """Event ids in files: sorted runs of hashes with their event times, looked up and merged in bounded memory.
 
 A log-structured merge tree of one level (O'Neil and others, 1996): what an epoch adds is a run of its own, and runs of
-about the same size are merged into one, up to ``MOST``. A run is three NumPy arrays, mapped into memory, of which a
-look-up touches the pages that it needs. An id is a hash of 128 bits, MD5: two of 10^11 ids are taken for one with a
-probability of 10^-17.
+about the same size are merged into one, up to ``MOST``. A run is three files of eight bytes an id, mapped into memory
+as NumPy arrays, of which a look-up touches the pages that it needs. An id is a hash of 128 bits, MD5: two of 10^11 ids
+are taken for one with a probability of 10^-17.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,32 +46,32 @@ class RunFiles:
         self.folder = folder
 
     def column(self, run: Run, name: str) -> np.ndarray:
-        """Map a column of a run."""
-        mapped: np.ndarray = np.load(self.folder / f"{run.name}.{name}.npy", mmap_mode="r")
-        return mapped
+        """Map a column of a run; OSError or ValueError where its file is not there, or is too short."""
+        kind = HASHES.field(name).type.to_pandas_dtype()
+        return np.memmap(self.folder / f"{run.name}.{name}", kind, "r", shape=(run.rows,))
 
-    def write(self, pieces: Iterator[pa.Table] | Sequence[pa.Table], rows: int) -> Run:
-        """Write sorted pieces (``HASHES``) of ``rows`` at most as one run."""
-        name, at, latest = uuid.uuid4().hex, 0, -(2**63)
+    def write(self, pieces: Iterable[pa.Table]) -> Run | None:
+        """Write sorted pieces (``HASHES``) as one run; None for no rows. OSError where there is no room."""
+        name, rows, latest = uuid.uuid4().hex, 0, -(2**63)
         self.folder.mkdir(parents=True, exist_ok=True)
-        columns = {
-            field: np.lib.format.open_memmap(
-                self.folder / f"{name}.{field}.npy", "w+", HASHES.field(field).type.to_pandas_dtype(), (rows,)
-            )
-            for field in HASHES.names
-        }
-        for piece in pieces:
-            for field, target in columns.items():
-                target[at : at + piece.num_rows] = piece[field].to_numpy()
-            at += piece.num_rows
-            latest = max(latest, int(piece["at"].to_numpy().max(initial=latest)))
-        return Run(name, at, latest)
+        with ExitStack() as stack:
+            files = {
+                field: stack.enter_context((self.folder / f"{name}.{field}").open("wb"))
+                for field in HASHES.names
+            }
+            for piece in pieces:
+                for field, file in files.items():
+                    file.write(np.ascontiguousarray(piece[field].to_numpy()).data)
+                rows += piece.num_rows
+                latest = max(latest, int(piece["at"].to_numpy().max(initial=latest)))
+        return Run(name, rows, latest) if rows else None
 
-    def delete(self, runs: Sequence[Run]) -> None:
-        """Delete the files of runs."""
-        for run in runs:
-            for field in HASHES.names:
-                (self.folder / f"{run.name}.{field}.npy").unlink(missing_ok=True)
+    def keep_only(self, runs: Iterable[Run], *others: str) -> None:
+        """Delete every file of the folder but those of some runs and those of ``others``' names."""
+        kept = {f"{run.name}.{field}" for run in runs for field in HASHES.names}.union(others)
+        for file in self.folder.iterdir():
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
 
 
 def sort_ids(table: pa.Table) -> pa.Table:
@@ -101,7 +102,7 @@ def find_known(files: RunFiles, runs: Sequence[Run], ids: pa.Table, oldest: int 
 
 def look_up(files: RunFiles, run: Run, high: np.ndarray, low: np.ndarray, oldest: int | None) -> np.ndarray:
     """Look sorted ids up in one run."""
-    mine = files.column(run, "high")[: run.rows]
+    mine = files.column(run, "high")
     found = np.zeros(len(high), bool)
     place = np.searchsorted(mine, high)
     open_ = np.flatnonzero(place < run.rows)
@@ -133,19 +134,14 @@ def list_to_merge(runs: Sequence[Run]) -> list[Run]:
 
 def merge_runs(files: RunFiles, runs: Sequence[Run], oldest: int | None) -> Run | None:
     """Merge runs into a new one, without ids older than ``oldest``; None if none is left."""
-    total = sum(run.rows for run in runs)
-    made = files.write(list_merged_pieces(files, runs, oldest), total)
-    if made.rows:
-        return made
-    files.delete([made])
-    return None
+    return files.write(list_merged_pieces(files, runs, oldest))
 
 
 def list_merged_pieces(files: RunFiles, runs: Sequence[Run], oldest: int | None) -> Iterator[pa.Table]:
     """Merge runs range by range of the hash, which is spread evenly."""
     count = max(sum(run.rows for run in runs) // MERGED_AT_ONCE, 1)
     borders = [(step << 64) // count for step in range(1, count)]
-    columns = [[files.column(run, name)[: run.rows] for name in HASHES.names] for run in runs]
+    columns = [[files.column(run, name) for name in HASHES.names] for run in runs]
     cuts = [
         [0, *np.searchsorted(high, np.array(borders, np.uint64)).tolist(), len(high)] for high, *_ in columns
     ]

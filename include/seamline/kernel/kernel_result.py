@@ -12,7 +12,7 @@ import pyarrow as pa
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import format_utc_instant
-from seamline.plan.stream.hot_keys import HotKey
+from seamline.plan.stream.hot_keys import HotKey, add_hot_keys
 
 
 @dataclass
@@ -40,7 +40,7 @@ class KernelResult:
     state_rows: int = 0
     """Partial states that parts were given, of all views."""
     hot: dict[str, HotKey] = field(default_factory=dict)
-    """The key with most rows, by view id, where parts have found it."""
+    """The key with most rows, by view id, as far as parts have found: each names its own."""
     failed: dict[str, str] = field(default_factory=dict)
     """Why a view has none, by view id."""
     record_bytes: int = 0
@@ -62,7 +62,7 @@ class KernelResult:
             self.slices.setdefault(view, []).extend(files)
         self.state_rows += other.state_rows
         for view, key in other.hot.items():
-            self.hot[view] = max(key, self.hot.get(view, key), key=lambda each: each.rows)
+            self.hot[view] = add_hot_keys(self.hot[view], key) if view in self.hot else key
         self.failed |= other.failed
         self.record_bytes = max(self.record_bytes, other.record_bytes)
 

@@ -21,7 +21,9 @@ class Rules:
     ``under_lease``: the old place is closed by who has its lease. ``decides_once``: whether a move is opened or given
     up is decided by whoever is first. ``own_mark``: the mark by which a new place is closed is not that of the move.
     ``closes_all``: it is also put over the mark of the move. ``looks_before``: who takes a move back sees what the new
-    place says of it, so that one that is not mounted is not taken for one that is gone.
+    place says of it, so that one that is not mounted is not taken for one that is gone. ``lost_decides``: who says
+    that the new place is gone decides about the move all the same, if it is there. ``own_control``: an attempt takes
+    away no control table of the new place but one that another move has closed.
     """
 
     last_copy: bool = True
@@ -30,6 +32,8 @@ class Rules:
     own_mark: bool = True
     closes_all: bool = True
     looks_before: bool = True
+    lost_decides: bool = True
+    own_control: bool = True
 
 
 class Place(NamedTuple):
@@ -73,6 +77,11 @@ UNDOER = 2
 def both_open(state: State) -> bool:
     """Return whether both places take writes."""
     return state.old.mark == OPEN and state.new.mark == OPEN
+
+
+def headless(state: State) -> bool:
+    """Return whether a place that was opened has no control table any more."""
+    return state.new.mark == ABSENT and state.decision(state.begun) == OPENED
 
 
 def lost(state: State) -> bool:
@@ -131,8 +140,13 @@ def copy(state: State, at: int, rules: Rules, own: str, base: int) -> Iterator[t
     goes_on = state.begun == own and not state.decision(own) and new.mark != OPEN
     if step == 0 and old.lease < 0 and old.mark in (OPEN, own):
         yield f"{at} takes the lease", state._replace(old=old._replace(lease=at)).step(at, base + 1)
-    elif step == 1 and goes_on:
-        yield f"{at} copies", state._replace(new=new._replace(rows=old.rows)).step(at, base + 2)
+    elif step == 1:
+        # It does not look whether the move goes on: it had looked before it fell asleep.
+        theirs = new.mark not in (ABSENT, OPEN, own, f"{own} back")
+        if theirs or (new.mark != ABSENT and not rules.own_control):
+            yield f"{at} takes a control table away", state._replace(new=new._replace(mark=ABSENT))
+        if goes_on:
+            yield f"{at} copies", state._replace(new=new._replace(rows=old.rows)).step(at, base + 2)
     elif step == 2 and (old.lease == at or not rules.under_lease) and old.mark in (OPEN, own):
         yield f"{at} closes the old place", state._replace(old=old._replace(mark=own)).step(at, base + 3)
     elif step == 3 and goes_on:
@@ -172,9 +186,9 @@ def undo(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
     back = f"{own} back" if rules.own_mark else own
     match step % 100 if step > 0 else DONE:
         case 1:
+            if not (rules.lost_decides if state.mounted else rules.looks_before):
+                yield "undo takes the new place for lost", state.step(at, base + 3)
             if not state.mounted:
-                if not rules.looks_before:
-                    yield "undo sees nothing there", state.step(at, base + 3)
                 return
             after = state.decide(own, GIVEN_UP, once=True) if rules.decides_once else state
             if after.decision(own) == OPENED:
@@ -212,7 +226,7 @@ def search(rules: Rules, *, records: int = 1, limit: int = 2_000_000) -> tuple[i
                 before[after] = state, name
                 if len(before) > limit:
                     raise AssertionError("more states than the limit")
-                if both_open(after) or lost(after):
+                if both_open(after) or lost(after) or headless(after):
                     return len(before), way(before, after)
                 found.append(after)
         level = found

@@ -66,11 +66,11 @@ def test_a_key_is_hot_from_a_tenth_of_an_epoch_of_some_size() -> None:
 
 
 def test_reports_of_tasks_keep_the_hottest() -> None:
-    """Each part has one of its own."""
+    """Each part has one of its own; panes of one key are in several parts."""
     whole = KernelResult()
-    for rows in (3, 9, 5):
-        whole.add(read_facts(encode_result_facts(KernelResult(hot={"v": HotKey(f"k={rows}", rows)}))))
-    assert whole.hot == {"v": HotKey("k=9", 9)}
+    for key, rows in (("a", 3), ("b", 9), ("c", 5), ("b", 4)):
+        whole.add(read_facts(encode_result_facts(KernelResult(hot={"v": HotKey(f"k={key}", rows)}))))
+    assert whole.hot == {"v": HotKey("k=b", 13)}
 
 
 def test_people_are_told() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import signal
 from pathlib import Path
 from random import Random
 
@@ -96,14 +98,15 @@ def test_a_task_that_runs_again_says_the_same(tmp_path: Path) -> None:
 
 
 def test_no_file_is_left_that_no_state_names(tmp_path: Path) -> None:
-    """Runs that were merged, dropped or beyond the horizon are deleted."""
+    """Runs that were merged, dropped or beyond the horizon are deleted, and what a worker left that was killed."""
     loaded(tmp_path, *((id, 0) for id in range(100, 120)))
+    (tmp_path / "half.low").write_bytes(b"half a run")
+    (tmp_path / "half.tmp").write_text("half a state")
     for number in range(9):
         mark(tmp_path, LOADED if number < 5 else str(number - 1), str(number), ids((number, number)), number)
     state = json.loads((tmp_path / "state.json").read_text())
     named = {run["name"] for run in [*state["runs"], state["pending"]]}
-    assert {file.name.partition(".")[0] for file in tmp_path.glob("*.npy")} == named
-    assert not list(tmp_path.glob("*.tmp"))
+    assert {file.name.partition(".")[0] for file in tmp_path.iterdir()} == {"state", *named}
 
 
 @pytest.mark.parametrize("harm", ["gone", "torn", "another", "elsewhere", "state", "future"])
@@ -112,7 +115,7 @@ def test_an_index_that_is_not_whole_is_lost(harm: str, tmp_path: Path) -> None:
     loaded(tmp_path, *((id, 0) for id in range(100, 200)))
     mark(tmp_path, LOADED, "4", ids((1, 0)))
     assert IdIndex.open(tmp_path, NAME, LOADED)
-    file = next(tmp_path.glob("*.low.npy"))
+    file = max(tmp_path.glob("*.low"), key=lambda each: each.stat().st_size)
     match harm:
         case "gone":
             file.unlink()
@@ -131,7 +134,9 @@ def test_ids_that_share_half_a_hash_are_different(tmp_path: Path) -> None:
     runs = []
     for _ in range(3):
         pairs = [(id, 0) for id in chance.sample(range(0, 100, 2), 20)]
-        runs.append(files.write([sort_ids(ids(*pairs).select(HASHES.names))], 20))
+        run = files.write([sort_ids(ids(*pairs).select(HASHES.names))])
+        assert run
+        runs.append(run)
     asked = ids(*((id, 0) for id in range(100)))
     known = find_known(files, runs, asked, None)
     assert not known[1::2].any() and 20 < known.sum() <= 50
@@ -139,3 +144,29 @@ def test_ids_that_share_half_a_hash_are_different(tmp_path: Path) -> None:
     assert whole
     assert whole.rows == known.sum()
     assert np.array_equal(find_known(files, [whole], asked, None), known)
+
+
+def test_a_question_writes_nothing(tmp_path: Path) -> None:
+    """A trial of an epoch asks while the disk may be full."""
+    loaded(tmp_path, (1, 0))
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    index = IdIndex.open(tmp_path, NAME, LOADED)
+    assert index
+    assert index.find_repeated(ids((1, 0), (2, 0), (2, 0)), None).tolist() == [True, False, True]
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_disk_that_is_full_is_an_error_and_no_crash(tmp_path: Path) -> None:
+    """A file that is written through its mapping would end the process with SIGBUS."""
+    loaded(tmp_path, (1, 0))
+    whole = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, whole[1]))
+    try:
+        index = IdIndex.open(tmp_path, NAME, LOADED)
+        assert index
+        with pytest.raises(OSError, match="File too large"):
+            index.mark(ids(*((id, 0) for id in range(1_000))), "0", None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, whole)
+    assert mark(tmp_path, LOADED, "1", ids((1, 0), (2, 0))) == [True, False]

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from seamline.kernel.kernel_result import KernelResult
-from seamline.model.errors import Conflict, KafkaUnavailable, OffsetGap, SeamlineError, StoreUnavailable
+from seamline.model.errors import (
+    Conflict,
+    KafkaUnavailable,
+    OffsetGap,
+    SeamlineError,
+    SparkFailed,
+    StoreUnavailable,
+)
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Turns
@@ -153,9 +160,18 @@ def test_a_failed_query_that_does_not_end_is_stopped(driver: Any) -> None:
     assert driver.said == ["restart", "query anew"]
 
 
-def test_a_commit_that_landed_late_is_no_reason_to_end(driver: Any) -> None:
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Conflict("An earlier commit of this writer has landed late in master."),
+        SparkFailed("A part has read two attempts of a task."),
+    ],
+)
+def test_a_commit_that_landed_late_or_a_mixture_of_attempts_is_no_reason_to_end(
+    driver: Any, failure: SeamlineError
+) -> None:
     """The tables are looked at anew, and the stream goes on where the master ends."""
-    driver.failure = Conflict("An earlier commit of this writer has landed late in master.")
+    driver.failure = failure
     assert driver.restart_after_failure(Query(active=False))
     assert driver.said == ["restart", "query anew"]
     driver.failure = OffsetGap("offsets are gone")

@@ -20,7 +20,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
 from seamline.lake.storage.arrow_types import partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import SparkFailed, StoreUnavailable
 from seamline.plan.stream.epoch_parts import LEAST_STATES, StatesSeen
 from seamline.spark.tasks import parts, state_parts
 from seamline.spark.tasks.parts import (
@@ -139,6 +139,27 @@ def test_a_view_that_fails_in_a_part_is_behind_alone(tmp_path: Path, monkeypatch
     assert made.slices.keys() == {view.id for view in SHOP.views if view.name != "visits"}
 
 
+@pytest.mark.parametrize("away", [False, True])
+def test_a_folder_that_cannot_be_written_leaves_its_view_behind(
+    away: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away is so for all views, and waited for."""
+    write = state_parts.write_slice_file
+
+    def fail(partials: pa.Table, view: CompiledView, *given: object, **more: object) -> object:
+        if view.name == "visits":
+            raise StoreUnavailable("no answer") if away else PermissionError("not yours")
+        return write(partials, view, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(state_parts, "write_slice_file", fail)
+    if away:
+        with pytest.raises(StoreUnavailable):
+            run_epoch_in_parts(frame(50), config_of(tmp_path, 2))
+    else:
+        made = run_epoch_in_parts(frame(50), config_of(tmp_path, 2))
+        assert made.failed == {SHOP.view("visits").id: "PermissionError: not yours"}
+
+
 def test_rows_of_equal_keys_are_in_one_part() -> None:
     """As SQL takes them for equal: two zeros, and NaN."""
     table = pa.table({"k": [0.0, -0.0, float("nan"), -float("nan"), None, None, 1.5], "n": range(7)})
@@ -184,11 +205,11 @@ def test_parts_that_heard_different_attempts_are_not_believed() -> None:
 
     rows = [("sum", b"1"), heard(0, "a", "b"), heard(1, "a", "b")]
     assert require_all_heard(rows, 2) == [("sum", b"1")]
-    with pytest.raises(ProtocolError, match="different attempts"):
+    with pytest.raises(SparkFailed, match="different attempts"):
         require_all_heard([heard(0, "a", "b"), heard(1, "a", "c")], 2)
-    with pytest.raises(ProtocolError, match=r"Of 2 parts \[0\] have reported"):
+    with pytest.raises(SparkFailed, match=r"Of 2 parts \[0\] have reported"):
         require_all_heard([heard(0, "a")], 2)
-    with pytest.raises(ProtocolError, match=r"Of 2 parts \[0, 0, 1\]"):
+    with pytest.raises(SparkFailed, match=r"Of 2 parts \[0, 0, 1\]"):
         require_all_heard([heard(0, "a"), heard(0, "a"), heard(1, "a")], 2)
 
 
@@ -220,7 +241,7 @@ def test_a_part_that_has_heard_all_goes_on() -> None:
 )
 def test_a_part_that_has_not_heard_each_task_once_fails(said: list[tuple[str, int] | bytes]) -> None:
     """A row that is lost would be a number that is wrong, and nobody would know."""
-    with pytest.raises(ProtocolError):
+    with pytest.raises(SparkFailed):
         list(given(*said))
 
 
@@ -228,7 +249,7 @@ def test_tasks_that_nobody_has_heard_are_missed() -> None:
     """Where it is known how many there are."""
     rows = [(HEARD, json.dumps({"part": 0, "attempts": ["0"]}).encode())]
     assert require_all_heard(rows, 1, 1) == []
-    with pytest.raises(ProtocolError, match="1 tasks of 2"):
+    with pytest.raises(SparkFailed, match="1 tasks of 2"):
         require_all_heard(rows, 1, 2)
 
 

@@ -105,6 +105,31 @@ def test_an_epoch_that_landed_without_an_answer_is_known(gate: Surveyed) -> None
     assert [repeated for repeated, _ in gate.said("b", "d")] == [True, False]
 
 
+def test_an_epoch_that_landed_after_it_was_given_up_is_known(gate: Surveyed) -> None:
+    """Its ids were dropped: the index is made again."""
+    gate.said("a")
+    late = gate.epoch
+    gate.surveys.settle(late - 1)
+    gate.said("b")
+    assert gate.surveys.ids
+    before = gate.surveys.ids.asked
+    gate.surveys.settle(late)
+    assert gate.surveys.ids.asked is None
+    gate.said("b")
+    assert before and gate.surveys.ids.asked
+    assert gate.surveys.ids.asked.name != before.name
+
+
+def test_an_earlier_horizon_makes_the_index_again(gate: Surveyed) -> None:
+    """What was older than the horizon is not known any more."""
+    names = []
+    for hours in (5, 6, 4):
+        gate.said("a", watermark=AT + timedelta(hours=hours))
+        assert gate.surveys.ids and gate.surveys.ids.asked
+        names.append(gate.surveys.ids.asked.name)
+    assert names[0] == names[1] != names[2]
+
+
 def test_an_epoch_without_a_survey_adds_nothing(gate: Surveyed) -> None:
     """A condemned record is not surveyed: what the failed attempt at it had found must not be held for it."""
     gate.surveys.commit()

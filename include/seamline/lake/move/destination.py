@@ -65,6 +65,11 @@ def find_begun_move(source: Location, to: Location, moved: Moved | None) -> Move
     if moved is not None and origin is not None and origin.given_up:
         hint = f"`{named.migrate('--undo')}` ends that."
         raise BadRange(f"The move to {to} is being taken back.", hint=hint)
+    if moved is not None and origin is not None and origin.id != moved.id:
+        raise BadRange(
+            f"{source} was closed by move {moved.id}, but {to} belongs to move {origin.id}.",
+            hint=f"two were begun at once. Open {source} again by `{named.migrate('--undo --lost')}`, and delete {to}.",
+        )
     return origin
 
 

@@ -118,7 +118,7 @@ def state_finished(layout: Layout, moved: Moved) -> None:
     """State in the old place that all of a pipeline has arrived in the new one."""
 
     def finished(found: Control) -> Control:
-        return replace(found, moved=replace(moved, arrived=True)) if found.moved else found
+        return replace(found, moved=replace(moved, arrived=True)) if found.moved == moved else found
 
     if ControlTable.ensure(layout).read().moved == moved:
         decide_about_move(layout, f"arrived at {moved.to}", moved, finished)

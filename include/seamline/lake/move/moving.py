@@ -30,11 +30,19 @@ from seamline.lake.move.holding import (
 from seamline.lake.move.table_comparing import TableFacts, compare_tables
 from seamline.lake.move.transferring import Tally, run_transfer
 from seamline.lake.storage import durability
+from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.store import bucket
 from seamline.lake.store.file_copies import count_requests, list_found_files
 from seamline.lake.store.locations import Location, delete_folder
-from seamline.lake.store.moved_warehouses import decide_move, read_moved, read_origin, write_moved
+from seamline.lake.store.moved_warehouses import (
+    decide_move,
+    is_closed_for,
+    read_moved,
+    read_origin,
+    write_moved,
+)
+from seamline.lake.tables.control_table import ControlTable
 from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.moving import Moved, MoveOrigin, MovePlan, MoveReport
 from seamline.plan.maintain.transfers import (
@@ -148,9 +156,15 @@ class Move:
         return held
 
     def forget_control(self, names: Iterable[str]) -> None:
-        """Delete what an earlier move, which was taken back, has left of the tables that open a pipeline."""
+        """Delete what an earlier move, which was taken back, has left of the tables that open a pipeline.
+
+        A table that is open, or has a mark of this move's, is of somebody who was faster: it stays.
+        """
         for name in names:
-            delete_folder(Layout(self.to, name).table("control"))
+            layout = Layout(self.to, name)
+            left = ControlTable.ensure(layout).read().moved if Table.exists(layout.table("control")) else None
+            if left is not None and left.id != self.mark.id and not left.is_back_of(self.origin):
+                delete_folder(layout.table("control"))
 
     def copy(self, without: Collection[str]) -> Transfer:
         """Copy and verify what is new or different since the last time; return what there was to do.
@@ -249,8 +263,8 @@ def open_destination(source: Location, to: Location, mark: Moved, pipelines: Ite
             state_here(Layout(to, name), mark)
         for name in names:
             state_finished(Layout(source, name), mark)
-        # Somebody may have taken it back while this process slept.
-        if read_moved(source) is not None:
+        # Somebody may have taken it back while this process slept, and have begun another.
+        if is_closed_for(source, mark):
             write_moved(source, replace(mark, arrived=True))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from seamline.lake.move.destination import read_marks
@@ -16,6 +16,7 @@ from seamline.lake.store.locations import Location, parse_location
 from seamline.lake.store.moved_warehouses import (
     decide_move,
     delete_moved,
+    is_closed_for,
     read_moved,
     read_origin,
     write_moved,
@@ -30,7 +31,7 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
     """Take a warehouse's move back, and return its mark; NotFound if it has not moved.
 
     A new place that was opened is closed first, under the lease of each pipeline. BadRange if something was done there
-    since. With ``lost`` nobody looks there: a person says that it is gone.
+    since. With ``lost`` nothing is compared: a person says that it is gone.
     """
     mark, named = read_moved(source), name_warehouse(source)
     if mark is None:
@@ -48,12 +49,23 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
     with ExitStack() as leases:
         for name in names:
             leases.enter_context(hold_pipeline(Layout(source, name), mark))
-        if not lost:
+        if lost:
+            give_up_if_there(parse_location(mark.to), mark)
+        else:
             close_destination(source, parse_location(mark.to), mark)
         for name in names:
             state_here(Layout(source, name), mark)
-        delete_moved(source)
+        # Somebody may have taken it back while this process slept, and have begun another.
+        if is_closed_for(source, mark):
+            delete_moved(source)
     return mark
+
+
+def give_up_if_there(to: Location, mark: Moved) -> None:
+    """Refuse whoever is about to open a new place that is said to be gone, if it can be read after all."""
+    with suppress(OSError, SetupError):
+        if (origin := read_origin(to)) is not None and origin.id == mark.id:
+            decide_move(to, mark.id, opened=False)
 
 
 def close_destination(source: Location, to: Location, mark: Moved) -> None:

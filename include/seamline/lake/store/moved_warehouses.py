@@ -24,6 +24,12 @@ def read_moved(warehouse: Location) -> Moved | None:
     return Moved.from_row(row) if row else None
 
 
+def is_closed_for(warehouse: Location, moved: Moved) -> bool:
+    """Return whether a warehouse is closed for a move, and not for another one, or open."""
+    found = read_moved(warehouse)
+    return found is not None and found.id == moved.id
+
+
 def write_moved(warehouse: Location, moved: Moved) -> None:
     """Say at the old place where its warehouse is."""
     replace_file(warehouse / MOVED_TO, json.dumps(moved.to_row()).encode())

@@ -22,6 +22,7 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
+from seamline.lake.tables.occupied_places import require_no_log_elsewhere
 from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.control import Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap
@@ -67,7 +68,8 @@ class ControlTable:
 
     @classmethod
     def ensure(cls, layout: Layout) -> ControlTable:
-        """Open the control table; create it if missing."""
+        """Open the control table; create it if missing. SetupError where the pipeline has its log elsewhere."""
+        require_no_log_elsewhere(layout)
         return cls(Table.ensure(layout.table("control"), SCHEMA))
 
     def read(self) -> Control:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from seamline.lake.storage.layout import Layout, variable_of
+from seamline.lake.storage.layout import Layout, find_warehouse, shared_warehouse, variable_of
 from seamline.lake.storage.log_store import FOLDER
 from seamline.lake.store.locations import Location, list_places
 from seamline.model.errors import SetupError
@@ -30,6 +30,26 @@ def require_free_place(layout: Layout) -> None:
                 f"{layout.warehouse} is inside of {folder}, which has the tables of a pipeline of another warehouse.",
                 hint=f"set {variable_of(layout.pipeline)} to the folder above it, or to a place of its own.",
             )
+
+
+@lru_cache(maxsize=256)
+def require_no_log_elsewhere(layout: Layout) -> None:
+    """Raise SetupError if a pipeline without a log here has one in the shared warehouse: it would begin a second."""
+    variable = variable_of(layout.pipeline)
+    try:
+        shared = Layout(shared_warehouse(), layout.pipeline)
+    except SetupError:
+        # No pipeline can have a log there.
+        return
+    if layout.warehouse == shared.warehouse or layout.warehouse != find_warehouse(layout.pipeline):
+        return
+    if is_table(shared.table("master")) and not is_table(layout.table("master")):
+        raise SetupError(
+            f"{variable} says {layout.warehouse}, where {layout.pipeline} has no log; it has one in the shared "
+            f"warehouse, {shared.warehouse}.",
+            hint=f"unset {variable} to go on there. To begin anew from Kafka, delete "
+            f"{shared.warehouse / layout.pipeline} first.",
+        )
 
 
 def find_tables_around(layout: Layout) -> Iterator[Location]:

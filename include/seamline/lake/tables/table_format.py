@@ -16,7 +16,7 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import APP, FORMAT, STAMP
-from seamline.lake.tables.occupied_places import require_free_place
+from seamline.lake.tables.occupied_places import require_free_place, require_no_log_elsewhere
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import NotFound, OtherFormat
 from seamline.model.time.intervals import Interval
@@ -57,6 +57,7 @@ def require_format(layout: Layout) -> Layout:
     found = format_of(layout)
     if found is None:
         require_free_place(layout)
+        require_no_log_elsewhere(layout)
         return layout
     if found == FORMAT:
         return layout

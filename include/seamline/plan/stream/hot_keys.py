@@ -31,6 +31,13 @@ class KeyShare:
     """Above 1 where the view makes several rows of a record."""
 
 
+def add_hot_keys(one: HotKey, other: HotKey) -> HotKey:
+    """Return the hotter of two parts' keys; panes of one key are in several parts, whose rows are added up."""
+    if one.key == other.key:
+        return HotKey(one.key, one.rows + other.rows)
+    return max(one, other, key=lambda each: each.rows)
+
+
 def list_hot_keys(
     before: Mapping[str, KeyShare], found: Mapping[str, HotKey], rows: int
 ) -> Mapping[str, KeyShare]:

@@ -1,4 +1,4 @@
-"""How a driver ends, and what it says then."""
+"""Which failures a driver lives through, how it ends, and what it says then."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import Conflict, KafkaUnavailable, SeamlineError, SparkFailed, StoreUnavailable
 from seamline.runtime.process_exit import exit_process
+
+AWAY = (KafkaUnavailable, StoreUnavailable)
+"""What is waited for as long as it takes: a new driver could do no more."""
+TRIED_AGAIN = (Conflict, SparkFailed, *AWAY)
+"""What a new query of the same driver may do better; of other errors it ends."""
 
 
 def format_driver_failure(failure: BaseException | None) -> str:

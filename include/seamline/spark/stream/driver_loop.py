@@ -24,14 +24,20 @@ from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
-from seamline.model.errors import Conflict, FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
+from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
 from seamline.runtime.storage_failures import store_away, translate_store_errors
 from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.accepted_holes import register_accepted_holes
 from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
-from seamline.spark.stream.driver_end import exit_with_error, format_driver_failure, jvm_pid
+from seamline.spark.stream.driver_end import (
+    AWAY,
+    TRIED_AGAIN,
+    exit_with_error,
+    format_driver_failure,
+    jvm_pid,
+)
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
@@ -41,11 +47,8 @@ from seamline.spark.stream.triggers import Triggers
 from seamline.spark.tasks.task import warm_workers
 
 log = logging.getLogger("seamline.stream")
-TICK = 0.25
-TELL_EVERY = 5.0
+TICK, TELL_EVERY = 0.25, 5.0
 GIVE_UP = 45
-AWAY = (KafkaUnavailable, StoreUnavailable)
-"""What is waited for as long as it takes: a new driver could do no more."""
 
 
 class Driver:
@@ -206,7 +209,7 @@ class Driver:
         """Start a new query after a pause or a failure, unless the failure says that nothing can be done.
 
         A broker or a store that does not answer is waited for. After a Conflict, as with a commit of its own that has
-        landed late, the tables are read again.
+        landed late, or where Spark lost what a task had left, the tables are read again.
         """
         failure, failed = self.failure, query is not None
         if query is not None:
@@ -214,7 +217,7 @@ class Driver:
             failure = failure or query.exception()
         while not self.stopping.is_set():
             if failed:
-                if isinstance(failure, SeamlineError) and not isinstance(failure, (Conflict, *AWAY)):
+                if isinstance(failure, SeamlineError) and not isinstance(failure, TRIED_AGAIN):
                     raise failure
                 self.count_failure(failure)
             try:
@@ -229,11 +232,8 @@ class Driver:
     def count_failure(self, failure: BaseException | None) -> None:
         """Count a failure, and wait a little before the next attempt; SeamlineError after too many."""
         self.poll_control()
-        log.error(
-            "Attempt %s at the same position failed: %s",
-            self.epochs.retries + 1,
-            format_driver_failure(failure),
-        )
+        said, number = format_driver_failure(failure), self.epochs.retries + 1
+        log.error("Attempt %s at the same position failed: %s", number, said)
         if not isinstance(failure, AWAY):
             self.epochs.retries += 1
         if self.epochs.retries > GIVE_UP:

@@ -17,6 +17,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
 from seamline.lake.tables.lookup_tables import Lookups
+from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
@@ -95,6 +96,10 @@ class Epochs(KernelRuns):
             self.record_bytes = 0
             if not is_frame_alive(frame):
                 # The JVM is dead, and this process ends: the note stands for the next one.
+                raise error.cause from None
+            if isinstance(error.cause, SeamlineError):
+                # What this process finds wrong with its own work is no failure of a record.
+                self.attempted.finish(start, self.size.to_json())
                 raise error.cause from None
             # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
             self.topics.assert_same()
@@ -203,10 +208,10 @@ class Epochs(KernelRuns):
     def reload_log(self) -> list[Epoch]:
         """Read again where the master ends, and return the ledger: a failed attempt may be committed after all."""
         ledger = self.writer.repair_ledger()
-        self.topics.assert_same()
-        self.progress = self.resume_progress(ledger)
         if self.surveys:
             self.surveys.settle(self.writer.master.epoch)
+        self.topics.assert_same()
+        self.progress = self.resume_progress(ledger)
         return ledger
 
     def restart(self) -> None:

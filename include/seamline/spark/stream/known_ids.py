@@ -23,7 +23,7 @@ from seamline.lake.read.originals import files_of
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import SetupError
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import split_by_size
 from seamline.spark.session.arrow_batches import MEASURED, BatchSize
@@ -58,6 +58,7 @@ class KnownIds:
         self.counting = any(view.counts for view in pipeline.views)
         self.asked: IndexAsked | None = None
         self.attempt = ""
+        self.dropped: set[str] = set()
         shutil.rmtree(folder, ignore_errors=True)
 
     def find_repeated(self, frame: DataFrame, config: KernelConfig) -> Found:
@@ -69,12 +70,12 @@ class KnownIds:
         if asked is None or (asked.oldest is not None and (oldest is None or oldest < asked.oldest)):
             self.load(frame.sparkSession, oldest, horizon)
         rows = self.survey(frame, config, oldest)
-        if any(kind == LOST for kind, _ in rows):
+        if is_lost(rows):
             log.warning("Parts of the index of event ids are lost; it is made again from the master")
             self.load(frame.sparkSession, oldest, horizon)
             rows = self.survey(frame, config, oldest)
-        if any(kind == LOST for kind, _ in rows):
-            raise ProtocolError(
+        if is_lost(rows):
+            raise SetupError(
                 f"The index of event ids below {self.folder} does not keep what is written to it.",
                 hint="the tasks of a stream that drops duplicates need a folder that all of its workers have.",
             )
@@ -87,12 +88,13 @@ class KnownIds:
     def survey(self, frame: DataFrame, config: KernelConfig, oldest: int | None) -> list[Row]:
         """Ask the parts, once."""
         assert self.asked
-        asked = replace(self.asked, oldest=oldest)
+        # Parts forget what is older: for an earlier horizon the index is made again.
+        self.asked = replace(self.asked, oldest=oldest)
         return run_in_parts(
             frame,
-            survey_by_ids(config, asked.parts, counting=self.counting),
-            mark_ids(asked, config.epoch, dry=config.dry),
-            parts=asked.parts,
+            survey_by_ids(config, self.asked.parts, counting=self.counting),
+            mark_ids(self.asked, config.epoch, dry=config.dry),
+            parts=self.asked.parts,
             memory=self.pipeline.definition.stream.worker_memory,
         )
 
@@ -100,18 +102,27 @@ class KnownIds:
         """Let what the last survey found new be known, if there was one since: its epoch is committed."""
         if self.asked and self.attempt:
             self.asked = replace(self.asked, after=self.attempt)
+            self.dropped.clear()
         self.attempt = ""
 
     def settle(self, newest: int) -> None:
-        """Find out, after a failure, whether the epoch of the last survey is the ``newest`` that is committed."""
-        if self.attempt and self.attempt == str(newest):
+        """Find out, after a failure, whether the epoch of the last survey is the ``newest`` that is committed.
+
+        A commit may land after it was found not to have: its ids were dropped, and the index is made again.
+        """
+        if self.attempt == str(newest):
             self.commit()
+        elif str(newest) in self.dropped:
+            self.asked = None
+        self.dropped.update([self.attempt] if self.attempt else [])
         self.attempt = ""
 
     def load(self, spark: SparkSession, oldest: int | None, horizon: datetime | None) -> None:
         """Make the index from the master's rows of the horizon and later; each file is read by one task."""
         began = time.monotonic()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        # Another driver, which was fenced off or has fenced us off, has an index of its own in the folder.
+        if self.asked:
+            shutil.rmtree(self.folder / self.asked.name, ignore_errors=True)
         parts = self.pipeline.definition.stream.parts or count_task_slots(spark)
         asked = IndexAsked(self.folder, uuid.uuid4().hex, LOADED, parts, oldest)
         files = read_cached_table(self.layout.table("master"), "files", Files.of)
@@ -150,6 +161,11 @@ def measured_batches(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         BatchSize(*map(int, before)).apply(spark)
+
+
+def is_lost(rows: list[Row]) -> bool:
+    """Return whether a part has said that its index is not there."""
+    return any(kind == LOST for kind, _ in rows)
 
 
 def decode_tables(rows: list[Row], kind: str) -> list[pa.Table]:

@@ -108,7 +108,10 @@ def mark_ids(asked: IndexAsked, epoch: int, *, dry: bool) -> Callable[[int, Rece
             yield LOST, str(part).encode()
             return
         rows = pa.concat_tables(found) if found else NEW.empty_table()
-        repeated = index.mark(rows, "" if dry else str(epoch), asked.oldest)
+        # A trial without files is there to find out whether the disk is full.
+        repeated = (
+            index.find_repeated(rows, asked.oldest) if dry else index.mark(rows, str(epoch), asked.oldest)
+        )
         hit_failpoint("part")
         places = rows.filter(pa.array(repeated)).select(PLACE.names)
         if places.num_rows:

@@ -19,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import SparkFailed
 from seamline.spark.tasks.task import REPORT, SCHEMA, collect_reports, freeze_worker_heap, limit_task_memory
 
 PIECE = StructType(
@@ -45,7 +45,7 @@ Row = tuple[str, bytes]
 class Received:
     """What a part is given, one piece after another: tables by their kind, and other words as they were said.
 
-    ``attempts`` are those of the tasks that have spoken, once all was read. Raises ProtocolError where a task has
+    ``attempts`` are those of the tasks that have spoken, once all was read. Raises SparkFailed where a task has
     spoken twice, or pieces are missing.
     """
 
@@ -62,7 +62,7 @@ class Received:
             if kind == SPEAKS:
                 word = json.loads(payload)
                 if word["attempt"] in self.attempts:
-                    raise ProtocolError(f"Task {word['attempt']} was heard twice.", hint=AGAIN)
+                    raise SparkFailed(f"Task {word['attempt']} was heard twice.", hint=AGAIN)
                 self.attempts.add(word["attempt"])
                 told += word["pieces"]
                 continue
@@ -73,7 +73,7 @@ class Received:
                 else (kind, payload)
             )
         if heard != told:
-            raise ProtocolError(f"A part was given {heard} pieces of {told}.", hint=AGAIN)
+            raise SparkFailed(f"A part was given {heard} pieces of {told}.", hint=AGAIN)
 
 
 def list_pieces(batch: pa.RecordBatch) -> Iterator[Piece]:
@@ -98,7 +98,7 @@ def run_in_parts(
 
     Both run in tasks, each within ``memory``. ``merge`` is called once for each part, with its number, and reads all
     that it is given. A frame has so many ``tasks``, if that is known. Raises Spark's error where a task fails, and
-    ProtocolError if parts have not heard all tasks, each in the same attempt.
+    SparkFailed if parts have not heard all tasks, each in the same attempt.
     """
     speak = speak_to_parts(make, parts, repeatable=repeatable)
     made = frame.mapInArrow(limit_task_memory(speak, memory), PIECE)
@@ -181,19 +181,19 @@ def decode_table(payload: bytes) -> pa.Table:
 
 
 def require_all_heard(rows: Sequence[Row], parts: int, tasks: int | None = None) -> list[Row]:
-    """Return what parts report; ProtocolError unless each has heard the same attempts, of so many ``tasks``."""
+    """Return what parts report; SparkFailed unless each has heard the same attempts, of so many ``tasks``."""
     heard = [json.loads(payload) for kind, payload in rows if kind == HEARD]
     numbers = sorted(each["part"] for each in heard)
     if numbers != list(range(parts)):
-        raise ProtocolError(
+        raise SparkFailed(
             f"Of {parts} parts {numbers} have reported what they did.",
             hint=AGAIN,
         )
     if len({tuple(each["attempts"]) for each in heard}) > 1:
-        raise ProtocolError(
+        raise SparkFailed(
             "Parts were given what different attempts of a task have made.",
             hint=AGAIN,
         )
     if tasks is not None and heard and len(heard[0]["attempts"]) != tasks:
-        raise ProtocolError(f"Parts have heard {len(heard[0]['attempts'])} tasks of {tasks}.", hint=AGAIN)
+        raise SparkFailed(f"Parts have heard {len(heard[0]['attempts'])} tasks of {tasks}.", hint=AGAIN)
     return [row for row in rows if row[0] != HEARD]

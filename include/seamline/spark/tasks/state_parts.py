@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -16,7 +17,9 @@ from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
 from seamline.lake.tables.slices import write_slice_file
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.runtime.storage_failures import store_away
 from seamline.spark.tasks.parts import Piece, Received, Row, run_in_parts, split_into_pieces
 from seamline.spark.tasks.task import FACTS, merge_task_reports
 
@@ -24,7 +27,7 @@ from seamline.spark.tasks.task import FACTS, merge_task_reports
 def run_epoch_in_parts(frame: DataFrame, config: KernelConfig) -> KernelResult:
     """Run the kernel over a micro-batch whose states ``config.parts`` tasks merge; the result has files, no states.
 
-    Raises Spark's error where a task fails, and ProtocolError if what the parts report is not of one attempt.
+    Raises Spark's error where a task fails, and SparkFailed if what the parts report is not of one attempt.
     """
     rows = run_in_parts(
         frame,
@@ -68,7 +71,7 @@ def merge_states(config: KernelConfig) -> Callable[[int, Received], Iterator[Row
         result = KernelResult()
         for id, mine in tables.items():
             result.state_rows += sum(table.num_rows for table in mine)
-            with isolate_view_failure(views[id], result):
+            with isolate_view_failure(views[id], result), isolate_unwritable(views[id], result):
                 whole = states.combine_if_several(views[id], mine)
                 if hot := find_hot_key(views[id], whole):
                     result.hot[id] = hot
@@ -84,6 +87,17 @@ def merge_states(config: KernelConfig) -> Callable[[int, Received], Iterator[Row
         yield FACTS, json.dumps(encode_result_facts(result)).encode()
 
     return merge
+
+
+@contextmanager
+def isolate_unwritable(view: CompiledView, result: KernelResult) -> Iterator[None]:
+    """Note that a view's slices cannot be written, which harms no other view (rule 6); a store is away for all."""
+    try:
+        yield
+    except OSError as error:
+        if store_away(error):
+            raise
+        result.failed[view.id] = f"{type(error).__name__}: {error}"
 
 
 def count_states(result: KernelResult) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,8 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import parse_location
 from seamline.lake.store.moved_warehouses import read_moved
-from seamline.lake.tables.control_table import ControlTable
-from seamline.model.errors import BadRange, Conflict, NotFound, SetupError
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.errors import BadRange, Conflict, LeaseHeld, NotFound, SetupError
 from seamline.model.protocol.moving import Moved
 
 pytestmark = pytest.mark.slow
@@ -180,3 +181,70 @@ def test_an_attempt_that_has_slept_opens_nothing_that_was_taken_back(
         # The same place may be moved to again.
         move_warehouse(shop.warehouse, other, actor="ada")
         assert not is_closed(other) and is_closed(shop.warehouse)
+
+
+def let_the_lease_run_out(shop: Shop) -> None:
+    """Have the lease of whoever moves the shop run out, as while its machine is suspended."""
+    row = {"state": "lease released", "actor": "time", "reason": "", "at": NOW}
+    ControlTable.ensure(shop.layout).decide(row, lambda found: replace(found, lease=None), away=True)
+
+
+def test_who_says_that_a_place_is_lost_stops_whoever_is_about_to_open_it(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there after all: both would be open."""
+    other, real, said = tmp_path / "other", moving.decide_move, list[Moved]()
+
+    def wake(*given: Any, **named: Any) -> Any:
+        if not said:
+            let_the_lease_run_out(shop)
+            said.append(undo_move(shop.warehouse, lost=True))
+        return real(*given, **named)
+
+    monkeypatch.setattr(moving, "decide_move", wake)
+    with pytest.raises(Conflict, match="was taken back"):
+        move_warehouse(shop.warehouse, other, actor="ada")
+    assert is_closed(other) and not is_closed(shop.warehouse)
+
+
+def test_an_attempt_that_has_slept_takes_no_control_table_from_the_one_that_was_faster(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was decided in the new place since would be gone."""
+    other, real, faster = tmp_path / "other", moving.Move.forget_control, list[str]()
+
+    def wake(self: moving.Move, names: Iterable[str]) -> None:
+        if not faster:
+            faster.append("eve")
+            let_the_lease_run_out(shop)
+            move_warehouse(shop.warehouse, other, actor="eve")
+            control = ControlTable.ensure(Layout(other, "shop"))
+            control.want(Desired.PAUSED, actor="eve", reason="in use", now=NOW)
+        real(self, names)
+
+    monkeypatch.setattr(moving.Move, "forget_control", wake)
+    with pytest.raises((Conflict, LeaseHeld, BadRange)):
+        move_warehouse(shop.warehouse, other, actor="ada")
+    assert ControlTable.ensure(Layout(other, "shop")).read().desired is Desired.PAUSED
+
+
+def test_an_attempt_that_has_slept_writes_no_mark_over_another_move_s(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was taken back, and another move has closed the place: nobody could get out of it any more."""
+    other, third = tmp_path / "other", tmp_path / "third"
+    real, slept = moving.state_finished, list[object]()
+
+    def wake(*given: Any) -> None:
+        real(*given)
+        if not slept:
+            slept.append("slept")
+            let_the_lease_run_out(shop)
+            undo_move(shop.warehouse)
+            move_warehouse(shop.warehouse, third, actor="eve")
+
+    monkeypatch.setattr(moving, "state_finished", wake)
+    move_warehouse(shop.warehouse, other, actor="ada")
+    found = read_moved(shop.warehouse)
+    assert found and found.to == str(third)
+    assert is_closed(other) and not is_closed(third)

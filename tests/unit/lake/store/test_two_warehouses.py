@@ -6,6 +6,7 @@ import json
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from prometheus_client import generate_latest
@@ -112,6 +113,27 @@ def test_a_pipeline_is_not_looked_for_where_it_was_before_it_had_its_own(
     assert layouts == [shops[1].layout]
     [found] = check_neighbours(["shop", "kiosk"])
     assert found.note and "tables of kiosk, which are not read: SEAMLINE_WAREHOUSE_KIOSK says" in found.found
+
+
+def test_no_second_log_begins_beside_one_in_the_shared_warehouse(
+    shops: tuple[Shop, Shop],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A variable moves nothing: a stream would read Kafka from the beginning, and one could not be stopped."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE_SHOP", str(tmp_path / "own"))
+    start, stop = (["stream", word, "shop", "--reason", "x"] for word in ("start", "stop"))
+    for command in (start, stop, ["query", "shop.sales"]):
+        assert main(command) == SetupError.exit_code
+        told = capsys.readouterr().err
+        assert (
+            "SEAMLINE_WAREHOUSE_SHOP says" in told and "unset SEAMLINE_WAREHOUSE_SHOP to go on there" in told
+        )
+    assert not (tmp_path / "own" / "shop").exists()
+    # A copy that was moved there with its log is one that goes on.
+    copytree(tmp_path / "w" / "shop", tmp_path / "own" / "shop")
+    assert main(stop) == 0
 
 
 def test_doctor_tries_each_place_and_names_its_variable(
