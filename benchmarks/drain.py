@@ -141,32 +141,49 @@ def peer(module: str) -> Callable[[Drain, Path], Run]:
     """Make the drain of a peer on Spark."""
 
     def run(drain: Drain, home: Path) -> Run:
-        home.mkdir(parents=True)
-        given = [drain.connection.brokers, drain.topic, str(home), str(drain.count), str(drain.epoch)]
-        began, ends = time.time(), []
-        with (
-            (home / "log").open("w") as log,
-            subprocess.Popen(
-                [sys.executable, "-m", f"benchmarks.peers.{module}", *given],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            ) as process,
-            Sampler(process.pid) as sampler,
-        ):
-            assert process.stdout
-            for line in process.stdout:
-                if line.startswith("{"):
-                    said = json.loads(line)
-                    ends.append((said["at"], said["rows"]))
-        if process.returncode:
-            raise SystemExit(f"{module} failed:\n{(home / 'log').read_text()[-3000:]}")
+        began = time.time()
+        ends, sampler = run_peer(module, drain.connection, drain.topic, home, drain.count, drain.epoch)
         require(of_speed(home / "speed", latest=module == "spark_stateful"), drain.truth, module)
         return measured(module, drain, began, ends, sampler)
 
     return run
+
+
+def run_peer(
+    module: str, connection: KafkaConnection, topic: str, home: Path, count: int, epoch: int
+) -> tuple[list[tuple[float, int]], Sampler]:
+    """Let a peer on Spark read a topic; return the ends of its epochs, and what it cost."""
+    home.mkdir(parents=True)
+    ends: list[tuple[float, int]] = []
+    with (
+        (home / "log").open("w") as log,
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                f"benchmarks.peers.{module}",
+                connection.brokers,
+                topic,
+                str(home),
+                str(count),
+                str(epoch),
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+        ) as process,
+        Sampler(process.pid) as sampler,
+    ):
+        assert process.stdout
+        for line in process.stdout:
+            if line.startswith("{"):
+                said = json.loads(line)
+                ends.append((said["at"], said["rows"]))
+    if process.returncode:
+        raise SystemExit(f"{module} failed:\n{(home / 'log').read_text()[-3000:]}")
+    return ends, sampler
 
 
 def on_flink(system: str, *, archive: bool) -> Callable[[Drain, Path], Run]:

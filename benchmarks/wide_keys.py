@@ -1,11 +1,12 @@
 """What many keys cost: a backlog of events of few keys, and of as many keys as there are events.
 
-    python -m benchmarks.wide_keys [--records 3000000] [--keys 1000,3000000] [--rounds 1] [--checkout DIR]
+    python -m benchmarks.wide_keys [--records 3000000] [--keys 1000,3000000] [--rounds 1] [--only seamline,stateful]
+                                   [--checkout DIR]
 
 A topic of four partitions is loaded with events of 236 bytes for each number of keys, which go round; a view counts and
 adds up by key and hour. Rates and CPU are of the steady part, as in ``benchmarks.drain``. Memory is the peak of the
-driver's own process and of its JVM, and of all together. ``--checkout`` has another checkout take turns with this one.
-Every answer is compared with what was written.
+driver's own process and of its JVM, and of all together. Stateful Spark takes turns, without an archive, and with its
+states in RocksDB; so does another ``--checkout``. What each has counted is compared with what was written.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from statistics import median
 
 from deltalake import DeltaTable
 
 from benchmarks.ads import PARTITIONS, bulk_producer, produce
-from benchmarks.drain import STEADY_FROM
-from benchmarks.machine import machine
+from benchmarks.drain import STEADY_FROM, run_peer
+from benchmarks.machine import machine, names
 from benchmarks.sampler import EVERY, Sampler
 from benchmarks.spine import ROOT, broker
 from seamline.kafka.admin import TopicAdmin
@@ -81,7 +85,7 @@ def drain(
     home: Path, connection: KafkaConnection, topic: str, count: int, keys: int, checkout: Path
 ) -> Drained:
     """Drain a topic by the code of a checkout."""
-    text = DEFINITION.format(topic=topic, epoch=min(EPOCH, -(-count // 6)) + PARTITIONS)
+    text = DEFINITION.format(topic=topic, epoch=most_of_epoch(count))
     stack = StreamStack(home, text, connection, "wide", env={"PYTHONPATH": str(checkout / "include")})
     stack.start()
     assert stack.driver
@@ -94,7 +98,26 @@ def drain(
         if epoch.ranges:
             rows += sum(map(len, epoch.ranges))
             ends.append((epoch.committed_at.timestamp(), rows))
-    require_all_counted(stack, count, keys)
+    require_all_counted(
+        DeltaTable(str(stack.layout.slices(stack.pipeline.views[0]))), "sum(rows)", count, keys
+    )
+    return work_out(ends, sampler, count)
+
+
+def drain_stateful(home: Path, connection: KafkaConnection, topic: str, count: int, keys: int) -> Drained:
+    """Drain a topic by stateful Spark."""
+    ends, sampler = run_peer("spark_wide", connection, topic, home, count, most_of_epoch(count))
+    require_all_counted(DeltaTable(home / "speed"), "max(events)", count, keys)
+    return work_out(ends, sampler, count)
+
+
+def most_of_epoch(count: int) -> int:
+    """Return the most records of an epoch: a short drain has a steady part, too."""
+    return min(EPOCH, -(-count // 6)) + PARTITIONS
+
+
+def work_out(ends: Sequence[tuple[float, int]], sampler: Sampler, count: int) -> Drained:
+    """Work out the figures from the ends of epochs."""
     at, rows = next(each for each in ends if each[1] >= STEADY_FROM * count)
     end, million = ends[-1][0], (count - rows) / 1e6
     return Drained(
@@ -106,14 +129,12 @@ def drain(
     )
 
 
-def require_all_counted(stack: StreamStack, count: int, keys: int) -> None:
-    """Refuse figures of slices that do not count each event once."""
-    [view] = stack.pipeline.views
-    paths = DeltaTable(str(stack.layout.slices(view))).file_uris()
+def require_all_counted(table: DeltaTable, events: str, count: int, keys: int) -> None:
+    """Refuse figures of a table that does not count each event once; ``events`` are those of a key."""
     with open_duckdb() as con:
         found = con.execute(
-            "SELECT sum(n)::BIGINT, count(*) FROM (SELECT k, sum(rows) AS n FROM read_parquet(?) GROUP BY k)",
-            [paths],
+            f"SELECT sum(n)::BIGINT, count(*) FROM (SELECT k, {events} AS n FROM read_parquet(?) GROUP BY k)",
+            [table.file_uris()],
         ).fetchone()
     if found != (count, keys):
         raise SystemExit(f"{found} events and keys were counted, there are {count:,} and {keys:,}.")
@@ -125,19 +146,27 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--records", type=int, default=3_000_000)
     parser.add_argument("--keys", default="1000,3000000")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--only", type=names(("seamline", "stateful")), default="")
     parser.add_argument("--checkout", type=Path)
     options = parser.parse_args(argv)
-    checkouts = {"this": ROOT, **({"other": options.checkout} if options.checkout else {})}
+    systems: dict[str, Callable[..., Drained]] = {
+        "seamline": partial(drain, checkout=ROOT),
+        "stateful": drain_stateful,
+    }
+    only = options.only.split(",") if options.only else list(systems)
+    if options.checkout:
+        systems["other"], only = partial(drain, checkout=options.checkout), [*only, "other"]
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         for keys in map(int, options.keys.split(",")):
             topic = f"wide.{keys}"
             preload(connection, topic, options.records, keys)
-            runs: dict[str, list[Drained]] = {name: [] for name in checkouts}
+            runs: dict[str, list[Drained]] = {name: [] for name in only}
             for turn in range(options.rounds):
-                for name in sorted(checkouts, reverse=bool(turn % 2)):
+                for name in [*only[turn % len(only) :], *only[: turn % len(only)]]:
                     home = Path(folder) / f"{keys}-{turn}-{name}"
-                    runs[name].append(drain(home, connection, topic, options.records, keys, checkouts[name]))
+                    runs[name].append(systems[name](home, connection, topic, options.records, keys))
+                    rmtree(home)
             for name, found in runs.items():
                 print(
                     f"{keys:>10,} keys, {name}: {median(each.rate for each in found):,.0f} events/s, "
