@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,8 +23,11 @@ ROOT = Path(__file__).parents[3]
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is done in the places of a set-up and a demo."""
     said: list[str] = []
-    invoked = SimpleNamespace(callback=lambda **given: said.append(f"set up, broker={given['broker']}"))
-    monkeypatch.setattr(command, "setup", invoked.callback)
+
+    def set_up(broker: bool, store: bool, **given: object) -> None:
+        said.append(f"set up, broker={broker}, store={store}")
+
+    monkeypatch.setattr(command, "setup", set_up)
     monkeypatch.setattr(__main__, "run_demo", lambda options: said.append(f"demo {options.exit}") or 1)
     return said
 
@@ -43,7 +45,7 @@ def test_jars_that_lack_are_fetched_first(
     (tmp_path / "kafka" / list_java_parts("kafka")[0].jar).unlink()
     monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
     assert main(["demo"]) == 1
-    assert done[1:] == ["set up, broker=True", "demo False"]
+    assert done[1:] == ["set up, broker=True, store=False", "demo False"]
     assert "are not complete" in capsys.readouterr().out
 
 
@@ -58,6 +60,35 @@ def test_a_wrong_option_fetches_nothing(
     ):
         assert main(["demo", *words]) == code
         assert said in "".join(capsys.readouterr())
+    assert done == []
+
+
+def test_the_jars_for_a_bucket_go_by_where_the_demo_s_tables_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str]
+) -> None:
+    """A demo has no other warehouse: what the environment names is not its own."""
+    monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path))
+    monkeypatch.setattr(scene, "require_nothing_there", lambda warehouse: None)
+    assert main(["demo", "--warehouse", "s3://lake/demo"]) == 1
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "s3://lake/mine")
+    assert main(["demo"]) == 1
+    assert done[::2] == ["set up, broker=True, store=True", "set up, broker=True, store=False"]
+
+
+def test_a_place_that_cannot_have_its_tables_fetches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Minutes of a download are not to come before what the command line alone can tell."""
+    monkeypatch.setenv("SEAMLINE_JARS", str(tmp_path / "jars"))
+    (tmp_path / "file").write_text("mine")
+    for place, said in (
+        (tmp_path / "file", "file is a file"),
+        (tmp_path / "file" / "w", "file is a file"),
+        (tmp_path, "file in it already"),
+        ("ftp://lake", "'ftp://lake'"),
+    ):
+        assert main(["demo", "--warehouse", str(place)]) == SetupError.exit_code
+        assert said in capsys.readouterr().err
     assert done == []
 
 

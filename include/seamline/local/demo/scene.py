@@ -21,6 +21,7 @@ import seamline
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.lake.storage.layout import Layout, definitions_folder, list_pipelines_apart
 from seamline.lake.store.locations import Location, list_places, parse_location
+from seamline.lake.store.promises import is_on_disk
 from seamline.local import environment, preflight
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.broker import Broker
@@ -110,14 +111,18 @@ class Scene:
         """Refuse a machine on which the demo cannot end well, before anything is started."""
         require_extra()
         java_home(), spark_jars(), kafka_jars()
-        if self.options.warehouse:
-            if is_in_bucket(self.options.warehouse):
-                store_jars()
-            require_nothing_there(self.warehouse)
+        if is_in_bucket(self.options.warehouse):
+            store_jars()
+        self.check_place()
         kafka, airflow = self.options.kafka_port, self.options.airflow_port
         preflight.require_free_ports([kafka, kafka + 1, airflow, airflow + 1, airflow + 2])
         preflight.require_memory(MEMORY_GB)
         preflight.require_disk(self.options.home.parent, DISK_GB)
+
+    def check_place(self) -> None:
+        """Refuse a place for its tables that is none, or has something in it."""
+        if self.options.warehouse:
+            require_nothing_there(self.warehouse)
 
     def prepare(self) -> None:
         """Remove what an earlier demo left; write the file of its DAGs, and the one for other terminals."""
@@ -164,7 +169,13 @@ class Scene:
 
 
 def require_nothing_there(warehouse: Location) -> None:
-    """Refuse a place that has anything in it: a demo removes nothing outside its own folder."""
+    """Refuse a file, and a place that has anything in it: a demo removes nothing outside its own folder."""
+    if is_on_disk(warehouse):
+        there = next(each for each in (warehouse, *warehouse.parents) if each.exists())
+        if not there.is_dir():
+            raise SetupError(
+                f"{there} is a file.", hint="name a folder, or a place in a bucket, by --warehouse."
+            )
     if found := sorted(list_places(warehouse, "*")):
         raise SetupError(
             f"{warehouse} has {found[0].name} in it already.",
