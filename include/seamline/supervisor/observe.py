@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,6 +52,7 @@ from seamline.supervisor.stream_facts import (
 )
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP
 
+log = logging.getLogger("seamline.observe")
 RECENT = 200
 """Epochs: what the rates of the last minute are made of."""
 STUCK_AFTER = timedelta(minutes=2)
@@ -228,12 +230,19 @@ def streams_of(defined: Mapping[str, CompiledPipeline]) -> dict[str, CompiledPip
     """List every stream that is defined, and those of our warehouses whose definition is gone or broken.
 
     A pipeline with a warehouse of its own is that one there, and none that has its name in the shared warehouse.
+    While the shared one cannot be listed, the others are: it is raised only where no stream is known without it.
     """
     apart = list_pipelines_apart()
-    shared = (each.parent.name for each in list_places(shared_warehouse(), "[!_]*/control"))
-    left = [name for name in shared if name not in apart]
-    left += [name for name in apart if name not in defined and has_control_table(name)]
-    return {**dict.fromkeys(left), **defined}
+    known = {**dict.fromkeys(name for name in apart if has_control_table(name)), **defined}
+    try:
+        shared = [each.parent.name for each in list_places(shared_warehouse(), "[!_]*/control")]
+    except (SeamlineError, OSError) as error:
+        if not known:
+            raise
+        said = str(error).partition("\n")[0]
+        log.warning("Streams of the shared warehouse that are not defined are left out: %s", said)
+        return known
+    return {**dict.fromkeys(name for name in shared if name not in apart), **known}
 
 
 def has_control_table(pipeline: str) -> bool:

@@ -35,6 +35,9 @@ from seamline.supervisor.stream_facts import read_last_heartbeat
 from seamline.supervisor.stream_logs import print_with_time
 from seamline.supervisor.supervisor_heartbeat import Heartbeat, ensure_stream_folder
 
+AT_ONCE = 64
+"""How many streams are stopped at the same time."""
+
 
 @dataclass(frozen=True)
 class Status:
@@ -128,30 +131,43 @@ def stop_stream(layout: Layout, *, timeout: float = 120.0, actor: str = "cli", r
     return False
 
 
-def list_supervised_layouts() -> list[Layout]:
-    """List what anybody may have wanted to run over our warehouses: streams, and the resident driver."""
+def list_shared_layouts() -> list[Layout]:
+    """List what anybody may have wanted to run over the shared warehouse: streams, and the resident driver."""
     apart = list_pipelines_apart()
-    shared = [
+    return [
         locate_tables(control.parent.name)
         for control in list_places(shared_warehouse(), "*/control")
         if control.is_dir() and control.parent.name not in apart
     ]
+
+
+def list_own_layouts() -> list[Layout]:
+    """List the pipelines that have a warehouse of their own."""
     own = []
-    for name in apart:
+    for name in list_pipelines_apart():
         # Where nobody knows a place there is nothing to be told to stop: others are not to go on for that.
         with suppress(SetupError):
             own.append(locate_tables(name))
-    return [*shared, *own]
+    return own
 
 
 def stop_all(*, timeout: float = 60.0) -> None:
     """Stop whatever runs over our warehouses, side by side, and end the supervisors of SEAMLINE_HOME that are left.
 
-    One that was started a moment ago has neither lease nor heartbeat yet.
+    One that was started a moment ago has neither lease nor heartbeat yet. If a warehouse is away, all else is stopped
+    before that is raised.
     """
-    found = list_supervised_layouts()
-    with ThreadPoolExecutor(max(len(found), 1)) as side_by_side:
-        list(side_by_side.map(lambda layout: stop_stream(layout, timeout=timeout), found))
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="stop") as side_by_side:
+        listed = side_by_side.submit(list_shared_layouts)
+        layouts = [*list_own_layouts(), *([] if listed.exception() else listed.result())]
+        stopped = [side_by_side.submit(stop_stream, each, timeout=timeout) for each in layouts]
+    end_supervisors()
+    for asked in (listed, *stopped):
+        asked.result()
+
+
+def end_supervisors() -> None:
+    """End the supervisors of SEAMLINE_HOME in this place."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             mine = process.environ().get("SEAMLINE_HOME") == str(home_folder())

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tests.unit.shop import Shop
 
-from seamline.supervisor.outside import list_supervised_layouts, stop_all
+from seamline.supervisor.outside import list_shared_layouts, stop_all
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_every_stream_is_stopped_and_no_other_home_s(tmp_path: Path, monkeypatch
                 assert child.stdout
                 assert any(word in line for line in child.stdout), child.args
             drivers = [each for child in (added, resident) for each in psutil.Process(child.pid).children()]
-            assert [layout.pipeline for layout in list_supervised_layouts()] == ["_driver", "added"]
+            assert [layout.pipeline for layout in list_shared_layouts()] == ["_driver", "added"]
             stop_all()
             assert [child.wait(30) for child in (added, resident)] == [0, 0]
             assert later.wait(30) == -9

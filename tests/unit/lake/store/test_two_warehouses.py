@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
 
@@ -19,13 +19,16 @@ from seamline.cli import main
 from seamline.cli.context import load_configured_catalog
 from seamline.cli.machine_checks import check_folders, check_neighbours, check_variables
 from seamline.lake.storage.layout import locate_tables
+from seamline.lake.store import bucket as buckets
+from seamline.lake.store import promises
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.model.errors import BadRange, NotFound, SetupError
+from seamline.model.errors import BadRange, NotFound, SetupError, StoreUnavailable
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.savepoint import Savepoint
-from seamline.supervisor.outside import list_supervised_layouts, read_stream_status
+from seamline.supervisor.observe import streams_of
+from seamline.supervisor.outside import list_own_layouts, list_shared_layouts, read_stream_status, stop_all
 from seamline.supervisor.stream_metrics import make_metrics_registry
 
 KIOSK = DEFINITION.replace('name="shop"', 'name="kiosk"')
@@ -82,7 +85,7 @@ def test_commands_metrics_and_those_who_stop_streams_see_both(
     assert [(row["pipeline"], row["epoch"]) for row in rows] == [("kiosk", 0), ("shop", 0)]
     told = generate_latest(make_metrics_registry(broker=False)).decode()
     assert 'seamline_epoch{pipeline="kiosk"}' in told and 'seamline_epoch{pipeline="shop"}' in told
-    assert sorted(each.pipeline for each in list_supervised_layouts()) == ["kiosk", "shop"]
+    assert [each.pipeline for each in [*list_shared_layouts(), *list_own_layouts()]] == ["shop", "kiosk"]
     assert main(["stream", "pause", "kiosk", "--reason", "x"]) == 0
     assert read_stream_status("kiosk").desired is Desired.PAUSED
     assert read_stream_status("shop").desired is Desired.STOPPED
@@ -96,11 +99,37 @@ def test_a_variable_that_is_wrong_takes_nothing_from_the_others(
     assert main(["stream", "list", "--no-broker", "--format", "json"]) == 0
     kiosk, shop = map(json.loads, capsys.readouterr().out.splitlines())
     assert shop["epoch"] == 0 and "ftp://lake" in str(kiosk)
-    assert [each.pipeline for each in list_supervised_layouts()] == ["shop"]
+    assert [each.pipeline for each in [*list_shared_layouts(), *list_own_layouts()]] == ["shop"]
     found = {each.name: each for each in check_folders()}
     assert found["SEAMLINE_WAREHOUSE"].good and not found["SEAMLINE_WAREHOUSE_KIOSK"].good
     with pytest.raises(SetupError, match="ftp://lake"):
         read("kiosk.sales")
+
+
+def test_a_shared_bucket_that_is_away_takes_nothing_from_the_others(
+    shops: tuple[Shop, Shop], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is on a disk is seen, and stopped; that the bucket is away is said all the same."""
+    nobody = Bucket("http://127.0.0.1:1", "lake", "key", "secret")
+    set_store(monkeypatch, nobody, nobody.endpoint, shops[1].warehouse.parent / "home")
+    monkeypatch.setattr(buckets, "PATIENCE", timedelta(seconds=0.1))
+    monkeypatch.setattr(promises, "REOPENED", ())
+    ControlTable.ensure(shops[1].layout).want(Desired.RUNNING, actor="ada", reason="", now=NOW)
+    assert main(["stream", "list", "--no-broker", "--format", "json"]) == 0
+    kiosk, shop = map(json.loads, capsys.readouterr().out.splitlines())
+    assert kiosk["epoch"] == 0 and shop["epoch"] is None and "127.0.0.1:1 did not do" in str(shop)
+    told = generate_latest(make_metrics_registry(broker=False)).decode()
+    assert 'seamline_stream_wanted{pipeline="kiosk"} 1.0' in told
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1 did not do"):
+        stop_all(timeout=5)
+    assert read_stream_status("kiosk").desired is Desired.STOPPED
+
+
+def test_who_knows_of_no_stream_but_in_a_bucket_that_is_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty list would say that there are none."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "ftp://lake")
+    with pytest.raises(SetupError, match="ftp://lake"):
+        streams_of({})
 
 
 def test_a_pipeline_is_not_looked_for_where_it_was_before_it_had_its_own(
@@ -109,8 +138,7 @@ def test_a_pipeline_is_not_looked_for_where_it_was_before_it_had_its_own(
     """What is left in the shared warehouse is named, and is no second stream of that name."""
     Shop(tmp_path / "w", sales_pipeline(text=KIOSK))
     ControlTable.ensure(locate_tables("kiosk", tmp_path / "w"))
-    layouts = [each for each in list_supervised_layouts() if each.pipeline == "kiosk"]
-    assert layouts == [shops[1].layout]
+    assert [*list_shared_layouts(), *list_own_layouts()] == [each.layout for each in shops]
     [found] = check_neighbours(["shop", "kiosk"])
     assert found.note and "tables of kiosk, which are not read: SEAMLINE_WAREHOUSE_KIOSK says" in found.found
 
