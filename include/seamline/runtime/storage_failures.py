@@ -1,4 +1,4 @@
-"""Whether a failure is one of what the tables are kept on: a disk that is full, or a store that does not answer."""
+"""Whether a failure is one of what the tables are kept on: a full disk, or a store that refuses or does not answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from seamline.model.errors import DiskFull, SeamlineError, StoreUnavailable
+from seamline.model.errors import DiskFull, SeamlineError, StoreRefused, StoreUnavailable
+from seamline.runtime.store_refusals import explain_failure
 
 FULL = ("No space left on device", "os error 28")
 CLIENTS = re.compile(
@@ -19,11 +20,13 @@ RAISED = re.compile(
     re.MULTILINE,
 )
 """How a line begins that says what a worker of Spark's has raised, or Hadoop's S3A."""
+ADDRESS = re.compile(r"https?://[^/\s]+(?:/[^/\s?]+)?")
+"""A store and a bucket, as a client names them."""
 
 
-def explain_storage_failure(error: BaseException) -> DiskFull | StoreUnavailable | None:
-    """Return the error that a full disk or an absent store is, in the words of who met it; None for any other."""
-    return disk_full(error) or store_away(error)
+def explain_storage_failure(error: BaseException) -> DiskFull | StoreRefused | StoreUnavailable | None:
+    """Return the error that a full disk or a failing store is, in the words of who met it; None for any other."""
+    return disk_full(error) or store_failed(error)
 
 
 def disk_full(error: BaseException) -> DiskFull | None:
@@ -35,7 +38,7 @@ def disk_full(error: BaseException) -> DiskFull | None:
     return None
 
 
-def store_away(error: BaseException) -> StoreUnavailable | None:
+def store_failed(error: BaseException) -> StoreRefused | StoreUnavailable | None:
     """Return the error that a store is which did not do what it was asked, whichever client met it; None otherwise.
 
     What we have already called by another name keeps it.
@@ -44,14 +47,26 @@ def store_away(error: BaseException) -> StoreUnavailable | None:
         if isinstance(each, SeamlineError):
             return each if isinstance(each, StoreUnavailable) else None
         told = isinstance(each, OSError) or is_of_deltalake(each)
-        for found in (told and CLIENTS.search(str(each)), RAISED.search(str(each))):
-            if found:
-                said = find_line(str(each), found.start())
-                return StoreUnavailable(
-                    f"The store does not do what it is asked: {said.partition('<')[0].strip()[:300]}",
-                    hint="run it again when the store is there: partly written data is never read.",
-                )
+        if told and (found := CLIENTS.search(str(each))):
+            return find_refusal(str(each)) or describe_absence(find_line(str(each), found.start()))
+        if found := RAISED.search(str(each)):
+            return describe_absence(find_line(str(each), found.start()))
     return None
+
+
+def find_refusal(said: str) -> StoreRefused | None:
+    """Return the refusal that a client tells of; None if it may pass: credentials that cannot be had may."""
+    address = ADDRESS.search(said)
+    explained = explain_failure(address[0] if address else "the store", OSError(said), answered=True)
+    return explained if isinstance(explained, StoreRefused) else None
+
+
+def describe_absence(said: str) -> StoreUnavailable:
+    """Return the error that a store is which is away, with what was said of it."""
+    return StoreUnavailable(
+        f"The store does not do what it is asked: {said.partition('<')[0].strip()[:300]}",
+        hint="run it again when the store is there: partly written data is never read.",
+    )
 
 
 def find_line(text: str, at: int) -> str:
@@ -66,14 +81,14 @@ def is_of_deltalake(error: BaseException) -> bool:
 
 @contextmanager
 def translate_store_errors() -> Iterator[None]:
-    """Raise what a client says of a store that is away as StoreUnavailable."""
+    """Raise what a client says of a store that refuses or is away as the error of ours."""
     try:
         yield
     except Exception as error:
-        away = store_away(error)
-        if away is None or away is error:
+        ours = store_failed(error)
+        if ours is None or ours is error:
             raise
-        raise away from error
+        raise ours from error
 
 
 def list_causes(error: BaseException) -> Iterator[BaseException]:

@@ -162,7 +162,8 @@ def stop_all(*, timeout: float = 60.0) -> None:
         layouts = [*list_own_layouts(), *([] if listed.exception() else listed.result())]
         stopped = [side_by_side.submit(stop_stream, each, timeout=timeout) for each in layouts]
     end_supervisors()
-    for asked in (listed, *stopped):
+    listed.result()
+    for asked in stopped:
         asked.result()
 
 

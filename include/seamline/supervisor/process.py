@@ -26,7 +26,7 @@ from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.runtime.stop_signals import set_when_asked
-from seamline.runtime.storage_failures import explain_storage_failure
+from seamline.runtime.storage_failures import explain_storage_failure, translate_store_errors
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
 from seamline.supervisor.driver_watch import Watch
@@ -264,7 +264,8 @@ class Supervisor:
         A lease that has run out meanwhile is still ours until someone takes it; its driver has ended by then.
         """
         try:
-            act()
+            with translate_store_errors():
+                act()
         except Exception as error:
             if (failure := explain_storage_failure(error)) is None:
                 raise

@@ -46,7 +46,7 @@ from seamline.model.errors import (
     ReadUnstable,
     StoreUnavailable,
 )
-from seamline.runtime.storage_failures import store_away
+from seamline.runtime.storage_failures import store_failed
 from seamline.spark.stream.catch_up import catch_up
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class StoreWorld(World):
             try:
                 return act()
             except Exception as error:
-                if store_away(error) is None:
+                if not isinstance(store_failed(error), StoreUnavailable):
                     raise
                 self.away[who] += 1
         raise AssertionError(f"{who}: the store was away {TRIES} times in a row")
@@ -102,7 +102,7 @@ class StoreWorld(World):
                 with self.watched():
                     self.read_once(driver, vector, ends)
             except Exception as error:
-                if store_away(error) is None and not isinstance(error, Conflict):
+                if not isinstance(store_failed(error) or error, (StoreUnavailable, Conflict)):
                     raise
                 self.away["epoch"] += 1
                 self.insist("restart", driver.epochs.restart)
@@ -129,7 +129,7 @@ class StoreWorld(World):
                     driver.epochs.state_frontiers()
                     driver.epochs.close("paused")
             except Exception as error:
-                if store_away(error) is None:
+                if not isinstance(store_failed(error), StoreUnavailable):
                     raise
                 self.insist("restart", driver.epochs.restart)
                 raise

@@ -44,7 +44,7 @@ from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds, Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
-from seamline.runtime.storage_failures import store_away
+from seamline.runtime.storage_failures import store_failed
 
 ATTEMPTS = 8
 EVERYTHING = ReadRequest()
@@ -111,8 +111,8 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
             time.sleep(0.02 * 2**attempt)
     if isinstance(last, OutOfStep):
         raise last
-    if last and (away := store_away(last)):
-        raise away from last
+    if last and (failed := store_failed(last)):
+        raise failed from last
     raise ReadUnstable(
         f"The tables of {view.qualified} changed during each of {ATTEMPTS} reads; the last: {last}",
         hint="read again; if the error persists, a file or a generation is missing: run upkeep.",

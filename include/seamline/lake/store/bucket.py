@@ -18,9 +18,9 @@ from typing import TypeVar
 
 from seamline.lake.store.object_entries import Entry, describe_object
 from seamline.lake.store.store_clients import open_client
-from seamline.lake.store.store_refusals import explain_failure, refuse
-from seamline.lake.store.store_settings import require_sound_settings
 from seamline.model.errors import StoreRefused
+from seamline.runtime.store_refusals import explain_failure, refuse
+from seamline.runtime.store_settings import require_sound_settings
 
 T = TypeVar("T")
 SCHEMES = ("s3", "gs", "az", "abfss")

@@ -9,8 +9,8 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
-from seamline.lake.store.store_refusals import CODE, explain_failure, shorten_error
 from seamline.model.errors import StoreRefused, StoreUnavailable
+from seamline.runtime.store_refusals import CODE, explain_failure, shorten_error
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def explain_errors(place: Location) -> Iterator[None]:
             error, FileNotFoundError | StoreRefused | StoreUnavailable
         ):
             raise
-        explained = explain_failure(place.url, error)
+        explained = explain_failure(place.url, error, answered=place.bucket.answered)
         if isinstance(error, OSError) or isinstance(explained, StoreRefused):
             raise explained from None
         raise type(error)(shorten_error(error)) if CODE.search(str(error)) else error from None

@@ -6,7 +6,7 @@ import os
 from datetime import timedelta
 from typing import Any
 
-from seamline.lake.store.store_settings import allows_http
+from seamline.runtime.store_settings import allows_http
 
 
 def open_client(url: str, retried: timedelta, *, timeout: timedelta, connected_within: timedelta) -> Any:

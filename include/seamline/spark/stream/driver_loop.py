@@ -27,7 +27,7 @@ from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
-from seamline.runtime.storage_failures import store_away, translate_store_errors
+from seamline.runtime.storage_failures import store_failed, translate_store_errors
 from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.accepted_holes import register_accepted_holes
 from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
@@ -136,7 +136,7 @@ class Driver:
             except FenceLost as error:
                 exit_with_error(error)
             except BaseException as error:
-                self.failure, self.raised = store_away(error) or error, True
+                self.failure, self.raised = store_failed(error) or error, True
                 raise
 
     def run(self) -> None:

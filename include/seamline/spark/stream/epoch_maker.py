@@ -24,7 +24,7 @@ from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.epoch_numbers import EdgePolicy
 from seamline.plan.stream.refusal_news import Refusals
-from seamline.runtime.storage_failures import store_away
+from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
@@ -104,10 +104,10 @@ class Epochs(KernelRuns):
             # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
             self.topics.assert_same()
             # What a record says may look like it; the trial without files tells, once that has lasted.
-            if (away := store_away(error.cause)) and self.excused < EXCUSED:
+            if (failed := store_failed(error.cause)) and self.excused < EXCUSED:
                 self.excused += 1
                 self.attempted.finish(start, self.size.to_json())
-                raise away from error.cause
+                raise failed from error.cause
             self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
             self.attempted.finish(start, self.size.to_json())
             raise error.cause from None

@@ -19,7 +19,7 @@ from seamline.lake.engine.key_parts import list_part_keys, split_by_key
 from seamline.lake.tables.slices import write_slice_file
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.runtime.storage_failures import store_away
+from seamline.runtime.storage_failures import store_failed
 from seamline.spark.tasks.parts import Piece, Received, Row, run_in_parts, split_into_pieces
 from seamline.spark.tasks.task import FACTS, merge_task_reports
 
@@ -95,7 +95,7 @@ def isolate_unwritable(view: CompiledView, result: KernelResult) -> Iterator[Non
     try:
         yield
     except OSError as error:
-        if store_away(error):
+        if store_failed(error):
             raise
         result.failed[view.id] = f"{type(error).__name__}: {error}"
 

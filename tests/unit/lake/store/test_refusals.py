@@ -17,11 +17,12 @@ from seamline.lake.storage.data_files import write_data_file
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store import bucket as buckets
+from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location, parse_location
-from seamline.lake.store.store_refusals import explain_failure
-from seamline.lake.store.store_settings import list_refusals, name_endpoint
 from seamline.lake.tables.table_format import require_format
 from seamline.model.errors import SetupError, StoreRefused, StoreUnavailable
+from seamline.runtime.store_refusals import explain_failure
+from seamline.runtime.store_settings import list_refusals, name_endpoint
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TOKEN = "token-that-nobody-may-see"
@@ -210,3 +211,14 @@ def test_a_role_that_has_worked_may_work_again(said: str) -> None:
     """A machine's own service has its moments: no stream ends by one."""
     assert isinstance(explain_failure("s3://lake", OSError(said), {}), StoreRefused)
     assert isinstance(explain_failure("s3://lake", OSError(said), {}, answered=True), StoreUnavailable)
+
+
+@pytest.mark.parametrize(("answered", "told"), [(False, StoreRefused), (True, StoreUnavailable)])
+def test_a_role_that_has_worked_may_work_again_for_deltalake_too(
+    answered: bool, told: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its requests ask the same service as ours."""
+    monkeypatch.setattr(parse_location("s3://lake/t").bucket, "answered", answered)
+    said = "Generic S3 error: Error performing GET http://169.254.169.254/latest/api/token in 1s"
+    with pytest.raises(told), explain_errors(parse_location("s3://lake/t")):
+        raise OSError(said)

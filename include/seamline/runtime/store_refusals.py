@@ -9,8 +9,8 @@ import os
 import re
 from collections.abc import Mapping
 
-from seamline.lake.store.store_settings import name_endpoint, name_region
 from seamline.model.errors import StoreRefused, StoreUnavailable
+from seamline.runtime.store_settings import name_endpoint, name_region
 
 CODE = re.compile(r"(?:<Code>|\(code: )([\w.]+)(?:</Code>|\))")
 STATUS = re.compile(r"(?:code: |\[0m )(\d{3}) [A-Z]")
