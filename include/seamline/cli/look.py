@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+import uuid
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Unpack
+from typing import BinaryIO, Literal, Unpack
 
 import click
 
@@ -89,14 +90,11 @@ def query(
 
     if format == "table":
         answer = read(view, where, format="answer", **options)
-        text = io.StringIO()
-        rows_written(
-            answer.table if limit is None else answer.table.slice(0, limit),
-            format,
-            text if out else sys.stdout,
-        )
+        rows = answer.table if limit is None else answer.table.slice(0, limit)
+        drawn = io.StringIO()
+        rows_written(rows, format, drawn if out else sys.stdout)
         if out:
-            out.write_text(text.getvalue())
+            write_pieces([drawn.getvalue().encode()], out)
     else:
         stream = stream_answer(view, where, **options)
         write_pieces(encode_answer_stream(stream, format, limit), out)
@@ -104,22 +102,39 @@ def query(
     click.echo(format_answer_footer(answer), err=True)
 
 
-def write_pieces(pieces: Iterator[bytes], out: Path | None) -> None:
-    """Write pieces to a file, which is there when it is whole, or print them."""
-    if out is None or (out.exists() and not out.is_file()):
-        with ExitStack() as opened:
-            sink: BinaryIO = sys.stdout.buffer
-            if out:
-                sink = opened.enter_context(out.open("wb"))
+def write_pieces(pieces: Iterable[bytes], out: Path | None) -> None:
+    """Write pieces to a file, which is there when it is whole, or print them.
+
+    Through a link, and to what is no file, such as a pipe or a device, they are written as they come.
+    """
+    if out is None:
+        sys.stdout.buffer.writelines(pieces)
+    elif out.is_symlink() or (out.exists() and not out.is_file()):
+        with open_to_write(out, "wb") as sink:
             sink.writelines(pieces)
-        return
-    part = out.with_name(f"{out.name}.part")
+    else:
+        write_whole(pieces, out)
+
+
+def write_whole(pieces: Iterable[bytes], out: Path) -> None:
+    """Write a file beside the one that it replaces, whose mode it takes."""
+    draft = out.with_name(f"{out.name}.{uuid.uuid4().hex[:12]}.part")
     try:
-        with part.open("wb") as sink:
+        with open_to_write(draft, "xb") as sink:
+            if out.exists():
+                draft.chmod(stat.S_IMODE(out.stat().st_mode))
             sink.writelines(pieces)
-        part.replace(out)
+        draft.replace(out)
     finally:
-        part.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
+
+
+def open_to_write(file: Path, mode: Literal["wb", "xb"]) -> BinaryIO:
+    """Open a file; a ClickException says why it cannot be written."""
+    try:
+        return file.open(mode)
+    except OSError as error:
+        raise click.FileError(str(file), hint=error.strerror) from error
 
 
 @click.command()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from tests.unit.shop import DEFINITION, START, Sale, Shop
 
 from seamline.cli import main
+from seamline.cli.look import write_pieces
 from seamline.lake.store.locations import Location, list_all_files
 from seamline.lake.tables.claims_table import Claims, claim_intervals, claims_of
 from seamline.model.protocol.job_arguments import BuildJob
@@ -75,6 +78,53 @@ def test_query_writes_every_format(
     assert main(["query", "shop.sales", "--format", format, "--out", str(out)]) == 0
     assert out.stat().st_size > 0
     assert [*tmp_path.glob("*.part")] == []
+
+
+QUERY = ["query", "shop.sales", "--format", "csv", "--out"]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_what_is_beside_it(shop: Shop, tmp_path: Path) -> None:
+    """Others read it by that mode, and whose file another name is nobody knows."""
+    out = tmp_path / "out.csv"
+    out.write_text("earlier")
+    out.chmod(0o604)
+    (tmp_path / "out.csv.part").write_text("mine")
+    for format in ("csv", "table"):
+        assert main(["query", "shop.sales", "--format", format, "--out", str(out)]) == 0
+        assert "orders" in out.read_text() and out.stat().st_mode & 0o777 == 0o604
+    assert main([*QUERY, str(tmp_path / "new.csv")]) == 0
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "new.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert [each.read_text() for each in tmp_path.glob("*.part")] == ["mine"]
+
+
+def test_a_file_that_is_not_whole_takes_nothing_s_place(tmp_path: Path) -> None:
+    """What ends in the middle looks like an answer with fewer rows."""
+    out = tmp_path / "out.csv"
+    out.write_text("earlier")
+    with pytest.raises(ZeroDivisionError):
+        write_pieces((str(1 // left).encode() for left in (1, 0)), out)
+    assert out.read_text() == "earlier" and [*tmp_path.iterdir()] == [out]
+
+
+def test_what_is_no_file_is_written_through(shop: Shop, tmp_path: Path) -> None:
+    """Whoever may write in /dev would lose /dev/stdout, and a link to a disk with more space would be a file."""
+    (tmp_path / "link.csv").symlink_to(tmp_path / "large.csv")
+    assert main([*QUERY, str(tmp_path / "link.csv")]) == 0
+    assert (tmp_path / "link.csv").is_symlink() and "orders" in (tmp_path / "large.csv").read_text()
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit((tmp_path / "pipe").read_text)
+        assert main([*QUERY, str(tmp_path / "pipe")]) == 0
+    assert read.result() == (tmp_path / "large.csv").read_text() and (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelled folder is no defect."""
+    assert main([*QUERY, str(tmp_path / "nowhere" / "out.csv")]) == 1
+    assert "nowhere/out.csv" in capsys.readouterr().err
 
 
 def test_explain_proves_a_number(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

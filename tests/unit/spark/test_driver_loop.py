@@ -288,7 +288,10 @@ def test_a_frontier_that_was_reached_is_stated_as_soon_as_it_can(epochs: Any) ->
 def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> None:
     """An epoch that is made before it answers must not come between."""
     epochs.writer.repair_ledger = lambda: epochs.said.append("repaired") or []
-    epochs.writer.master, epochs.surveys = SimpleNamespace(epoch=7), SimpleNamespace(settle=epochs.said.append)
+    epochs.writer.master, epochs.surveys = (
+        SimpleNamespace(epoch=7),
+        SimpleNamespace(settle=epochs.said.append),
+    )
     epochs.topics = SimpleNamespace(assert_same=away)
     with pytest.raises(KafkaUnavailable):
         epochs.reload_log()
