@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seamline.lake.storage.layout import Layout, definitions_folder, locate_tables
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, SetupError
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.runtime.error_report import write_error_report
 from seamline.runtime.process_exit import exit_process
@@ -51,7 +52,8 @@ def main(argv: list[str]) -> int:
         if ours is None:
             raise
         print(f"Error: {ours}", file=sys.stderr)
-        write_error_report(locate_tables(job.pipeline).failure(job.run), ours)
+        with suppress(SetupError):
+            write_error_report(locate_tables(job.pipeline).failure(job.run), ours)
         return ours.exit_code
     return 0
 

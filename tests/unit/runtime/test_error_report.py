@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from seamline.client import Refused
-from seamline.model.errors import Conflict, DefinitionError, NotWhole, SeamlineError, SparkFailed
+from seamline.jobs import build
+from seamline.model.errors import Conflict, DefinitionError, NotWhole, SeamlineError, SetupError, SparkFailed
+from seamline.model.protocol.job_arguments import BuildJob
 from seamline.runtime.error_report import take_error_report, write_error_report
 
 
@@ -56,3 +58,12 @@ def test_a_disk_without_room_leaves_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("a file")
     write_error_report(tmp_path / "runs" / "failure.json", Conflict("late"))
     assert take_error_report(tmp_path / "runs" / "failure.json") is None
+
+
+def test_a_build_without_a_place_says_so_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is nowhere to leave the report: the sentence and the exit code are what is left."""
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "ftp://lake")
+    assert build.main(BuildJob("flights", "run", 1, ()).to_argv()) == SetupError.exit_code
+    assert "'ftp://lake' is no place" in capsys.readouterr().err
