@@ -75,7 +75,7 @@ def test_a_first_pipeline_is_checked_and_tested(install: Callable[[str], Run], t
     run, folder = install(""), tmp_path / "pipelines"
     folder.mkdir()
     (folder / "shop.py").write_text(DEFINITION)
-    assert "1 pipelines, no problem." in run("seamline", "check", SEAMLINE_PIPELINES=str(folder))
+    assert "1 pipeline, no problem." in run("seamline", "check", SEAMLINE_PIPELINES=str(folder))
     (folder / "test_shop.py").write_text(TEST)
     assert (
         run("python", "-c", "import test_shop as t; t.test_a_late_sale_counts()", PYTHONPATH=str(folder))

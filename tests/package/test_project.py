@@ -29,7 +29,7 @@ def test_a_project_is_checked_and_tested_with_the_base_alone(wheel: Path, tmp_pa
     """pytest is all that is added: neither Spark nor Airflow is there."""
     run = installed(wheel, "", tmp_path / "environment")
     project = begun(run, tmp_path)
-    assert "1 pipelines, no problem." in run("seamline", "check", cwd=project)
+    assert "1 pipeline, no problem." in run("seamline", "check", cwd=project)
     code = (
         "import tests.test_orders as t; [getattr(t, name)() for name in vars(t) if name.startswith('test_')]"
     )

@@ -16,6 +16,7 @@ from seamline.cli.context import load_configured_catalog, open_pipeline, parse_n
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.read_request import ReadOptions
+from seamline.plan.spelling import format_quantity
 
 
 @click.command()
@@ -35,10 +36,9 @@ def check() -> int:
     for problem in found.problems:
         click.echo(f"\n{problem}", err=True)
     if found.problems:
-        count = len(found.problems)
-        click.echo(f"\n{count} problem{'s' if count > 1 else ''}.", err=True)
+        click.echo(f"\n{format_quantity(len(found.problems), 'problem')}.", err=True)
         return DefinitionError.exit_code
-    click.echo(f"{len(found.pipelines)} pipelines, no problem.")
+    click.echo(f"{format_quantity(len(found.pipelines), 'pipeline')}, no problem.")
     return 0
 
 

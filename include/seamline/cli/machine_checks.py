@@ -127,12 +127,17 @@ def check_bucket(name: str, place: Location) -> Iterator[Finding]:
 
 
 def check_variables(pipelines: Iterable[str]) -> Iterator[Finding]:
-    """Tell of variables that name the warehouse of a pipeline that is not defined."""
+    """Tell of variables that name the warehouse of no pipeline that is defined."""
     known = sorted(map(own_variable, pipelines))
     for variable in sorted(os.environ):
         if variable.startswith(OWN) and os.environ[variable] and variable not in known:
             said = "names the warehouse of a pipeline that is not defined here"
-            hint = f"of those that are defined they are {', '.join(known)}."
+            hint = f"those that are defined have {', '.join(known)}."
+            if variable.upper() in known:
+                said, hint = (
+                    "is not read: the name of the pipeline is in lower case",
+                    f"write {variable.upper()}.",
+                )
             yield Finding(variable, True, said, hint, note=True)
 
 

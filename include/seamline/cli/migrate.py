@@ -27,24 +27,31 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="With --to: show what would be copied; nothing is changed.")
 @click.option(
-    "--undo", is_flag=True, help="Take back a move of this warehouse, unless the new place was used since."
+    "--undo", is_flag=True, help="Take back the move of this warehouse, unless the new place was used since."
 )
 @click.option(
-    "--lost", is_flag=True, help="With --undo: the new place is gone or given up; do not look there."
+    "--lost",
+    is_flag=True,
+    help="With --undo: the new place is gone or given up. First end every process that still runs the move.",
 )
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def migrate(pipeline: str | None, to: str | None, dry_run: bool, undo: bool, lost: bool, format: str) -> None:
-    """Bring the tables of PIPELINE to this release's format, or with --to a whole warehouse to another place.
+    """Bring the tables of PIPELINE to this release's format; with --to, move a whole warehouse to another place.
 
-    With --to or --undo that is the warehouse of SEAMLINE_WAREHOUSE, and with a PIPELINE the one of its own variable,
-    with all that is there. Streams must be stopped, and no build running. A move that was interrupted goes on when it
-    is run again. Before the new place may be used, each file is compared by its SHA-256, and each table opened in both
-    places.
+    --to and --undo are about the warehouse that SEAMLINE_WAREHOUSE names; with a PIPELINE, about the one that its own
+    variable names, and every other pipeline in it. Stop the streams first; no build may run. A move that was
+    interrupted goes on when it is run again. The new place can be used once each file has the same SHA-256 there, and
+    each table is the same in both places.
     """
-    if (to and undo) or not (pipeline or to or undo):
-        raise click.UsageError("name a PIPELINE, or pass --to, or pass --undo.")
-    if (dry_run and not to) or (lost and not undo) or (format != "text" and not to):
-        raise click.UsageError("--dry-run and --format are for --to, --lost is for --undo.")
+    for wrong, said in (
+        (to and undo, "--to moves a warehouse, and --undo takes a move back: pass one of them."),
+        (dry_run and not to, "--dry-run needs --to PLACE, and shows what that would copy."),
+        (lost and not undo, "--lost needs --undo."),
+        (format != "text" and not to, f"--format {format} needs --to PLACE."),
+        (not (pipeline or to or undo), "name a PIPELINE, or pass --to PLACE, or --undo."),
+    ):
+        if wrong:
+            raise click.UsageError(said)
     if undo:
         undo_warehouse_move(find_moving_warehouse(pipeline), lost=lost)
     elif to:

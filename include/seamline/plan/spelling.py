@@ -1,4 +1,4 @@
-"""Lengths of time and errors, spelled for a line of text."""
+"""Lengths of time, counts and errors, spelled for a line of text."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def format_duration(seconds: float) -> str:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
     days = round(seconds / 86400)
     return f"{days:,} d"
+
+
+def format_quantity(number: int, noun: str) -> str:
+    """Write a number with what it counts, by a noun whose plural takes an s: ``1 table``, ``2 tables``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def last_line(text: str) -> str:

@@ -148,7 +148,7 @@ def test_the_code_is_clean_and_its_test_passes(tmp_path: Path, name: str) -> Non
     run(project, "-m", "ruff", "check", "--no-cache", ".")
     if name != LONGEST:
         run(project, "-m", "ruff", "format", "--no-cache", "--check", ".")
-    assert "1 pipelines, no problem." in run(project, "-m", "seamline.cli", "check")
+    assert "1 pipeline, no problem." in run(project, "-m", "seamline.cli", "check")
     assert "2 passed" in run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 

@@ -48,7 +48,7 @@ def project(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_project_is_right_from_the_first_minute(run: Run, project: Path) -> None:
     """What an installation writes is checked, tested and loaded by the same installation, without a setting."""
-    assert "1 pipelines, no problem." in run("seamline", "check", cwd=project)
+    assert "1 pipeline, no problem." in run("seamline", "check", cwd=project)
     assert "2 passed" in run("python", "-m", "pytest", "-q", cwd=project)
     wanted = " ".join(sorted(build_dags(project / "pipelines", project / ".seamline")))
     assert run("python", "-c", LOADED, cwd=project).strip() == wanted

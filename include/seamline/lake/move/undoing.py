@@ -34,12 +34,15 @@ def undo_move(source: Location, *, lost: bool = False) -> Moved:
     since. With ``lost`` nothing is compared: a person says that it is gone.
     """
     mark, named = read_moved(source), name_warehouse(source)
+    origin = read_origin(source)
     if mark is None:
         raise NotFound(
-            f"The warehouse at {source} has not moved.",
-            hint=f"there is nothing to take back: set {named} to the place that it moved from.",
+            f"The warehouse at {source} has not moved to another place.",
+            hint=f"it came from {origin.source}. To take that move back, {named.set_to(origin.source)}, and run "
+            f"`{named.migrate('--undo')}`."
+            if origin
+            else f"there is nothing to take back: {named} must name the place that a warehouse has moved from.",
         )
-    origin = read_origin(source)
     if origin is not None and mark.is_back_of(origin):
         raise BadRange(
             f"{source} is a copy that was given up: the warehouse is at {mark.to}.",

@@ -96,7 +96,10 @@ class Snapshot:
         pipeline, view = resolve_view_version(pipeline, known, find_version_id(known, view, version))
         log = read_cached_table(layout.table("master"), ("log", view.id), lambda table: log_of(table, view))
         if log is None:
-            raise NotFound(f"{pipeline.name} has no master yet.", hint="start its stream first.")
+            raise NotFound(
+                f"{pipeline.name} has no master yet at {layout.warehouse}.",
+                hint="start its stream first, or name the warehouse that has its tables.",
+            )
         if side is not Side.BATCH:
             require_line(layout, log)
         log = fill_newest_row(layout, log)

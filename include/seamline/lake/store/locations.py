@@ -20,17 +20,25 @@ PLAIN = re.compile(r"[a-z0-9]+://[A-Za-z0-9@._=-][A-Za-z0-9@._/=-]*")
 
 def parse_location(text: str) -> Location:
     """Read a folder's path or the URL of a place in a bucket; SetupError for another scheme."""
-    scheme, found, _ = text.partition("://")
+    scheme, found, rest = text.partition("://")
+    if text.startswith("~"):
+        raise SetupError(
+            f"{text!r} begins with ~, which only a shell reads as a home.", hint="write the whole path."
+        )
     if not found:
         return Path(text).resolve()
     if scheme == "file":
         return Path(text.removeprefix("file://")).resolve()
     if scheme not in SCHEMES:
+        # A password may be before the host.
+        named, known = f"{scheme}://{rest.rpartition('@')[2]}", ", ".join(f"{each}://" for each in SCHEMES)
+        small = scheme.lower() in (*SCHEMES, "file")
         raise SetupError(
-            f"{text!r} is no place for a warehouse.",
-            hint=f"name a folder, or a URL that begins with {', '.join(f'{each}://' for each in SCHEMES)}.",
+            f"{named!r} is no place for a warehouse.",
+            hint=f"write {scheme.lower()}:// in small letters."
+            if small
+            else f"name a folder, or a URL that begins with one of {known}.",
         )
-    rest = text.partition("://")[2]
     if ":" in rest or (scheme == "s3" and "@" in rest):
         # Keys may be in it: it is not repeated.
         raise SetupError(

@@ -47,8 +47,8 @@ def require_no_log_elsewhere(layout: Layout) -> None:
         raise SetupError(
             f"{variable} says {layout.warehouse}, where {layout.pipeline} has no log; it has one in the shared "
             f"warehouse, {shared.warehouse}.",
-            hint=f"unset {variable} to go on there. To begin anew from Kafka, delete "
-            f"{shared.warehouse / layout.pipeline} first.",
+            hint=f"unset {variable} to go on there. To give that log up, and read again from Kafka what it still has: "
+            f"delete {shared.warehouse / layout.pipeline}.",
         )
 
 

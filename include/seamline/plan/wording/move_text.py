@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from seamline.model.protocol.moving import MovePlan, MoveReport
 from seamline.model.protocol.warehouse_names import WarehouseName
+from seamline.plan.spelling import format_quantity
 
 MB = 1e6
 
@@ -15,14 +16,14 @@ def format_move_plan(plan: MovePlan) -> Iterator[str]:
     """Say what a move would do."""
     yield f"{plan.source} -> {plan.to}{' (begun)' if plan.begun else ''}"
     for name, tables in plan.pipelines.items():
-        yield f"  {name}: {tables} tables"
-    yield f"  {plan.files} files, {plan.bytes / MB:,.1f} MB"
-    yield f"  to copy: {plan.copied} files, {plan.copied_bytes / MB:,.1f} MB"
-    yield f"  there already, to compare: {plan.compared} files"
+        yield f"  {name}: {format_quantity(tables, 'table')}"
+    yield f"  {format_quantity(plan.files, 'file')}, {plan.bytes / MB:,.1f} MB"
+    yield f"  to copy: {format_quantity(plan.copied, 'file')}, {plan.copied_bytes / MB:,.1f} MB"
+    yield f"  there already, to compare: {format_quantity(plan.compared, 'file')}"
     if plan.deleted:
-        yield f"  there, and no longer here, to delete: {plan.deleted} files"
+        yield f"  there, and no longer here, to delete: {format_quantity(plan.deleted, 'file')}"
     if plan.requests:
-        yield f"  about {plan.requests} requests"
+        yield f"  about {format_quantity(plan.requests, 'request')}"
     yield "Nothing was changed."
 
 
@@ -32,14 +33,14 @@ def format_move_report(report: MoveReport, named: WarehouseName) -> Iterator[str
         yield f"{report.source} had moved to {report.to} before; nothing was copied."
     else:
         yield (
-            f"{report.source} has moved to {report.to}: {report.files} files, {report.bytes / MB:,.1f} MB, each with "
-            "the same SHA-256 in both places."
+            f"{report.source} has moved to {report.to}: {format_quantity(report.files, 'file')}, "
+            f"{report.bytes / MB:,.1f} MB, each with the same SHA-256 in both places."
         )
         if report.compared:
             yield f"  {report.copied} copied now, {report.compared} found there and compared"
         for name, rows in report.pipelines.items():
-            yield f"  {name}: {rows} rows in the master"
-        yield f"  {report.tables} tables opened in both places: the same version, files and rows"
+            yield f"  {name}: {format_quantity(rows, 'row')} in the master"
+        yield f"  {format_quantity(report.tables, 'table')} opened in both places: the same version, files and rows"
         if report.requests:
             said = ", ".join(f"{count} {kind}" for kind, count in sorted(report.requests.items()))
             yield f"  requests: {said}"

@@ -125,7 +125,11 @@ def test_a_wish_alone_is_a_warehouse(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("s3://", "names no bucket"), ("s3://AKIA:se/cret@lake/w", "a user, keys or a port in it")],
+    [
+        ("s3://", "names no bucket"),
+        ("s3://AKIA:se/cret@lake/w", "a user, keys or a port in it"),
+        ("ftp://AKIA:se/cret@lake/w", "'ftp://lake/w' is no place"),
+    ],
 )
 def test_a_place_is_named_without_its_keys(place: str, said: str) -> None:
     """What is refused may be in a log."""
@@ -143,14 +147,51 @@ def test_a_file_is_no_place(shop: Shop, tmp_path: Path) -> None:
         move_warehouse(tmp_path / "file", tmp_path / "other", actor="ada")
 
 
-def test_formats_are_of_moves(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("place", "hint"),
+    [
+        ("ftp://lake", "s3://, gs://"),
+        ("S3://lake/w", "write s3:// in small letters"),
+        ("File:///w", "write file:// in small letters"),
+        ("~/w", "write the whole path"),
+    ],
+)
+def test_a_place_that_is_nearly_one_is_told_what_it_lacks(place: str, hint: str) -> None:
+    """A folder named ~ is somewhere in the working folder, and nobody looks for tables there."""
+    with pytest.raises(SetupError) as refused:
+        parse_location(place)
+    assert place in refused.value.message and hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--undo", "--format", "json"], "--format json needs --to"),
+        (["--dry-run"], "--dry-run needs --to"),
+        (["shop", "--lost"], "--lost needs --undo"),
+        (["--to", "/w", "--undo"], "pass one of them"),
+        ([], "name a PIPELINE"),
+    ],
+)
+def test_options_are_told_what_they_belong_to(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is not printed so is refused, not ignored."""
+    """What has no effect is refused, not ignored."""
+    assert main(["migrate", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_move_is_taken_back_where_it_began(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By then the variable names the new place, and not the old one."""
     monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(shop.warehouse))
-    assert main(["migrate", "--undo", "--format", "json"]) == 2
-    assert "--format are for --to" in capsys.readouterr().err
     assert main(["migrate", "--undo"]) == NotFound.exit_code
+    assert "there is nothing to take back" in capsys.readouterr().err
+    move_warehouse(shop.warehouse, tmp_path / "other", actor="ada")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "other"))
+    assert main(["migrate", "--undo"]) == NotFound.exit_code
+    assert f"set SEAMLINE_WAREHOUSE={shop.warehouse}, and run `seamline" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("step", ["decide_move", "state_here"])

@@ -55,7 +55,7 @@ def test_the_shared_warehouse_is_moved_without_what_is_elsewhere(
     """A pipeline with a place of its own stays there."""
     assert main(["migrate", "--to", str(tmp_path / "other"), "--dry-run"]) == 0
     told = capsys.readouterr().out
-    assert "others: 1 tables" in told and "shop" not in told.replace(str(tmp_path), "")
+    assert "others: 1 table\n" in told and "shop" not in told.replace(str(tmp_path), "")
 
 
 def test_a_pipeline_of_the_shared_warehouse_is_not_moved_by_itself(

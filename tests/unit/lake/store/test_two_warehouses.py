@@ -69,7 +69,7 @@ def test_each_answers_from_its_own_place(shops: tuple[Shop, Shop], place: Locati
     assert read("shop.sales")["orders"].to_pylist() == [1]
     assert read("kiosk.sales")["orders"].to_pylist() == [2]
     assert read("kiosk.sales", warehouse=str(place))["orders"].to_pylist() == [2]
-    with pytest.raises(NotFound, match="no master yet"):
+    with pytest.raises(NotFound, match=f"no master yet at {tmp_path}"):
         read("kiosk.sales", warehouse=tmp_path / "w")
     assert {way.partition("/")[0] for way in list_found_files(place)} == {"kiosk"}
     assert [each.name for each in (tmp_path / "w").iterdir()] == ["shop"]
@@ -177,6 +177,7 @@ def test_doctor_tries_each_place_and_names_its_variable(
     lost = [*check_variables(load_configured_catalog().pipelines)]
     assert [each.name for each in lost] == ["SEAMLINE_WAREHOUSE_CIOSK", "SEAMLINE_WAREHOUSE_shop"]
     assert all(each.note for each in lost)
+    assert "lower case" in lost[1].found and lost[1].hint == "write SEAMLINE_WAREHOUSE_SHOP."
     assert lost[0].hint.endswith("SEAMLINE_WAREHOUSE_KIOSK, SEAMLINE_WAREHOUSE_SHOP.")
 
 
