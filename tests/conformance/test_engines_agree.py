@@ -283,6 +283,31 @@ def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
                 assert near(mine, theirs), name
 
 
+def test_columns_may_be_called_what_duckdb_calls_places(scenario, spark, monkeypatch):
+    """A place that is read of the records would count some of them twice, and others not at all."""
+    definition = Pipeline(
+        name="life",
+        source=KafkaSource(
+            topic="one",
+            schema="id INT NOT NULL, File_Index INT, file_row_number INT, at TIMESTAMP",
+            event_time="at",
+            event_id=["id"],
+        ),
+        views=[View("all", keys=[], window=Tumbling("1 day"), measures={"n": count(), "ids": sum("id")})],
+        batch=Batch("1 day", f"{START:%Y-%m-%d}"),
+    )
+    monkeypatch.setattr(work_shares, "LEAST", 1)
+    life = scenario(definition, now=f"{START + timedelta(days=9):%Y-%m-%d}", spark=spark)
+    for ids in ([1, 2, 1], [2, 3], [-1]):
+        at = START if ids[0] > 0 else START + timedelta(days=2)
+        made = [{"id": id, "File_Index": 1, "file_row_number": 1, "at": at.isoformat()} for id in ids]
+        life.send(*made, topic="one", partition=0)
+        life.epoch(edge=True)
+    life.batch(f"{START:%Y-%m-%d}")
+    [row] = life.answer("all", "batch")
+    assert (row["n"], row["ids"]) == (3, 6)
+
+
 def presented(view, layout, generation):
     """Return what a generation's states mean, in order."""
     held = Generations.ensure(layout, view).read(generation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -28,6 +28,7 @@ from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.fast_path import build_states_fast
 from seamline.spark.build.general_path import build_states_general
 from seamline.spark.build.reprocessing import reprocess_epochs
+from seamline.spark.build.share_rows import ROW_NAMES
 from seamline.spark.tasks.job_failures import translate_spark_errors
 
 NO_ROWS = Counts(0, 0, {}, {})
@@ -57,8 +58,9 @@ def build_intervals(
             f"The master ends at {master.epoch} (version {master.table.version}), but the cut is {job.cut}.",
             hint="a cut must be an edge that the master contains; plan again.",
         )
+    columns = [each.name for each in master.table.handle.schema().fields]
     with translate_spark_errors(f"run {job.run}"):
-        if fast and is_fast_path_possible(pipeline, job, decisions):
+        if fast and is_fast_path_possible(pipeline, job, decisions, columns):
             found, wrote = build_states_fast(
                 spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt
             )
@@ -98,8 +100,12 @@ def build_intervals(
 
 
 def is_fast_path_possible(
-    pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement]
+    pipeline: CompiledPipeline, job: BuildJob, decisions: Sequence[Restatement], columns: Iterable[str]
 ) -> bool:
-    """Return whether the fast path makes the same: no row is validated again on the way, and no events are numbered."""
+    """Return whether the fast path makes the same from a master with such columns.
+
+    No row is validated again on the way, no events are numbered, and no column hides what DuckDB says of a row's place.
+    """
     restated = any(each.span.overlaps(span) for each in decisions for span in job.spans)
-    return not restated and not any(view.counts for view in pipeline.views)
+    hidden = any(name.lower() in ROW_NAMES for name in columns)
+    return not restated and not hidden and not any(view.counts for view in pipeline.views)

@@ -21,6 +21,8 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.spark.tasks.arrow_states import NEEDED, read_by
 
 CELL, SPARE, PLACE = "_cell", "_spare", "_place"
+ROW_NAMES = frozenset({"file_index", "file_row_number"})
+"""What DuckDB calls a file's number in a scan and a row's in its file, unless a column is called so in any case."""
 REPEATED = "repeated"
 """The name in DuckDB of the places of rows that repeat an id."""
 ROW_BITS = 40
