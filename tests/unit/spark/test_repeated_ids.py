@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from tests.lives.here import Here
@@ -86,6 +87,31 @@ def test_any_number_of_tasks_finds_the_rows_that_one_finds(
     assert states == expected
     assert found.counts == whole.counts
     assert [each.duplicates for each in whole.counts.values()] == [4, 1]
+
+
+def test_what_all_parts_report_is_bounded(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound of each part alone would let thousands of parts fill the driver."""
+    monkeypatch.setattr(work_shares, "LEAST", 1)
+    monkeypatch.setattr(repeated_ids, "count_parts", lambda *_, **__: 1_000)
+    monkeypatch.setattr(repeated_ids, "MOST_TWICE", 1_000)
+    monkeypatch.setattr(repeated_ids, "ALL_INLINE", 16_000, raising=False)
+    bounds: list[Any] = []
+
+    def sent(*asked: Any) -> list[Any]:
+        bounds.append(asked[3])
+        return [(repeated_ids.TWICE, bytes(8))] if len(bounds) == 1 else []
+
+    monkeypatch.setattr(repeated_ids, "send_to_parts", sent)
+    own = list_touched_files(CHOOSY, files, [BOTH], 9)
+    work = ShareTask(CHOOSY, tuple(split_into_shares(own, [], CHOOSY, 2)), (BOTH,), 9)
+    assert find_repeated_rows(Here(), work, 11, 2, tmp_path) == NO_PLACES  # type: ignore[arg-type]
+    finding, repeating = bounds
+    hashes = np.repeat(np.arange(3, dtype=np.uint64), 2)
+    assert [*finding(iter([hashes[:4].tobytes()]))] == [(repeated_ids.TWICE, hashes[:4:2].tobytes())]
+    assert [*finding(iter([hashes.tobytes()]))] == [(repeated_ids.MANY, b"")]
+    assert repeating.most == 16
 
 
 def test_a_large_interval_is_taken_apart_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -39,6 +40,8 @@ MOST_TWICE = 500_000
 """Hashes that go through the driver; where more are there twice, all rows are compared."""
 INLINE = 1_000_000
 """Bytes of places that a part reports; more are written to a file."""
+ALL_INLINE = 16_000_000
+"""Bytes of places that all parts may report to the driver together."""
 GROUP = 100_000
 """Rows in a row group of such a file: a task reads those that have some of its own."""
 COMPARED_TIMES = 8
@@ -100,13 +103,13 @@ class HashedIds(ShareTask):
         return f"SELECT hash({ids}) AS {HASH}{more} FROM ({' UNION ALL '.join(parts)})"
 
 
-def find_hashes_twice(chunks: Iterator[bytes]) -> Iterator[Row]:
-    """Report the hashes that are there more than once, or that they are many; runs in a task."""
+def find_hashes_twice(chunks: Iterator[bytes], most: int = MOST_TWICE) -> Iterator[Row]:
+    """Report the hashes that are there more than once, or that they are more than ``most``; runs in a task."""
     hashes = np.frombuffer(b"".join(chunks), np.uint64).copy()
     hit_failpoint("sorted")
     hashes.sort()
     twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
-    if len(twice) > MOST_TWICE:
+    if len(twice) > most:
         yield MANY, b""
     elif len(twice):
         yield TWICE, twice.tobytes()
@@ -199,7 +202,9 @@ def find_repeated_rows(
     memory, count = work.pipeline.definition.stream.worker_memory, len(work.shares)
     parts = count_parts(rows, slots)
     hashed = HashedIds(*given, parts)
-    told = send_to_parts(spark, hashed, count, find_hashes_twice, parts, memory)
+    # Hashes are even over the parts: of twice its share, all are too many.
+    find = partial(find_hashes_twice, most=2 * MOST_TWICE // parts)
+    told = send_to_parts(spark, hashed, count, find, parts, memory)
     if not told:
         return NO_PLACES
     twice = b"".join(payload for _, payload in told)
@@ -208,7 +213,7 @@ def find_repeated_rows(
         count_parts(rows * COMPARED_TIMES, slots) if many else count_parts(len(twice), slots, least=FEW_TWICE)
     )
     compared = ComparedRows(*given, parts, None if many else twice)
-    repeating = RepeatingRows(*given, folder, INLINE)
+    repeating = RepeatingRows(*given, folder, min(INLINE, ALL_INLINE // parts))
     return gather_places(send_to_parts(spark, compared, count, repeating, parts, memory))
 
 
