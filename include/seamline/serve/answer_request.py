@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.types.decimals import rescale_decimal
-from seamline.model.types.exact_json import dump_exact_json
+from seamline.model.types.exact_json import dump_finite_json
 from seamline.model.types.schema import Field, TypeKind
 from seamline.runtime.deadline import in_time
 from seamline.serve.bi import quote_spark_name, quote_spark_string
@@ -141,23 +140,8 @@ def encode_answer_page(answer: Answer, page: AnswerPage) -> bytes:
 
 
 def as_json(found: Any) -> str:
-    """Write JSON; a double that is no number is null, for which JSON has no word."""
-    try:
-        return dump_exact_json(found, default=format_scalar, allow_nan=False)
-    except ValueError:
-        return dump_exact_json(replace_nonfinite(found), default=format_scalar)
-
-
-def replace_nonfinite(found: Any) -> Any:
-    """Replace doubles that are not numbers by None."""
-    match found:
-        case float():
-            return found if math.isfinite(found) else None
-        case dict():
-            return {name: replace_nonfinite(each) for name, each in found.items()}
-        case list() | tuple():
-            return [replace_nonfinite(each) for each in found]
-    return found
+    """Write JSON; a double that is no number is null."""
+    return dump_finite_json(found, default=format_scalar)
 
 
 def describe_answer_page(answer: Answer, page: AnswerPage) -> dict[str, Any]:

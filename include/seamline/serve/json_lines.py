@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.model.types.exact_json import dump_exact_json
+from seamline.model.types.exact_json import dump_finite_json
 
 BATCH = 50_000
 """Rows that are spelled at a time."""
@@ -17,12 +17,15 @@ BATCH = 50_000
 def json_lines(rows: pa.Table, plain: Callable[[Any], Any]) -> Iterator[str]:
     """Write rows as ``json.dumps`` writes each, some thousands of lines at a time.
 
-    ``plain`` returns what is written of a value that JSON cannot express.
+    ``plain`` returns what is written of a value that JSON cannot express; a double that is no number is null.
     """
     for batch in rows.to_batches(max_chunksize=BATCH):
         parts: list[Any] = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            parts += [f"{', ' if parts else '{'}{dump_exact_json(name)}: ", encode_json_column(column, plain)]
+            parts += [
+                f"{', ' if parts else '{'}{dump_finite_json(name)}: ",
+                encode_json_column(column, plain),
+            ]
         whole = pc.binary_join_element_wise(*parts, "}\n", "") if parts else pa.array([], pa.string())
         yield "".join(whole.to_pylist())
 
@@ -52,6 +55,6 @@ def encode_timestamps(column: pa.Array) -> pa.Array:
 def encode_json_values(column: pa.Array, plain: Callable[[Any], Any]) -> pa.Array:
     """Encode values by Python; all in one call where none has parts, since no JSON text has a line break in it."""
     if pa.types.is_nested(column.type):
-        return pa.array([dump_exact_json(value, default=plain) for value in column.to_pylist()], pa.string())
-    found = dump_exact_json(column.to_pylist(), default=plain, separators=("\n", ": "))[1:-1]
+        return pa.array([dump_finite_json(value, default=plain) for value in column.to_pylist()], pa.string())
+    found = dump_finite_json(column.to_pylist(), default=plain, separators=("\n", ": "))[1:-1]
     return pa.array(found.split("\n") if len(column) else [], pa.string())

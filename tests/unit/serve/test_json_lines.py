@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.types.exact_json import dump_exact_json
+from seamline.model.types.exact_json import dump_finite_json
 from seamline.serve import json_lines
 from seamline.serve.query import format_scalar, rows_written
 
@@ -51,8 +51,20 @@ def test_each_line_is_the_row_as_python_writes_it(rows: pa.Table) -> None:
     out = io.StringIO()
     rows_written(rows, "json", out)
     assert out.getvalue() == "".join(
-        dump_exact_json(row, default=format_scalar) + "\n" for row in rows.to_pylist()
+        dump_finite_json(row, default=format_scalar) + "\n" for row in rows.to_pylist()
     )
+
+
+def test_a_double_that_is_no_number_is_null() -> None:
+    """JSON has no word for it: a reader would refuse the line."""
+    odd = [1.5, float("nan"), float("inf")]
+    rows = pa.table({"mean": odd, "ends": [[each] for each in odd]})
+    lines = "".join(json_lines.json_lines(rows, format_scalar)).splitlines()
+    assert lines == [
+        '{"mean": 1.5, "ends": [1.5]}',
+        '{"mean": null, "ends": [null]}',
+        '{"mean": null, "ends": [null]}',
+    ]
 
 
 def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,13 +78,13 @@ def test_a_window_is_spelled_once_however_many_rows_it_has(monkeypatch: pytest.M
             "n": pa.array(range(count)),
         }
     )
-    one = json_lines.dump_exact_json
+    one = json_lines.dump_finite_json
 
     def dumps_(value: object, **named: object) -> str:
         said.extend(value if isinstance(value, list) else [value])
         return one(value, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(json_lines, "dump_exact_json", dumps_)
+    monkeypatch.setattr(json_lines, "dump_finite_json", dumps_)
     out = io.StringIO()
     rows_written(rows, "json", out)
     assert len(said) <= 2 * (4 + 2 + 2 + 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import secrets
 from collections.abc import Callable
@@ -27,6 +28,26 @@ def dump_exact_json(value: Any, *, default: Callable[[Any], Any] = str, **option
 
     text = json.dumps(value, default=spelled, **options)
     return MARKED.sub(r"\1", text) if exact else text
+
+
+def dump_finite_json(value: Any, *, default: Callable[[Any], Any] = str, **options: Any) -> str:
+    """Write JSON as ``dump_exact_json``; a double that is no number is null, for which JSON has no word."""
+    try:
+        return dump_exact_json(value, default=default, allow_nan=False, **options)
+    except ValueError:
+        return dump_exact_json(replace_nonfinite(value), default=default, **options)
+
+
+def replace_nonfinite(found: Any) -> Any:
+    """Replace doubles that are not numbers by None."""
+    match found:
+        case float():
+            return found if math.isfinite(found) else None
+        case dict():
+            return {name: replace_nonfinite(each) for name, each in found.items()}
+        case list() | tuple():
+            return [replace_nonfinite(each) for each in found]
+    return found
 
 
 def load_exact_json(text: str) -> Any:
