@@ -126,6 +126,10 @@ def test_an_unchanged_answer_is_not_sent_again(client, shop) -> None:
     tag = first.headers["ETag"]
     again = client.get(VIEW, headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
+    for known in (f"W/{tag}", f'"other", W/{tag}', "*"):
+        assert client.get(VIEW, headers={"If-None-Match": known}).status_code == 304
+    assert client.get(VIEW, headers=[("If-None-Match", '"other"'), ("If-None-Match", tag)]).status_code == 304
+    assert client.get(VIEW, headers={"If-None-Match": '"*"'}).status_code == 200
     assert client.get(VIEW, params={"limit": 2}).headers["ETag"] != tag
     shop.epoch([Sale(3, "a", 1)])
     assert client.get(VIEW, headers={"If-None-Match": tag}).status_code == 200

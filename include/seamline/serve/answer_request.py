@@ -119,6 +119,12 @@ def hash_etag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:24]}"'
 
 
+def is_unchanged(mark: str, headers: Iterable[str]) -> bool:
+    """Return whether one of the tags in ``If-None-Match`` is that of what would be sent, weak or not, or any is."""
+    tags = [tag.strip() for header in headers for tag in header.split(",")]
+    return "*" in tags or mark in [tag.removeprefix("W/") for tag in tags]
+
+
 def encode_answer_page(answer: Answer, page: AnswerPage) -> bytes:
     """Encode a page, whose rows an answer has, in the format that is asked for."""
     rows = answer.table

@@ -29,6 +29,7 @@ from seamline.serve.answer_request import (
     AnswerPage,
     encode_answer_page,
     hash_etag,
+    is_unchanged,
     key_condition_sql,
     list_asked_keys,
     one_key,
@@ -143,7 +144,7 @@ def rows(
     }
     if answer.seen_at is not None:
         headers["Seamline-Seen-At"] = format_utc_instant(answer.seen_at)
-    if mark in [each.strip() for each in request.headers.get("If-None-Match", "").split(",")]:
+    if is_unchanged(mark, request.headers.getlist("If-None-Match")):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=MEDIA[asked.format], headers=headers)
 
