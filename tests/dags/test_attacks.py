@@ -12,6 +12,8 @@ from tests.dags.server import shop_of
 from tests.unit.shop import Shop
 
 from seamline.serve.read import read
+from seamline.web import api
+from seamline.web.app import SAFE
 
 TEXTS = {
     "quote": "' OR '1'='1",
@@ -173,3 +175,15 @@ def test_a_body(database, client, shop, body: str) -> None:
     if "large" in body:
         assert answer.status_code == 413
     assert "Traceback" not in answer.text
+
+
+def test_a_failure_has_the_headers_too(client, monkeypatch) -> None:
+    """Starlette answers for what nobody expected, around everything that a route has."""
+
+    def failing(_: object) -> list[str]:
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(api, "list_readable_pipelines", failing)
+    answer = client.get("/api/v1/views")
+    assert answer.status_code == 500 and "unexpected" not in answer.text
+    assert SAFE.items() <= {name: answer.headers.get(name) for name in SAFE}.items()

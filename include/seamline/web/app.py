@@ -42,14 +42,19 @@ class Safe:
         await self.app(scope, receive, headed)
 
 
-app = FastAPI(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
+class Application(FastAPI):
+    """Ours, whose every answer has the headers: also what Starlette says itself of an error that nobody expected."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Put them around all else."""
+        return Safe(super().build_middleware_stack())
+
+
+app = Application(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
 ROUTED = (api, downloads, actions, reports, pages, answer_pages)
 for router in (each.router for each in ROUTED):
     app.include_router(router)
 app.add_middleware(Bounded)
-
-
-app.add_middleware(Safe)
 app.add_exception_handler(SeamlineError, handle_request_error)
 app.add_exception_handler(HTTPException, handle_request_error)
 app.add_exception_handler(RequestValidationError, handle_request_error)
