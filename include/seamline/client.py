@@ -12,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -112,13 +113,24 @@ class Client:
         path = f"views/{urllib.parse.quote(pipeline, safe='')}/{urllib.parse.quote(name, safe='')}/rows"
         query = [*list_option_parameters(options), *build_key_parameters(where or {}), ("format", "arrow")]
         _, answer = self.get(path, query, whole=False)
-        reader = pa.ipc.open_stream(pa.PythonFile(answer, "r"))
-        return pa.RecordBatchReader.from_batches(reader.schema, self.received(reader))
-
-    def received(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Give what comes; Refused where it ends too early."""
         try:
+            with self.receiving():
+                reader = pa.ipc.open_stream(pa.PythonFile(answer, "r"))
+        except BaseException:
+            answer.close()
+            raise
+        return pa.RecordBatchReader.from_batches(reader.schema, self.received(reader, answer))
+
+    def received(self, reader: pa.RecordBatchReader, answer: Any) -> Iterator[pa.RecordBatch]:
+        """Give what comes, and let the server go; Refused where it ends too early."""
+        with answer, self.receiving():
             yield from reader
+
+    @contextmanager
+    def receiving(self) -> Iterator[None]:
+        """Refuse an answer that ends too early."""
+        try:
+            yield
         except (OSError, http.client.HTTPException, pa.ArrowInvalid) as error:
             raise Refused(
                 f"{self.url} broke the answer off: {error}.", hint="read again; the server's log says why."

@@ -88,6 +88,28 @@ def test_an_answer_that_is_broken_off_is_none(reader: Client, monkeypatch) -> No
     ] * 2 * downloads.AT_ONCE
 
 
+@pytest.mark.parametrize("sent", [b"", b"<html>a proxy's page</html>" * 9, downloads.BROKEN_ARROW])
+def test_what_is_no_answer_is_refused(monkeypatch, sent: bytes) -> None:
+    """A download that ends before its schema, or that a proxy answers; nobody stays connected."""
+    body = io.BytesIO(sent)
+    monkeypatch.setattr(Client, "sent", lambda *_, **__: ({}, body))
+    with pytest.raises(Refused, match="broke the answer off"):
+        Client("http://airflow", token="any").batches("shop.sales")
+    assert body.closed
+
+
+def test_an_answer_that_was_read_lets_the_server_go(monkeypatch) -> None:
+    """Also where its reader is kept."""
+    table, body = pa.table({"n": [1, 2]}), io.BytesIO()
+    with pa.ipc.new_stream(body, table.schema) as writer:
+        writer.write_table(table)
+    body.seek(0)
+    monkeypatch.setattr(Client, "sent", lambda *_, **__: ({}, body))
+    reader = Client("http://airflow", token="any").batches("shop.sales")
+    assert reader.read_all() == table
+    assert body.closed
+
+
 def test_an_answer_that_is_broken_off_and_ended_is_none_either(client: object) -> None:
     """Airflow has middlewares that end what was broken off: the last bytes say so."""
     table = pa.table({"n": [1, 2]})
