@@ -68,7 +68,7 @@ def stream_answer(
 
 def read_answer_page(stream: StreamedAnswer, offset: int, limit: int) -> Answer:
     """Return so many rows of an answer after the first ones, with what is told of the whole: all of it is read."""
-    rows, begin = [stream.first.table.slice(0, 0)], offset
+    rows, begin = [stream.first.table.schema.empty_table()], offset
     for part in stream:
         count = min(max(part.table.num_rows - begin, 0), limit)
         # A slice would keep the whole part in memory.

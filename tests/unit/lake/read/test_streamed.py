@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+import weakref
+from collections.abc import Generator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,6 +22,7 @@ from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.read import spilled_states
 from seamline.lake.read.answer_blocks import total_size
+from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.streamed_answer import COPIES, StreamedAnswer, stream_merged_answer
 from seamline.lake.storage import data_files
@@ -286,3 +291,20 @@ def test_pages_have_the_rows_of_the_whole_answer(window: str, tmp_path: Path) ->
         pages.append(page.table)
     assert sum(page.num_rows for page in pages) == whole.rows
     assert pa.concat_tables(pages) == streamed
+
+
+def test_a_page_keeps_no_part(tmp_path: Path) -> None:
+    """The first is as large as any, and the others come after it."""
+    stream = Warehouse(tmp_path, WINDOWS["hours"], 3, measures=FEW).stream(1 << 50)
+    numbers = np.arange(1_000)
+    kept = weakref.ref(numbers)
+    stream.first = replace(stream.first, table=pa.table({"n": numbers}))
+    del numbers
+
+    def rest() -> Generator[Answer, None, None]:
+        assert kept() is None
+        yield replace(stream.first, table=pa.table({"n": [5]}))
+
+    stream.remaining = rest()
+    page = read_answer_page(stream, 998, 5)
+    assert page.table["n"].to_pylist() == [998, 999, 5] and page.rows == 1_001
