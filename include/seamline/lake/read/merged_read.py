@@ -44,7 +44,7 @@ from seamline.model.time.intervals import parse_moment
 from seamline.model.time.window_arithmetic import Bounds, Gaps
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
-from seamline.runtime.storage_failures import store_failed
+from seamline.runtime.storage_failures import disk_full, store_failed
 
 ATTEMPTS = 8
 EVERYTHING = ReadRequest()
@@ -101,9 +101,13 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
             OutOfStep,
             DeltaError,
             duckdb.IOException,
-            FileNotFoundError,
+            OSError,
             StoreUnavailable,
         ) as problem:
+            if full := disk_full(problem):
+                raise full from problem
+            if isinstance(problem, OSError) and not isinstance(problem, FileNotFoundError):
+                raise
             last = problem
             expect_news()
             if isinstance(problem, FileNotFoundError):

@@ -40,6 +40,7 @@ from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.window_arithmetic import LAST
 from seamline.runtime.deadline import in_time
 from seamline.runtime.spill_folder import open_spill_folder
+from seamline.runtime.storage_failures import explain_storage_failure
 
 MEMORY = 256 << 20
 """Bytes that a stream takes at most beside what the process has, where nobody says otherwise."""
@@ -92,7 +93,11 @@ class StreamedAnswer:
                 self.count(part)
                 yield part
                 del part
-        except (Unsettled, DeltaError, duckdb.IOException, FileNotFoundError) as problem:
+        except (Unsettled, DeltaError, duckdb.IOException, OSError) as problem:
+            if known := explain_storage_failure(problem):
+                raise known from problem
+            if isinstance(problem, OSError) and not isinstance(problem, FileNotFoundError):
+                raise
             raise ReadUnstable(
                 f"The tables of {self.snapshot.view.qualified} changed while they were streamed: {problem}",
                 hint="read again; files that were replaced are kept for a day.",

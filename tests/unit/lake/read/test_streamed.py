@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -33,7 +34,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.windows import Window
-from seamline.model.errors import ReadUnstable
+from seamline.model.errors import DiskFull, ReadUnstable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.read_request import ReadRequest
@@ -266,6 +267,27 @@ def test_a_file_that_goes_while_rows_come_is_told(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(ReadUnstable, match="changed while they were streamed"):
         list(stream)
+
+
+@pytest.mark.parametrize("kind", [duckdb.IOException, OSError])
+def test_a_full_disk_is_called_so(
+    kind: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables have not changed, and another attempt is as full."""
+    house = Warehouse(tmp_path, WINDOWS["hours"], seed=5, measures=FEW)
+    stream = house.stream(COPIES * total_size(house.stream(1 << 50).blocks) // 4)
+
+    def full(*_: object) -> Any:
+        attempts.append(1)
+        raise kind("IO Error: Could not write file: No space left on device")
+
+    attempts: list[int] = []
+    monkeypatch.setattr(StreamedAnswer, "direct", full)
+    with pytest.raises(DiskFull):
+        list(stream)
+    with pytest.raises(DiskFull):
+        house.stream(COPIES * total_size(stream.blocks) // 4)
+    assert len(attempts) == 2
 
 
 def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> None:
