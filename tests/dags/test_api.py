@@ -24,9 +24,11 @@ from seamline.model.protocol.claims import Claim
 from seamline.model.time.intervals import Interval
 from seamline.model.types.schema import Field, Schema, parse_type
 from seamline.quality.run_comparing import compare_run
+from seamline.serve import streamed as streamed_answers
 from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
 from seamline.web import downloads
+from seamline.web.limits import run_with_time_limit
 
 waiting = claims_table.Waiting
 VIEW = "/api/v1/views/shop/sales"
@@ -76,6 +78,34 @@ def test_downloads_are_few_at_a_time(client, monkeypatch) -> None:
     downloads.running.acquire()
     refused = client.get(f"{VIEW}/rows")
     assert refused.status_code == 503 and "downloads are running" in refused.json()["message"]
+
+
+def test_a_download_that_has_begun_is_not_refused(client, monkeypatch) -> None:
+    """Others may be asking: whoever comes is refused, and who has half of the rows waits."""
+    asked: list[float] = []
+
+    def timed(make, *, patience: float = 0):
+        asked.append(patience)
+        return run_with_time_limit(make, patience=patience)
+
+    monkeypatch.setattr(downloads, "run_with_time_limit", timed)
+    assert client.get(f"{VIEW}/rows").status_code == 200
+    assert asked[0] == 0 and len(asked) > 1 and set(asked[1:]) == {downloads.PATIENCE}
+
+
+def test_pages_share_the_memory_of_an_answer(client, monkeypatch) -> None:
+    """As downloads do: several are made at a time."""
+    asked: list[int | None] = []
+
+    def streamed(*given, memory=None, **more):
+        asked.append(memory)
+        return whole(*given, memory=memory, **more)
+
+    whole = streamed_answers.stream_answer
+    monkeypatch.setattr(streamed_answers, "stream_answer", streamed)
+    monkeypatch.setenv(streamed_answers.SETTING, "64m")
+    assert client.get(VIEW).status_code == 200
+    assert asked == [(64 << 20) // downloads.AT_ONCE]
 
 
 def test_filters_are_typed_and_never_sql(client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_so_many_wait_and_no_more(monkeypatch) -> None:
     with limits.waiting, pytest.raises(TooSlow, match="Server busy"):
         run_with_time_limit(lambda: 1)
     assert run_with_time_limit(lambda: 1) == 1
+
+
+def test_what_has_begun_waits_for_its_turn(monkeypatch) -> None:
+    """A download that was refused after half of its rows would have been for nothing."""
+    asked = threading.Event()
+
+    class Watched(threading.BoundedSemaphore):
+        def acquire(self, *how, **named):
+            asked.set()
+            return super().acquire(*how, **named)
+
+    monkeypatch.setattr(limits, "waiting", Watched(1))
+    with ThreadPoolExecutor(1) as others:
+        with limits.waiting:
+            asked.clear()
+            patient = others.submit(run_with_time_limit, lambda: 1, patience=60)
+            assert asked.wait(60)
+        assert patient.result(60) == 1
 
 
 def test_answers_share_few_threads() -> None:

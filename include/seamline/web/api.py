@@ -37,7 +37,7 @@ from seamline.serve.answer_request import (
 from seamline.version import VERSION
 from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
 from seamline.web.error_responses import ErrorBody
-from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit
 from seamline.web.render import as_json
 
 Text = Annotated[str | None, Query(max_length=200)]
@@ -130,7 +130,7 @@ def rows(
 
     def made() -> tuple[Answer, bytes]:
         where = key_condition_sql(shown, keys, asked.null)
-        stream = stream_answer(f"{pipeline}.{view}", where, **asked.options())
+        stream = stream_answer(f"{pipeline}.{view}", where, memory=read_memory_share(), **asked.options())
         found = read_answer_page(stream, asked.offset, asked.limit)
         return found, encode_answer_page(found, AnswerPage(asked.limit, asked.offset, asked.format))
 

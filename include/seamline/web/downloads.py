@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from threading import BoundedSemaphore
 from typing import Annotated, Any, Literal
 
@@ -17,15 +17,15 @@ from seamline.model.errors import TooSlow
 from seamline.model.types.exact_json import dump_exact_json
 from seamline.serve.answer_age import read_within_age
 from seamline.serve.answer_request import MEDIA, key_condition_sql, list_asked_keys
-from seamline.serve.streamed import encode_answer_stream, read_memory_setting, stream_answer
+from seamline.serve.streamed import encode_answer_stream, stream_answer
 from seamline.web.access import open_requested_pipeline, readers
 from seamline.web.api import ANSWERS, ReadQuery
-from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+from seamline.web.limits import AT_ONCE, enforce_rate_limit, read_memory_share, run_with_time_limit
 
 BROKEN_ARROW = b"\xff\xff\xff\xff\xff\xff\xff\x7f"
 """The beginning of a message of an Arrow stream, of which two gigabytes are to follow."""
-AT_ONCE = 4
-"""Downloads at a time, which share the memory of one streamed answer."""
+PATIENCE = 30.0
+"""Seconds that a download which has begun waits for its turn, where others are refused."""
 LINES = {**MEDIA, "json": "application/x-ndjson"}
 MADE: dict[int | str, dict[str, Any]] = {200: {"content": {kind: {} for kind in LINES.values()}}}
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
@@ -51,7 +51,7 @@ def download(
         raise TooSlow(f"{AT_ONCE} downloads are running.", hint="retry later.")
     try:
         where = key_condition_sql(shown, keys, asked.null)
-        memory = read_memory_setting(os.environ) // AT_ONCE
+        memory = read_memory_share()
         stream = run_with_time_limit(
             lambda: stream_answer(f"{pipeline}.{view}", where, memory=memory, **asked.options())
         )
@@ -86,8 +86,9 @@ async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes], format: s
 
     A proxy, or a middleware of the server that mounts us, may end it all the same: its last bytes are ``spoil_end``.
     """
+    make = partial(run_with_time_limit, lambda: next(pieces, None), patience=PATIENCE)
     try:
-        while (piece := await run_in_threadpool(run_with_time_limit, lambda: next(pieces, None))) is not None:
+        while (piece := await run_in_threadpool(make)) is not None:
             if piece:
                 yield piece
     except Exception as error:

@@ -21,10 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from seamline.lake.engine.duckdb_connections import connection, merging
 from seamline.model.errors import BadRange, TooSlow
 from seamline.runtime.deadline import limit_thread_time, too_slow
+from seamline.serve.streamed import read_memory_setting
 
 MOST_BYTES = 64 * 1024
 SECONDS = 30.0
 RATE = "6000/minute"
+AT_ONCE = 4
+"""Answers in parts at a time, which share the memory of one: downloads, and pages as well."""
 THREADS = max(2, os.cpu_count() or 2)
 T = TypeVar("T")
 waiting = threading.BoundedSemaphore(16)
@@ -48,23 +51,29 @@ def rate_of(text: str) -> RateLimitItem:
         raise BadRange(f"SEAMLINE_HTTP_RATE={text!r} is not a rate.", hint='write "6000/minute".') from None
 
 
+def read_memory_share() -> int:
+    """Read how many bytes one answer in parts may take, of those at a time; SetupError for what is no size."""
+    return read_memory_setting(os.environ) // AT_ONCE
+
+
 def only_json(request: Request) -> None:
     """Refuse what a form of another site could send: 415."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "Send JSON, with its content type.")
 
 
-def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS) -> T:
+def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS, *, patience: float = 0) -> T:
     """Work out an answer in one of few threads, whose DuckDB is warm, and break it off after so long; TooSlow.
 
-    A server has many threads, and each would begin with a DuckDB that knows no file.
+    A server has many threads, and each would begin with a DuckDB that knows no file. Where too many wait for one
+    already, it is refused unless there is a place within the seconds of ``patience``.
     """
 
     def timed() -> T:
         with interrupt_after(seconds):
             return make()
 
-    if not waiting.acquire(blocking=False):
+    if not waiting.acquire(timeout=patience):
         raise TooSlow("Server busy.", hint="retry later.")
     try:
         work = threads.submit(timed)
