@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from tests.dags.server import EVIL
 from tests.unit.shop import START, Sale
 
+from seamline.lake.read.streamed_answer import StreamedAnswer
 from seamline.lake.tables import claims_table
 from seamline.lake.tables.audits_table import Audits
 from seamline.model.errors import BadRange
@@ -78,6 +80,29 @@ def test_downloads_are_few_at_a_time(client, monkeypatch) -> None:
     downloads.running.acquire()
     refused = client.get(f"{VIEW}/rows")
     assert refused.status_code == 503 and "downloads are running" in refused.json()["message"]
+
+
+def test_a_download_that_fails_to_end_or_to_begin_gives_its_place_back(client, monkeypatch) -> None:
+    """Four such would be the last of a server."""
+
+    class Lost(downloads.StreamingResponse):
+        async def __call__(self, *_) -> None:
+            raise RuntimeError("nobody is there")
+
+    def failing(self: StreamedAnswer) -> None:
+        close(self)
+        raise ValueError("generator already executing")
+
+    close = StreamedAnswer.close
+    monkeypatch.setattr(downloads, "running", BoundedSemaphore(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(downloads, "StreamingResponse", Lost)
+        assert client.get(f"{VIEW}/rows").status_code == 500
+        gc.collect()
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamedAnswer, "close", failing)
+        assert client.get(f"{VIEW}/rows").status_code == 200
+    assert client.get(f"{VIEW}/rows").status_code == 200
 
 
 def test_a_download_that_has_begun_is_not_refused(client, monkeypatch) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from threading import BoundedSemaphore
 from typing import Annotated, Any, Literal
+from weakref import finalize
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
@@ -47,7 +48,8 @@ def download(
     with read_within_age(("shown", pipeline, view)):
         compiled, layout = open_requested_pipeline(pipeline)
         _, shown = find_served_version(compiled, layout, find_view(compiled, layout, view), asked.version)
-    if not running.acquire(blocking=False):
+    place = running
+    if not place.acquire(blocking=False):
         raise TooSlow(f"{AT_ONCE} downloads are running.", hint="retry later.")
     try:
         where = key_condition_sql(shown, keys, asked.null)
@@ -56,15 +58,18 @@ def download(
             lambda: stream_answer(f"{pipeline}.{view}", where, memory=memory, **asked.options())
         )
     except BaseException:
-        running.release()
+        place.release()
         raise
+    pieces = encode_answer_stream(stream, asked.format)
+    # A body that nobody asks for is never begun, and so never ended.
+    end = finalize(pieces, end_download, stream, place)
     first = stream.first
     headers = {
         "Cache-Control": "private, no-store",
         "Content-Disposition": f'attachment; filename="{pipeline}.{view}.{asked.format}"',
         "Seamline-State": f"{first.version}/{first.epoch}/{first.manifest_version}",
     }
-    body = give_pieces(stream, encode_answer_stream(stream, asked.format), asked.format)
+    body = give_pieces(pieces, asked.format, end)
     return StreamingResponse(body, media_type=LINES[asked.format], headers=headers)
 
 
@@ -81,8 +86,18 @@ def spoil_end(format: str, error: Exception) -> bytes:
     return b""
 
 
-async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes], format: str) -> AsyncIterator[bytes]:
-    """Give the body as it is made: each part within the time of an answer, and what is broken off is never ended.
+def end_download(stream: StreamedAnswer, place: BoundedSemaphore) -> None:
+    """Let go of an answer, and give its place to the next."""
+    try:
+        stream.close()
+    finally:
+        place.release()
+
+
+async def give_pieces(
+    pieces: Iterator[bytes], format: str, end: Callable[[], object]
+) -> AsyncIterator[bytes]:
+    """Give the body as it is made: each piece within the time of an answer, and what is broken off is never ended.
 
     A proxy, or a middleware of the server that mounts us, may end it all the same: its last bytes are ``spoil_end``.
     """
@@ -95,5 +110,4 @@ async def give_pieces(stream: StreamedAnswer, pieces: Iterator[bytes], format: s
         yield spoil_end(format, error)
         raise
     finally:
-        stream.close()
-        running.release()
+        end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -73,7 +74,7 @@ class StreamedAnswer:
     """By column of totals that no DECIMAL holds: how many were given."""
 
     def __post_init__(self) -> None:
-        self.counted = CountedIntervals()
+        self.counted, self.left = CountedIntervals(), False
         self.lookups = load_shown_lookups(self.snapshot.view, self.layout)
         self.span = Span.between(self.request.start, self.request.end)
         self.blocks = list_blocks(self.snapshot, self.span, self.request.side, self.memory // COPIES)
@@ -90,6 +91,9 @@ class StreamedAnswer:
         try:
             del part
             for part in self.remaining:
+                if self.left:
+                    self.remaining.close()
+                    return
                 self.count(part)
                 yield part
                 del part
@@ -109,8 +113,10 @@ class StreamedAnswer:
         return total_size(self.blocks) <= self.memory // COPIES
 
     def close(self) -> None:
-        """End before all parts were given."""
-        self.remaining.close()
+        """End before all parts were given; a thread that is at one ends it when it has it."""
+        self.left = True
+        with suppress(ValueError):
+            self.remaining.close()
 
     def count(self, part: Answer) -> None:
         """Count the rows that are given."""

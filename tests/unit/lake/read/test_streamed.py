@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 import weakref
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -267,6 +269,31 @@ def test_a_file_that_goes_while_rows_come_is_told(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(ReadUnstable, match="changed while they were streamed"):
         list(stream)
+
+
+def test_a_stream_that_is_left_while_a_part_is_made_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits no longer cannot end it: the thread that is at it does."""
+    house = Warehouse(tmp_path, WINDOWS["whole"], seed=6, measures=FEW)
+    stream = house.stream(COPIES * total_size(house.stream(1 << 50).blocks) // 8)
+    parts, begun, left = iter(stream), threading.Event(), threading.Event()
+    next(parts)
+    finish = stream.finish
+
+    def slow(part: Any) -> Any:
+        begun.set()
+        assert left.wait(60)
+        return finish(part)
+
+    monkeypatch.setattr(stream, "finish", slow)
+    with ThreadPoolExecutor(1) as threads:
+        rest = threads.submit(list, parts)
+        assert begun.wait(60)
+        stream.close()
+        left.set()
+        assert rest.result(60) == []
+    assert not [*own_spill_folder().glob("*/*/*.arrow")]
 
 
 @pytest.mark.parametrize("kind", [duckdb.IOException, OSError])
