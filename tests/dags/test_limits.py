@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from seamline.lake.engine.duckdb_connections import connection, query_tables, register_tables
+from seamline.lake.engine.duckdb_connections import connection, open_beside, query_tables, register_tables
 from seamline.model.errors import TooSlow
 from seamline.runtime.deadline import in_time, limit_thread_time
 from seamline.web import limits
@@ -30,6 +30,14 @@ def test_a_merge_that_takes_too_long_is_broken_off() -> None:
     with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), interrupt_after(0.2):
         query_tables(ENDLESS)
     assert query_tables("SELECT 42 AS n")["n"].to_pylist() == [42]
+
+
+def test_a_connection_of_ones_own_is_broken_off_too() -> None:
+    """What does not fit into memory is divided by a DuckDB of its own, which takes the longest."""
+    with pytest.raises(TooSlow, match=r"no answer within 0.2 s"), interrupt_after(0.2), open_beside() as con:
+        con.sql(ENDLESS).fetchall()
+    with interrupt_after(0.2), open_beside() as con:
+        assert con.sql("SELECT 42").fetchall() == [(42,)]
 
 
 def test_loops_of_python_look_at_the_time() -> None:

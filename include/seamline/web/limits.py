@@ -18,7 +18,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seamline.lake.engine.duckdb_connections import connection, merging
+from seamline.lake.engine.duckdb_connections import find_interrupt
 from seamline.model.errors import BadRange, TooSlow
 from seamline.runtime.deadline import limit_thread_time, too_slow
 from seamline.serve.streamed import read_memory_setting
@@ -92,17 +92,16 @@ def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS, *, pati
 @contextmanager
 def interrupt_after(seconds: float = SECONDS) -> Iterator[None]:
     """Break off this thread's work after so long: its queries, and its loops where they look at the time; TooSlow."""
-    cons, done = (connection(), merging()), threading.Event()
+    interrupt, done = find_interrupt(), threading.Event()
 
-    def interrupt() -> None:
+    def interrupting() -> None:
         # Again and again: between two queries there is nothing to break off.
         over = done.wait(seconds)
         while not over:
-            for con in cons:
-                con.interrupt()
+            interrupt()
             over = done.wait(0.05)
 
-    watch = threading.Thread(target=interrupt, daemon=True)
+    watch = threading.Thread(target=interrupting, daemon=True)
     watch.start()
     try:
         with limit_thread_time(seconds):

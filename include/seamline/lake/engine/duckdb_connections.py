@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import duckdb
 import pyarrow as pa
@@ -40,8 +40,35 @@ connection = PerThread(lambda: open_duckdb(None))
 merging = PerThread(open_duckdb)
 """Returns this thread's connection on one core, for answers: the last digit of a sum of doubles depends on the order in
 which they are added, and the same question has the same answer."""
+_beside: PerThread[list[duckdb.DuckDBPyConnection]] = PerThread(list)
+"""Returns what this thread's work has opened beside them."""
 _registered: PerThread[set[tuple[int, str]]] = PerThread(set)
 """Returns what is registered in this thread's connections: which of them, and under which name."""
+
+
+@contextmanager
+def open_beside(threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a DuckDB for work that this thread does while the block runs, which is broken off with the thread's own."""
+    others = _beside()
+    with open_duckdb(threads) as con:
+        others.append(con)
+        try:
+            yield con
+        finally:
+            others.remove(con)
+
+
+def find_interrupt() -> Callable[[], None]:
+    """Return what breaks off the queries that this thread has running; any thread may call it."""
+    own, others = (connection(), merging()), _beside()
+
+    def interrupt() -> None:
+        for con in (*own, *others):
+            # It may be closed by now.
+            with suppress(duckdb.ConnectionException):
+                con.interrupt()
+
+    return interrupt
 
 
 @contextmanager

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.pane_ranges import Span, extend_bounds_forward
 from seamline.lake.engine.windowing import of_set
 from seamline.lake.read.answer_blocks import Block, list_blocks, total_size
 from seamline.lake.read.answer_cache import REMEMBERED
+from seamline.lake.read.answer_ways import Ways
 from seamline.lake.read.answering_files import Unsettled
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.counted_states import find_state_scans
@@ -51,6 +53,8 @@ LEAST = 64 << 20
 """Bytes that DuckDB has for a scan at least."""
 ROWS = 65_536
 """Rows of a batch at most."""
+OPEN = 128
+"""Parts of a block at most, each of which is a file that is open."""
 
 
 @dataclass
@@ -198,24 +202,9 @@ class StreamedAnswer:
     def spilled(self, block: Block, low: int) -> Iterator[Answer]:
         """Answer for a block that does not fit, part by part."""
         snapshot, side, where = self.snapshot, self.request.side, self.request.where
-        view, most = snapshot.view, self.memory // COPIES
-        with open_spill_folder() as folder, open_duckdb(None) as con:
-            con.execute(f"SET memory_limit = '{max(self.memory // 4, LEAST) >> 20}MiB'")
-            scans = find_state_scans(snapshot, block.panes, side, where)
-            sets = []
-            for number, keys in enumerate(view.sets):
-                borders = sample_borders(con, view, scans, keys, -(-block.size // most))
-                (own := folder / str(number)).mkdir()
-                sets.append(Divided(view, keys, borders, own))
-            counted = CountedIntervals()
-            for taken in stream_counted_states(con, scans, most // 2):
-                counted.add(taken)
-                self.counted.add(taken.filter(is_before(taken, low)))
-                rows = add_carried_columns(keep_counted_states(snapshot, taken, side))
-                for each in sets:
-                    each.write(rows)
-                del taken, rows
-            ways = counted.ways(snapshot, block.panes, side)
+        view = snapshot.view
+        with open_spill_folder() as folder, ExitStack() as files:
+            sets, ways = self.divide(block, low, folder, files)
             for each in sets:
                 for states in in_time(each.parts()):
                     found = block.span.of(view, of_set(view, states, each.keys))
@@ -225,6 +214,28 @@ class StreamedAnswer:
                     yield part
                     del part
                     pa.default_memory_pool().release_unused()
+
+    def divide(self, block: Block, low: int, folder: Path, files: ExitStack) -> tuple[list[Divided], Ways]:
+        """Put a block's states on disk, by set and part, into files that are closed with ``files``."""
+        snapshot, side, view = self.snapshot, self.request.side, self.snapshot.view
+        most, counted, sets = self.memory // COPIES, CountedIntervals(), []
+        parts = min(-(-block.size // most), max(OPEN // len(view.sets), 1))
+        with open_beside() as con:
+            con.execute(f"SET memory_limit = '{max(self.memory // 4, LEAST) >> 20}MiB'")
+            scans = find_state_scans(snapshot, block.panes, side, self.request.where)
+            for number, keys in enumerate(view.sets):
+                borders = sample_borders(con, view, scans, keys, parts)
+                (own := folder / str(number)).mkdir()
+                sets.append(Divided(view, keys, borders, own))
+                files.callback(sets[-1].files.close)
+            for taken in stream_counted_states(con, scans, most // 2):
+                counted.add(taken)
+                self.counted.add(taken.filter(is_before(taken, low)))
+                rows = add_carried_columns(keep_counted_states(snapshot, taken, side))
+                for each in sets:
+                    each.write(rows)
+                del taken, rows
+        return sets, counted.ways(snapshot, block.panes, side)
 
 
 def without_rows(found: Answer) -> Answer:

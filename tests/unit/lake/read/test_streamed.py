@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import threading
 import weakref
 from collections.abc import Generator
@@ -23,7 +24,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.read import spilled_states
+from seamline.lake.read import spilled_states, streamed_answer
 from seamline.lake.read.answer_blocks import total_size
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
@@ -294,6 +295,45 @@ def test_a_stream_that_is_left_while_a_part_is_made_ends_with_it(
         left.set()
         assert rest.result(60) == []
     assert not [*own_spill_folder().glob("*/*/*.arrow")]
+
+
+def test_a_block_opens_so_many_files_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little memory there is."""
+    monkeypatch.setattr(streamed_answer, "OPEN", 4)
+    sets = [["customer", "shop"], ["shop"]]
+    house = Warehouse(tmp_path, WINDOWS["whole"], seed=6, measures=FEW, grouping_sets=sets)
+    stream = house.stream(COPIES * (total_size(house.stream(1 << 50).blocks) // 100 + 1))
+    [folder] = own_spill_folder().iterdir()
+    assert len(list(folder.glob("*/*.arrow"))) < 4
+    assert in_order(pa.concat_tables([part.table for part in stream])) == in_order(house.whole().table)
+    assert not folder.exists()
+
+
+def test_files_of_a_block_are_closed_before_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where dividing it fails too: a file that is open would keep its room."""
+    house = Warehouse(tmp_path, WINDOWS["whole"], seed=6, measures=FEW)
+    size = total_size(house.stream(1 << 50).blocks)
+    written: list[int] = []
+    open_files: list[str] = []
+    remove = shutil.rmtree
+    put = spilled_states.Divided.put
+
+    def once(self: spilled_states.Divided, number: int, rows: pa.Table) -> None:
+        if written:
+            raise MemoryError("no more")
+        written.append(number)
+        put(self, number, rows)
+
+    def seen(folder: Path, **how: Any) -> None:
+        held = [str(each.readlink()) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+        open_files.extend(each for each in held if each.startswith(str(folder)))
+        remove(folder, **how)
+
+    monkeypatch.setattr(spilled_states.Divided, "put", once)
+    monkeypatch.setattr(shutil, "rmtree", seen)
+    with pytest.raises(MemoryError):
+        house.stream(COPIES * size // 8)
+    assert written and open_files == []
 
 
 @pytest.mark.parametrize("kind", [duckdb.IOException, OSError])
