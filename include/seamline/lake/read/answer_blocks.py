@@ -24,7 +24,6 @@ from seamline.model.time.window_arithmetic import (
     FIRST,
     LAST,
     Bounds,
-    Gaps,
     Ruling,
     count_reached_intervals,
 )
@@ -95,9 +94,6 @@ def list_blocks(snapshot: Snapshot, span: Span, side: Side, most: int) -> list[B
     panes = span.panes(view)
     if not panes:
         return []
-    if isinstance(view.windows, Gaps):
-        # Where a session ends is not known before all of it is read.
-        panes = [(panes[0][0], LAST)]
     volumes = measure_volumes(snapshot, panes, side)
     cuts = []
     if isinstance(view.windows, Ruling):

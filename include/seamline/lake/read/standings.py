@@ -68,6 +68,14 @@ class CountedIntervals:
         np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])
         self.pieces.append((starts, since))
 
+    def within(self, panes: Sequence[Bounds]) -> CountedIntervals:
+        """Keep the intervals that start within some bounds."""
+        found = CountedIntervals()
+        for starts, since in self.pieces:
+            kept = is_within_bounds(starts, panes)
+            found.pieces.append((starts[kept], since[kept]))
+        return found
+
     def ways(self, snapshot: Snapshot, panes: Sequence[Bounds], side: Side) -> Ways:
         """Find how every interval that has anything within the bounds is answered, in order."""
         length, told = snapshot.grid.length // MICROSECOND, list_stated_intervals(snapshot)

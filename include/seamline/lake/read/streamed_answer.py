@@ -31,6 +31,7 @@ from seamline.lake.read.merged_read import (
     retry_unstable_read,
 )
 from seamline.lake.read.presentation import present_windows
+from seamline.lake.read.session_reach import Reach
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.spilled_states import Divided, sample_borders, stream_counted_states
 from seamline.lake.read.standings import CountedIntervals, ways_of
@@ -40,7 +41,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import ReadUnstable
 from seamline.model.protocol.read_request import ReadRequest
-from seamline.model.time.window_arithmetic import LAST
+from seamline.model.time.window_arithmetic import LAST, Gaps
 from seamline.runtime.deadline import in_time
 from seamline.runtime.spill_folder import open_spill_folder
 from seamline.runtime.storage_failures import explain_storage_failure
@@ -81,6 +82,7 @@ class StreamedAnswer:
         self.counted, self.left = CountedIntervals(), False
         self.lookups = load_shown_lookups(self.snapshot.view, self.layout)
         self.span = Span.between(self.request.start, self.request.end)
+        self.panes = self.span.panes(self.snapshot.view)
         self.blocks = list_blocks(self.snapshot, self.span, self.request.side, self.memory // COPIES)
         self.remaining = self.read()
         # Read while it may still be read again from other versions.
@@ -149,8 +151,7 @@ class StreamedAnswer:
         known = replace(without_rows(self.first), total=self.rows, overflowed=self.overflowed)
         if not self.counted.pieces:
             return known
-        panes = self.span.panes(self.snapshot.view)
-        return replace(known, intervals=self.counted.ways(self.snapshot, panes, self.request.side))
+        return replace(known, intervals=self.counted.ways(self.snapshot, self.panes, self.request.side))
 
     def read(self) -> Generator[Answer, None, None]:
         """Read the parts: a small answer as it is read whole, one block after the other, or a block from disk."""
@@ -194,6 +195,8 @@ class StreamedAnswer:
         snapshot, side, where = self.snapshot, self.request.side, self.request.where
         found, taken, panes = read_windows(snapshot, [*block.panes], side, where, extend_bounds_forward)
         self.counted.add(taken.filter(is_before(taken, low)))
+        if isinstance(snapshot.view.windows, Gaps):
+            self.panes = panes
         asked = filter_windows(snapshot.view, block.span.of(snapshot.view, found), where)
         ways = ways_of(snapshot, taken, panes, side)
         del found, taken
@@ -202,27 +205,36 @@ class StreamedAnswer:
     def spilled(self, block: Block, low: int) -> Iterator[Answer]:
         """Answer for a block that does not fit, part by part."""
         snapshot, side, where = self.snapshot, self.request.side, self.request.where
-        view = snapshot.view
+        view, reached = snapshot.view, Reach()
         with open_spill_folder() as folder, ExitStack() as files:
             sets, ways = self.divide(block, low, folder, files)
             for each in sets:
                 for states in in_time(each.parts()):
-                    found = block.span.of(view, of_set(view, states, each.keys))
+                    windows = of_set(view, states, each.keys)
                     del states
+                    if isinstance(view.windows, Gaps):
+                        reached.add(windows)
+                    found = block.span.of(view, windows)
+                    del windows
                     part = present_windows(snapshot, filter_windows(view, found, where), ways, side, None)
                     del found
                     yield part
                     del part
                     pa.default_memory_pool().release_unused()
+        if isinstance(view.windows, Gaps):
+            self.panes = reached.extend(view.windows, self.panes)
+            self.counted = self.counted.within(self.panes)
 
     def divide(self, block: Block, low: int, folder: Path, files: ExitStack) -> tuple[list[Divided], Ways]:
         """Put a block's states on disk, by set and part, into files that are closed with ``files``."""
         snapshot, side, view = self.snapshot, self.request.side, self.snapshot.view
         most, counted, sets = self.memory // COPIES, CountedIntervals(), []
+        # Where a session ends is not known before all of it is read.
+        panes = [(block.first, LAST)] if isinstance(view.windows, Gaps) else block.panes
         parts = min(-(-block.size // most), max(OPEN // len(view.sets), 1))
         with open_beside() as con:
             con.execute(f"SET memory_limit = '{max(self.memory // 4, LEAST) >> 20}MiB'")
-            scans = find_state_scans(snapshot, block.panes, side, self.request.where)
+            scans = find_state_scans(snapshot, panes, side, self.request.where)
             for number, keys in enumerate(view.sets):
                 borders = sample_borders(con, view, scans, keys, parts)
                 (own := folder / str(number)).mkdir()
@@ -235,7 +247,7 @@ class StreamedAnswer:
                 for each in sets:
                     each.write(rows)
                 del taken, rows
-        return sets, counted.ways(snapshot, block.panes, side)
+        return sets, counted.ways(snapshot, panes, side)
 
 
 def without_rows(found: Answer) -> Answer:

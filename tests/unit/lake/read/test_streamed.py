@@ -28,6 +28,7 @@ from seamline.lake.read import spilled_states, streamed_answer
 from seamline.lake.read.answer_blocks import total_size
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.session_reach import Reach
 from seamline.lake.read.streamed_answer import COPIES, StreamedAnswer, stream_merged_answer
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT, generations_schema, partial_schema
@@ -42,6 +43,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
+from seamline.model.time.window_arithmetic import Gaps
 from seamline.runtime.spill_folder import own_spill_folder
 from seamline.serve.query import format_answer_footer
 from seamline.serve.streamed import read_answer_page
@@ -270,6 +272,32 @@ def test_a_file_that_goes_while_rows_come_is_told(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(ReadUnstable, match="changed while they were streamed"):
         list(stream)
+
+
+@pytest.mark.parametrize("share", [1, 2, 8])
+def test_sessions_are_told_of_as_far_as_they_reach(share: int, tmp_path: Path) -> None:
+    """What is after the last session that was asked for is not read to the end for a few, nor told of."""
+    house = Warehouse(tmp_path, sl.Session("10 minutes"), seed=7, measures=FEW)
+    for days in (1, 2):
+        bounds = {"start": START + timedelta(days=1), "end": START + timedelta(days=1 + days)}
+        assert_same(house, share, **bounds)
+    size = total_size(house.stream(1 << 50, **bounds).blocks)
+    assert size < total_size(house.stream(1 << 50, start=bounds["start"]).blocks)
+    assert house.stream(COPIES * size, **bounds).is_whole
+
+
+def test_outlines_of_sessions_reach_as_far_as_all_of_them() -> None:
+    """A read goes on while a session covers the end of what it has, by twice as much each time."""
+    #                 0     10    20    30    40    50
+    # sessions        [--------)     [-----)
+    #                    [------------)
+    windows, reach = Gaps(gap=1, interval=10), Reach()
+    for starts, ends in (([0, 25], [15, 35]), ([5, 70], [26, 71])):
+        reach.add(pa.table({"_start": starts, "_end": ends}))
+    assert reach.starts.tolist() == [0, 70] and reach.ends.tolist() == [35, 71]
+    assert reach.extend(windows, [(0, 10)]) == [(0, 40)]
+    assert reach.extend(windows, [(0, 40)]) == [(0, 40)]
+    assert Reach().extend(windows, [(0, 10)]) == [(0, 10)]
 
 
 def test_a_stream_that_is_left_while_a_part_is_made_ends_with_it(
