@@ -156,9 +156,10 @@ def spoil(folder: Path, change: Callable[[Path], object]) -> int:
 
 
 def older(state: Path) -> None:
-    """Make a state that of an epoch before."""
+    """Make a state that of an epoch before, whose successor it does not have."""
     found = json.loads(state.read_text())
-    state.write_text(json.dumps({**found, "after": "0", "epoch": "1"}))
+    epoch = int(found["epoch"])
+    state.write_text(json.dumps({**found, "after": str(epoch - 2), "epoch": str(epoch - 1)}))
 
 
 @pytest.mark.parametrize(
