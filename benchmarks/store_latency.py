@@ -70,8 +70,9 @@ class Bench:
         self.follower = Reader(place, home / "definitions", home / "follower", max_age=AGE)
 
     def commit(self) -> tuple[Spent, Counter[str]]:
-        """Commit an epoch."""
+        """Commit an epoch; its row in the ledger is waited for when readers may have it, and is counted."""
         spent = self.shop.commit(self.wire.take_counts)
+        self.shop.writer.rows.whole()
         return spent, self.wire.take_counts()
 
     def ask(self) -> tuple[Spent, Counter[str]]:

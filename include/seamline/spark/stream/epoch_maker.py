@@ -276,6 +276,7 @@ class Epochs(KernelRuns):
         last = self.progress.epoch
         if last is not None and not last.edge:
             self.commit_empty()
+        self.writer.rows.whole()
         self.write_heartbeat(state)
 
     def write_heartbeat(self, state: str = "running") -> None:

@@ -22,13 +22,6 @@ from seamline.lake.storage.table_cache import take_cached_table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.slices import Slices
-from seamline.lake.tables.stored_panes import (
-    PANE,
-    commit_pane_length,
-    list_coarse_stretches,
-    use_stored_panes,
-    withdraw_coarse_intervals,
-)
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import require_order
@@ -44,6 +37,8 @@ from seamline.plan.stream.hot_keys import KeyShare, list_hot_keys
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.stream.commit_threads import CommitThreads
 from seamline.spark.stream.epoch_timing import EpochTiming
+from seamline.spark.stream.pane_refining import refine_panes
+from seamline.spark.stream.trailing_ledger import TrailingLedger
 
 log = logging.getLogger("seamline.stream")
 
@@ -72,7 +67,8 @@ class Writer:
         self.master = Master.ensure(layout, pipeline)
         place = layout.table("quarantine")
         self.quarantine = take_cached_table(place) or Table.ensure(place, QUARANTINE)
-        self.ledger = Ledger.ensure(layout)
+        self.threads = CommitThreads(layout.warehouse)
+        self.rows = TrailingLedger(Ledger.ensure(layout), self.threads)
         self.slices: dict[str, Slices] = {}
         for table in self.tables:
             table.fence(token)
@@ -108,13 +104,17 @@ class Writer:
             log.warning(
                 "%s attempts at reprocessing are of epochs that the log has lost and no longer count", gone
             )
-        self.refine_panes()
+        self.pipeline = refine_panes(layout, self.pipeline, self.slices, held=self.master.epoch)
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.hot: Mapping[str, KeyShare] = {}
         self.sure = True
-        self.threads = CommitThreads(layout.warehouse)
         self.timing = EpochTiming()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger with the row of every epoch; raises what the commit of the newest has raised."""
+        return self.rows.whole()
 
     @property
     def tables(self) -> list[Table]:
@@ -146,33 +146,6 @@ class Writer:
         manifest.decide(decision, attempts=None)
         return manifest.read()
 
-    def refine_panes(self) -> None:
-        """Refine panes as the zones' rules of this process demand; days stored in longer ones are built again."""
-        kept = {id: each.table.txn(PANE) for id, each in self.slices.items()}
-        self.pipeline = use_stored_panes(self.pipeline, lambda view: kept[view.id])
-        short = [view for view in self.pipeline.views if list_coarse_stretches(view, kept[view.id])]
-        if short:
-            intervals = sorted(
-                {id for epoch in read_reprocessed_log(self.pipeline, self.layout) for id in epoch.accepted}
-            )
-            grid, held = self.pipeline.grid, self.master.epoch
-            told = ManifestTable.ensure(self.layout).decide(
-                lambda manifest: [
-                    each
-                    for view in short
-                    for each in withdraw_coarse_intervals(
-                        manifest, view, kept[view.id], intervals, grid, held
-                    )
-                ]
-            )
-            log.warning(
-                "The rules of time zones have changed: %s intervals must be built again",
-                len({each.interval for each in told}),
-            )
-        for view in self.pipeline.views:
-            self.slices[view.id].view = view
-            commit_pane_length(self.slices[view.id].table, view)
-
     def find_last_interval(self, pipeline: CompiledPipeline) -> str:
         """Find the last interval that has rows, with what validating again has brought; empty while records wait."""
         log = read_reprocessed_log(pipeline, self.layout)
@@ -192,6 +165,7 @@ class Writer:
 
         A commit may have landed without an answer: the tables are read again.
         """
+        self.rows.forget()
         for table in self.tables:
             table.refresh()
         self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
@@ -233,6 +207,7 @@ class Writer:
                 hint="this is a defect: the tables are repaired after a failed commit, before the next.",
             )
         self.sure = False
+        self.rows.whole()
         commit_refused = self.threads.begin(self.commit_quarantine, epoch.number, result)
         try:
             fine, broken = self.commit_slices(epoch.number, result, views)
@@ -247,12 +222,12 @@ class Writer:
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
         told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing.facts()}
         whole = Epoch(**{**vars(epoch), **told})
-        write_row = self.threads.begin(self.ledger.write_file, [whole])
+        write_row = self.threads.begin(self.rows.ledger.write_file, [whole])
         self.master.commit(whole, result.master, self.marks)
         self.frontiers = frontiers
         self.hot = list_hot_keys(self.hot, result.hot, whole.rows)
         self.end_phase("master")
-        self.ledger.append_file([whole], write_row())
+        self.rows.follow(whole, write_row())
         self.end_phase("ledger")
         self.sure = True
         return whole

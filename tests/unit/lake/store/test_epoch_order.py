@@ -52,7 +52,10 @@ def commit_epoch(writer: Writer) -> Epoch:
         quarantine=[write_data_file(refused, writer.quarantine.root, f"{number}.parquet")], states=states
     )
     epoch = Epoch(number, 1, datetime.now(UTC), writer.pipeline.record_version)
-    return writer.commit(epoch, result, writer.current)
+    committed = writer.commit(epoch, result, writer.current)
+    # Its row in the ledger may still be on its way.
+    writer.rows.whole()
+    return committed
 
 
 def default_of(type: pa.DataType) -> object:
