@@ -1,0 +1,198 @@
+"""Views of joined rows: whatever is late, dies, is behind, is built alone or decided, each answer is the log's join."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from tests.protocol.model import joined_answers, joined_moves
+from tests.protocol.model.joined_rows import Decision, Join, Row
+from tests.protocol.model.joins import Bounds, Rules, State, first
+from tests.protocol.model.search import Found, explore
+
+
+def left(id: int, at: int, key: int | None = 1, *, of: int = -1) -> Row:
+    """Return a left row."""
+    return Row(id, "L", at, key, of)
+
+
+def right(id: int, at: int, key: int | None = 1, *, version: int = 0) -> Row:
+    """Return a right row."""
+    return Row(id, "R", at, key, version=version)
+
+
+# A left in hour 0 joins rights of hours 0 and 1, one in hour 1 those of 1 and 2.
+#   hour       0    1    2
+#   PAIRS      L0 R2  R1
+#   SPREAD          L0 R1  R2     R2 is not in R1's reach, and in that of L0, which is
+PAIRS = Join((left(0, 0), right(1, 1), right(2, 0)))
+SPREAD = Join((left(0, 1), right(1, 1), right(2, 2)))
+BOTH = Join((left(0, 0), left(1, 1), right(2, 1)))
+COPIED = Join((left(0, 0), left(1, 0, of=0), right(2, 1)))
+MOVED = Join(PAIRS.topic[:2], (Decision(1, right(1, 2, version=1)),))
+KEYED = Join((left(0, 0), right(1, 1, None)), (Decision(1, right(1, 1, version=1)),))
+PRICED = Join(PAIRS.topic[:2], (Decision(1, right(1, 1, version=1)),))
+ERASED = Join(PAIRS.topic, (Decision(1, None),))
+
+CUTS = Bounds(PAIRS, builds=2, floors=1)
+DIES = Bounds(PAIRS, deaths=1, stepwise=True)
+SLEEPS = Bounds(PAIRS, sleeps=1, stepwise=True)
+PRUNED = Bounds(PAIRS, prunes=1)
+RESTORED = Bounds(Join(PAIRS.topic[:2]), restores=1, deaths=1, machines=True)
+BEHIND = Bounds(PAIRS, fails=1, builds=1)
+CRASHES = Bounds(PAIRS, fails=1, deaths=1)
+CLOSES = Bounds(BOTH, builds=1, clocks=(1, 2))
+HOLES = Bounds(PAIRS, builds=1, lost=1)
+COPIES = Bounds(COPIED, builds=1)
+BORN = Bounds(PAIRS, builds=1, born=True)
+DECIDED = Bounds(MOVED, builds=1, epochs=4)
+DECIDED_BEHIND = Bounds(MOVED, fails=1, epochs=4)
+CAPPED = Bounds(KEYED, builds=1, epochs=4, subtracts=False)
+CAPPED_BEHIND = Bounds(KEYED, fails=1, merges=1, epochs=3, edges=(True, False), subtracts=False)
+
+QUICK = {
+    "cuts and floors": (CUTS, 12_000),
+    "a rollback": (replace(CUTS, rollbacks=1, epochs=2), 1_600),
+    "deaths": (DIES, 4_000),
+    "a lost cache": (replace(PRUNED, losses=1, prunes=0), 280),
+    "a driver that sleeps": (SLEEPS, 1_400),
+    "a pruned cache": (PRUNED, 290),
+    "a backup, and another machine": (RESTORED, 4_300),
+    "a view that is behind": (replace(BEHIND, epochs=2, edges=(True, False)), 3_000),
+    "a crash after a block": (CRASHES, 3_700),
+    "a second reach": (replace(BEHIND, join=SPREAD, builds=0), 1_200),
+    "closing": (CLOSES, 3_900),
+    "a hole and what fills it": (HOLES, 1_800),
+    "copies": (COPIES, 1_600),
+    "a birth": (BORN, 3_000),
+    "a decision": (DECIDED, 2_200),
+    "a decision while behind": (DECIDED_BEHIND, 3_700),
+    "a decision that waits for builds": (replace(CAPPED, rollbacks=1), 2_200),
+    "the same, behind": (CAPPED_BEHIND, 4_700),
+    "an erased row": (replace(DECIDED, join=ERASED, epochs=3), 2_400),
+}
+FOUR = Join((left(0, 0), right(1, 1), right(2, 2), left(3, 1)))
+WIDE = {
+    "four rows": Bounds(FOUR, builds=2, rollbacks=1, floors=1),
+    "three intervals, both ways, two keys": Bounds(
+        Join((left(0, 1), right(1, 0), right(2, 2), left(3, 2, 2)), before=1, intervals=3), builds=2, epochs=4
+    ),
+    "deaths and builds": replace(DIES, deaths=2, losses=1, builds=1, prunes=1),
+    "behind over edges": replace(BEHIND, join=FOUR, edges=(True, False)),
+    "behind, far": replace(BEHIND, join=SPREAD, edges=(True, False), deaths=1, builds=1),
+    "closing with four rows": replace(CLOSES, join=FOUR, clocks=(0, 1, 2, 3), epochs=3),
+    "decisions and everything": replace(DECIDED, builds=2, rollbacks=1, floors=1, fails=1, merges=1),
+    "decisions that wait": replace(CAPPED_BEHIND, join=MOVED, epochs=4, builds=1),
+    "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, stepwise=True),
+    "copies and decisions": replace(
+        COPIES, join=replace(COPIED, decisions=(Decision(1, None),)), builds=2, fails=1
+    ),
+    "a birth while behind": replace(BORN, fails=1, floors=1, epochs=4),
+}
+
+
+def search(rules: Rules, bounds: Bounds) -> Found:
+    """Visit all that can happen."""
+    return explore(
+        first(bounds),
+        lambda state: joined_moves.moves(state, rules, bounds),
+        lambda state: joined_answers.check(state, rules, bounds),
+    )
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_each_answer_is_the_join_of_the_log(name: str) -> None:
+    """If this fails, the trace is the shortest way to an answer, a plan or a certificate that is wrong."""
+    bounds, least = QUICK[name]
+    found = search(Rules(), bounds)
+    assert not found.violation, str(found)
+    # A search that a change has emptied proves nothing.
+    assert found.states >= least, str(found)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("name", WIDE)
+def test_each_answer_is_the_join_of_the_log_further_out(name: str) -> None:
+    """What more rows, and more things at once, can reach."""
+    found = search(Rules(), WIDE[name])
+    assert not found.violation, str(found)
+    assert found.states >= 10_000, str(found)
+
+
+BROKEN: dict[str, tuple[Bounds, str]] = {
+    # What is built at a neighbour's cut has too much or too little.
+    "own_cut": (CUTS, "answers"),
+    "own_slices": (CUTS, "answers"),
+    "own_floor": (CUTS, "answers"),
+    # A cache that stands somewhere else, or half.
+    "stamped": (DIES, "answers"),
+    "names_commit": (RESTORED, "answers"),
+    "names_decisions": (DECIDED, "answers"),
+    "one_transaction": (DIES, "answers"),
+    "own_path": (SLEEPS, "answers"),
+    "takes_held": (DIES, "answers"),
+    "below": (PRUNED, "answers"),
+    "strictly": (PRUNED, "answers"),
+    "from_birth_on": (BORN, "answers"),
+    "birth_floor": (BORN, "answers"),
+    # Pairs of a block come twice or never.
+    "to_b": (replace(BEHIND, builds=0), "answers"),
+    "to_edge": (BEHIND, "reach over"),
+    "by_larger": (BEHIND, "answers"),
+    "once": (replace(BEHIND, builds=0), "answers"),
+    "twice": (replace(BEHIND, join=SPREAD, builds=0), "answers"),
+    "recognises": (CRASHES, "answers"),
+    # Planning builds what need not be, or misses what came, went or closed.
+    "derived": (replace(CUTS, frugal=False), "is clean, and has changed"),
+    "reach_behind": (BEHIND, "is clean, and has changed"),
+    "dirty_decisions": (CAPPED, "is clean, and has changed"),
+    "closes": (CLOSES, "is clean, and has closed"),
+    # A certificate is given too early.
+    "reach_ahead": (replace(CLOSES, frugal=False), "which is not late"),
+    "holes": (HOLES, "over the hole"),
+    "hole_reach": (HOLES, "over the hole"),
+    "holes_to_e": (HOLES, "over the hole"),
+    "copies": (COPIES, "certified with copies"),
+    # Layers that do not mean the same rows.
+    "named_at_cut": (CAPPED, "answers"),
+    "names_used": (replace(DECIDED, stepwise=True, builds=0), "answers"),
+    "caps": (CAPPED, "answers"),
+    "cap_reach": (CAPPED, "answers"),
+    "ends_before": (CAPPED_BEHIND, "reach over"),
+    "both_layers": (COPIES, "answers"),
+    "flags_count": (COPIES, "answers"),
+}
+PAIR = {"apart", "dirty_decisions"}
+"""Of a decision that changes what rows say and not how many, either is enough while slices have it."""
+
+
+@pytest.mark.parametrize("rule", [each.name for each in fields(Rules) if each.name != "apart"])
+def test_a_rule_that_is_turned_off_is_missed(rule: str) -> None:
+    """A model that cannot fail has proven nothing."""
+    bounds, words = BROKEN[rule]
+    found = search(replace(Rules(), **{rule: False}), bounds)
+    assert found.violation and words in found.violation, str(found)
+
+
+def test_that_a_change_cancels_out_is_told_by_one_of_two_rules() -> None:
+    """A price is corrected: a pair came, a pair went, and their numbers are as before."""
+    bounds = replace(DECIDED, join=PRICED)
+    for rule in PAIR:
+        assert not search(replace(Rules(), **{rule: False}), bounds).violation
+    found = search(replace(Rules(), **dict.fromkeys(PAIR, False)), bounds)
+    assert "is clean, and has changed" in found.violation, str(found)
+
+
+def test_the_model_comes_to_good_ends() -> None:
+    """The rules do not win by forbidding everything."""
+    seen: set[State] = set()
+    bounds = replace(CLOSES, fails=1)
+
+    def keep(state: State) -> None:
+        seen.add(state)
+
+    explore(first(bounds), lambda state: joined_moves.moves(state, Rules(), bounds), keep)
+    assert any(each.served[0] and each.served[0].green and len(each.served[0].rows) == 3 for each in seen)
+    assert any(each.served[0] and not each.served[0].green for each in seen)
+    # Behind for an epoch, and caught up again.
+    assert any(each.spent.fails and each.w == each.e and len(each.log) > 2 for each in seen)
