@@ -75,19 +75,16 @@ FOUR = Join((left(0, 0), right(1, 1), right(2, 2), left(3, 1)))
 WIDE = {
     "four rows": Bounds(FOUR, builds=2, rollbacks=1, floors=1),
     "three intervals, both ways, two keys": Bounds(
-        Join((left(0, 1), right(1, 0), right(2, 2), left(3, 2, 2)), before=1, intervals=3), builds=2, epochs=4
+        Join((left(0, 1), right(1, 0), right(2, 2), left(3, 2, 2)), before=1, intervals=3), builds=1, epochs=4
     ),
-    "deaths and builds": replace(DIES, deaths=2, losses=1, builds=1, prunes=1),
-    "behind over edges": replace(BEHIND, join=FOUR, edges=(True, False)),
-    "behind, far": replace(BEHIND, join=SPREAD, edges=(True, False), deaths=1, builds=1),
+    "deaths and builds": replace(DIES, losses=1, builds=1),
+    "behind over edges": replace(BEHIND, edges=(True, False)),
+    "behind, far": replace(BEHIND, join=SPREAD, edges=(True, False)),
     "closing with four rows": replace(CLOSES, join=FOUR, clocks=(0, 1, 2, 3), epochs=3),
-    "decisions and everything": replace(DECIDED, builds=2, rollbacks=1, floors=1, fails=1, merges=1),
-    "decisions that wait": replace(CAPPED_BEHIND, join=MOVED, epochs=4, builds=1),
-    "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, stepwise=True),
-    "copies and decisions": replace(
-        COPIES, join=replace(COPIED, decisions=(Decision(1, None),)), builds=2, fails=1
-    ),
-    "a birth while behind": replace(BORN, fails=1, floors=1, epochs=4),
+    "decisions and everything": replace(DECIDED, builds=2, rollbacks=1, floors=1, fails=1, epochs=3),
+    "decisions that wait": replace(CAPPED, join=MOVED, builds=2, rollbacks=1, fails=1, epochs=3),
+    "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, epochs=3, stepwise=True),
+    "a birth while behind": replace(BORN, fails=1, floors=1),
 }
 
 
