@@ -48,7 +48,7 @@ def compile_arithmetic(operator: str, left: Term, right: Term) -> Term:
 def format_cast_hint(type_: SqlType) -> str:
     """Say what to do with what is not a number."""
     if type_.kind in (TypeKind.DATE, TypeKind.TIMESTAMP):
-        return "compare with a TIMESTAMP literal, or cut it with date_trunc; intervals are not supported."
+        return "add an INTERVAL, or take datediff or timestampdiff."
     return "cast it to INT, BIGINT or DOUBLE."
 
 
@@ -135,7 +135,9 @@ def compile_division(operator: str, left: Term, right: Term, spark: str) -> Term
     if operator == "div":
         return refuse_failing_constant(compile_integer_division(base, left, right))
     type_, duckdb = divide_sql(operator, left, right)
-    return refuse_failing_constant(replace(base, type=type_, duckdb=duckdb))
+    most = max(map(abs, right.range)) - 1 if type_ in INTEGERS else 0
+    bounds = (-most, most) if most > 0 else None
+    return refuse_failing_constant(replace(base, type=type_, duckdb=duckdb, bounds=bounds))
 
 
 def divide_sql(operator: str, left: Term, right: Term) -> tuple[SqlType, str]:

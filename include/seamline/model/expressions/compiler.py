@@ -12,47 +12,33 @@ from seamline.model.expressions import conditions, parts, terms
 from seamline.model.expressions.arithmetic import compile_arithmetic, compile_negation
 from seamline.model.expressions.casts import compile_cast
 from seamline.model.expressions.coercion import parse_day, parse_instant
-from seamline.model.expressions.functions import compile_concat, compile_function_call, compile_trim
+from seamline.model.expressions.days import add_units, compile_day_arithmetic, count_units, shift_by_span
+from seamline.model.expressions.functions import compile_function_call
 from seamline.model.expressions.grammar import read
 from seamline.model.expressions.literals import is_decimal, negate_literal
 from seamline.model.expressions.refused import REFUSED
+from seamline.model.expressions.regexes import regexp_like
+from seamline.model.expressions.spans import is_span, read_span
 from seamline.model.expressions.terms import RANGES, Expression, Term, build_expression_error
-from seamline.model.types.schema import (
-    BIGINT,
-    BINARY,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INT,
-    STRING,
-    TIMESTAMP,
-    Schema,
-    SqlType,
-    build_decimal_type,
-)
+from seamline.model.expressions.texts import compile_concat, compile_trim
+from seamline.model.expressions.type_names import read_type
+from seamline.model.types.schema import DATE, TIMESTAMP, Schema
 
 ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
 COMPARISON = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 LOGIC = {exp.And: "AND", exp.Or: "OR"}
-DType = exp.DataType.Type
-TYPES = {
-    DType.INT: INT,
-    DType.BIGINT: BIGINT,
-    DType.DOUBLE: DOUBLE,
-    DType.TEXT: STRING,
-    DType.BOOLEAN: BOOLEAN,
-    DType.DATE: DATE,
-    DType.TIMESTAMPTZ: TIMESTAMP,
-    DType.BINARY: BINARY,
+UNIT_FUNCTIONS = {
+    **dict.fromkeys(("dateadd", "date_add", "timestampadd"), add_units),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "timediff"), count_units),
 }
+"""Functions whose first argument is a unit, such as HOUR."""
 HINTS: dict[type[exp.Expr], str] = {
-    exp.Interval: "compare with a TIMESTAMP literal, or cut it with date_trunc.",
+    exp.Interval: "add it to a DATE or a TIMESTAMP: t + INTERVAL 5 MINUTES.",
     exp.Subquery: "an expression is of one record; join with a look-up instead.",
     exp.Select: "an expression is of one record; join with a look-up instead.",
     exp.Window: "an expression is of one record; a view's window and measures do this.",
     exp.Alias: "leave the alias out: names come from the definition.",
-    exp.RegexpLike: REFUSED["rlike"],
-    exp.ILike: REFUSED["lower"],
+    exp.ILike: REFUSED["ilike"],
     exp.Concat: "write one literal; a quote inside is \\' or stands between double quotes.",
     exp.Star: "name the columns.",
 }
@@ -77,7 +63,7 @@ class Compiler:
         """Compile a node of any kind."""
         kind = type(node)
         if kind in ARITHMETIC:
-            return compile_arithmetic(ARITHMETIC[kind], *self.sides(node))
+            return self.arithmetic(node, ARITHMETIC[kind])
         if kind in COMPARISON:
             return conditions.compile_comparison(COMPARISON[kind], *self.sides(node))
         if kind in LOGIC:
@@ -93,6 +79,21 @@ class Compiler:
     def sides(self, node: exp.Expr) -> tuple[Term, Term]:
         """Compile both sides of an operator."""
         return self.term(node.this), self.term(node.expression)
+
+    def arithmetic(self, node: exp.Expr, operator: str) -> Term:
+        """Compile an operator of numbers, or of a day or an instant with what is added to it."""
+        left, right = node.this, node.expression
+        if operator in ("+", "-") and is_span(right) and not is_span(left):
+            moment, span = self.term(left), read_span(right)
+            spark = f"({moment.spark} {operator} {span.spark})"
+            return shift_by_span(moment, span, 1 if operator == "+" else -1, spark)
+        if operator == "+" and is_span(left) and not is_span(right):
+            moment, span = self.term(right), read_span(left)
+            return shift_by_span(moment, span, 1, f"({moment.spark} + {span.spark})")
+        one, two = self.sides(node)
+        if DATE in (one.type, two.type) or one.type == two.type == TIMESTAMP:
+            return compile_day_arithmetic(operator, one, two)
+        return compile_arithmetic(operator, one, two)
 
     def column(self, node: exp.Expr) -> Term:
         """Find a column in the schema, and the part of it that the names behind it lead to."""
@@ -160,7 +161,7 @@ class Compiler:
 
     def cast(self, node: exp.Expr) -> Term:
         """Compile CAST, TRY_CAST and the literals that sqlglot reads as casts."""
-        target = self.type_of(node.args["to"])
+        target = read_type(node.args["to"])
         source = node.this
         if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
             return parse_day(source.name) if target == DATE else parse_instant(source.name)
@@ -177,22 +178,6 @@ class Compiler:
         raise build_expression_error(
             f"{node.sql(dialect='spark')} is not supported.", "write the number itself, such as 1.5."
         )
-
-    def type_of(self, node: exp.Expr) -> SqlType:
-        """Read the type of a cast."""
-        kind = node.args["this"]
-        if kind == DType.DECIMAL:
-            precision, scale = [
-                *(int(each.name) for each in node.expressions),
-                *[10, 0][len(node.expressions) :],
-            ]
-            return build_decimal_type(precision, scale)
-        if kind not in TYPES or node.expressions:
-            raise build_expression_error(
-                f"Type {node.sql(dialect='spark')} is not supported.",
-                "use INT, BIGINT, DOUBLE, DECIMAL, STRING, BOOLEAN, DATE or TIMESTAMP.",
-            )
-        return TYPES[kind]
 
     def between(self, node: exp.Expr) -> Term:
         """Compile BETWEEN."""
@@ -268,6 +253,10 @@ class Compiler:
             return parts.compile_item_access(
                 self.term(exp.column("_headers")), self.term(node.expressions[0])
             )
+        if name.lower() in UNIT_FUNCTIONS and len(node.expressions) == 3:
+            unit, *others = node.expressions
+            make = UNIT_FUNCTIONS[name.lower()]
+            return make(unit.name if isinstance(unit, exp.Column) else unit.sql(), *map(self.term, others))
         return compile_function_call(
             name, [] if name.lower() in REFUSED else [self.term(each) for each in node.expressions]
         )
@@ -295,6 +284,8 @@ FORMS: dict[type[exp.Expr], Callable[[Compiler, exp.Expr], Term]] = {
     exp.NullSafeEQ: lambda self, node: conditions.compile_null_safe_equal(*self.sides(node)),
     exp.NullSafeNEQ: lambda self, node: conditions.compile_null_safe_equal(*self.sides(node), negate=True),
     exp.Paren: lambda self, node: self.term(node.this),
+    exp.RawString: lambda _, node: terms.build_string_literal(node.name),
+    exp.RegexpLike: lambda self, node: regexp_like(self.sides(node)),
     exp.Trim: Compiler.trim,
     exp.TryCast: Compiler.cast,
 }

@@ -13,7 +13,18 @@ from seamline.model.expressions.terms import build_expression_error
 
 KEPT = {name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "TRIM")}
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
-PREDICATES = (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, exp.Not, exp.And, exp.Or)
+PREDICATES = (
+    *COMPARISONS,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Like,
+    exp.RegexpLike,
+    exp.Escape,
+    exp.Not,
+    exp.And,
+    exp.Or,
+)
 
 
 class PlainSpark(Spark):
@@ -43,7 +54,7 @@ def read(text: str) -> exp.Expr:
 
 def check_precedence(node: exp.Expr) -> None:
     """Refuse chained comparisons: sqlglot and Spark group them differently."""
-    if not isinstance(node, (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like)):
+    if not isinstance(node, (*COMPARISONS, exp.Is, exp.In, exp.Between, exp.Like, exp.RegexpLike)):
         return
     sides = [node.this, node.args.get("expression"), node.args.get("low"), node.args.get("high")]
     if any(isinstance(side, PREDICATES) for side in sides):

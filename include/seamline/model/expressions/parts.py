@@ -54,6 +54,8 @@ def compile_item_access(whole: Term, index: Term) -> Term:
     beyond = f"(len({whole.duckdb}) <= {place})"
     spark = f"{whole.spark}[{index.spark}]"
     found = compile_array_element(whole, place + 1, spark)
+    if whole.bounds and place < whole.bounds[0]:
+        return found
     return replace(found, guards=(*found.guards, Guard(beyond, f"{spark} is beyond the array's end")))
 
 
@@ -71,6 +73,8 @@ def element_at(whole: Term, index: Term) -> Term:
         return compile_map_value(whole, index, spark)
     place = require_array_index(whole, index, least=1)
     found = compile_array_element(whole, place, spark)
+    if whole.bounds and place <= whole.bounds[0]:
+        return found
     beyond = Guard(f"(len({whole.duckdb}) < {place})", f"{spark} is beyond the array's end")
     return replace(found, guards=(*found.guards, beyond))
 

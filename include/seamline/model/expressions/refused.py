@@ -5,8 +5,9 @@ from __future__ import annotations
 AGGREGATE = "an expression is of one record: aggregate with a measure, such as count() or sum(...)."
 CLOCK = "its value changes between two runs; use a column of the record."
 CHANCE = "its value changes between two runs; a record must mean the same each time it is read."
-CASE_HINT = "engines map letters beyond ASCII differently; list the spellings with IN, or use transform=."
-PATTERN = "engines' regular expressions differ; use LIKE, startswith, contains, or transform=."
+CASE_HINT = "engines map letters beyond ASCII differently; compare lower(x) or upper(x), or use transform=."
+PATTERN = "use regexp_like, regexp_extract, regexp_replace or split; or transform=."
+HASH = "only Spark computes it at a reasonable cost: use transform=, or the column itself as a key."
 POWERS = "engines' last digits differ; use transform=."
 METADATA = 'a view sees columns only: name it in the pipeline with select={"name": "..."}, and use that name.'
 REFUSED = {
@@ -15,8 +16,15 @@ REFUSED = {
     ),
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "unix_timestamp"), CLOCK),
     **dict.fromkeys(("rand", "random", "randn", "uuid", "monotonically_increasing_id", "shuffle"), CHANCE),
-    **dict.fromkeys(("upper", "lower", "ucase", "lcase", "initcap"), CASE_HINT),
-    **dict.fromkeys(("rlike", "regexp", "regexp_like", "regexp_extract", "regexp_replace", "split"), PATTERN),
+    **dict.fromkeys(("initcap", "ilike"), CASE_HINT),
+    **dict.fromkeys(
+        ("regexp_count", "regexp_extract_all", "regexp_instr", "regexp_substr", "split_part"), PATTERN
+    ),
+    **dict.fromkeys(("hash", "xxhash64", "crc32", "md5", "sha", "sha1", "sha2"), HASH),
+    **dict.fromkeys(("months_between", "next_day"), "engines differ; use datediff, add_months or last_day."),
+    **dict.fromkeys(
+        ("make_interval", "make_dt_interval", "make_ym_interval"), "write an INTERVAL, or timestampadd."
+    ),
     **dict.fromkeys(("sqrt", "pow", "power", "exp", "ln", "log", "log10", "sin", "cos", "tan"), POWERS),
     **dict.fromkeys(
         ("_key", "_headers", "header", "_topic", "_partition", "_offset", "_kafka_timestamp"), METADATA

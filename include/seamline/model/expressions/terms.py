@@ -76,7 +76,7 @@ class Term:
     literal: Literal | None = None
     """Its value where it is a literal."""
     bounds: tuple[int, int] | None = None
-    """The least and greatest value, inclusive, where they are known."""
+    """The least and greatest value, of an ARRAY its length, inclusive, where they are known."""
 
     @property
     def numeric(self) -> bool:
