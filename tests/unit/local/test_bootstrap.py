@@ -150,8 +150,8 @@ def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
     """Spark cuts its options at blanks, unless they are quoted; a folder may have some."""
     monkeypatch.setenv("SEAMLINE_JARS", str(empty.jars))
     monkeypatch.delenv("SEAMLINE_JAVA_OPTIONS")
-    assert java.jvm_options() == java.COLLECTOR
-    assert java.jvm_options(brief=True) == f"{java.COLLECTOR} -XX:TieredStopAtLevel=1"
+    assert java.jvm_options() == f"{java.COLLECTOR} -Duser.language=en"
+    assert java.jvm_options(brief=True) == f"{java.COLLECTOR} -XX:TieredStopAtLevel=1 -Duser.language=en"
     program(empty.classes, "")
     assert shlex.split(java.jvm_options())[0] == f"-XX:SharedArchiveFile={empty.classes}"
     monkeypatch.setenv("SEAMLINE_JAVA_OPTIONS", "-XX:+UseZGC -Dx=y")
