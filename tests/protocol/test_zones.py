@@ -132,7 +132,7 @@ def test_slices_that_say_nothing_of_their_panes_are_believed(tmp_path: Path) -> 
     """Those of earlier releases; the next start says it."""
     with (
         patch("seamline.lake.tables.slices.pane_length_mark", lambda _: {}),
-        patch("seamline.spark.stream.epoch_writer.commit_pane_length"),
+        patch("seamline.spark.stream.pane_refining.commit_pane_length"),
     ):
         stream = read(tmp_path, OLD)
     assert sum(n for _, n in told(OLD, stream)) == 3
