@@ -102,11 +102,10 @@ def retry_unstable_read(view: CompiledView, once: Callable[[], T]) -> T:
             DeltaError,
             duckdb.IOException,
             OSError,
-            StoreUnavailable,
         ) as problem:
             if full := disk_full(problem):
                 raise full from problem
-            if isinstance(problem, OSError) and not isinstance(problem, FileNotFoundError):
+            if isinstance(problem, OSError) and not isinstance(problem, FileNotFoundError | StoreUnavailable):
                 raise
             last = problem
             expect_news()

@@ -24,7 +24,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.read import spilled_states, streamed_answer
+from seamline.lake.read import merged_read, spilled_states, streamed_answer
 from seamline.lake.read.answer_blocks import total_size
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.merged_read import read_merged_answer
@@ -38,7 +38,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.windows import Window
-from seamline.model.errors import DiskFull, ReadUnstable
+from seamline.model.errors import DiskFull, ReadUnstable, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.protocol.read_request import ReadRequest
@@ -383,6 +383,27 @@ def test_a_full_disk_is_called_so(
     with pytest.raises(DiskFull):
         house.stream(COPIES * total_size(stream.blocks) // 4)
     assert len(attempts) == 2
+
+
+def test_a_store_that_is_away_for_a_moment_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read pins again, as it does where tables move; once it has lasted, the store is named."""
+    view = Warehouse(tmp_path, WINDOWS["hours"], seed=5, measures=FEW).view
+    monkeypatch.setattr(merged_read.time, "sleep", lambda _: None)
+    answers: list[Any] = [StoreUnavailable("timed out"), StoreUnavailable("timed out"), "rows"]
+
+    def once() -> Any:
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert merged_read.retry_unstable_read(view, once) == "rows"
+    answers += [StoreUnavailable("timed out")] * merged_read.ATTEMPTS
+    with pytest.raises(StoreUnavailable, match="timed out"):
+        merged_read.retry_unstable_read(view, once)
+    assert not answers
 
 
 def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> None:
