@@ -24,6 +24,7 @@ from seamline.lake.store import promises
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
 from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.lake.tables.occupied_places import require_no_log_elsewhere
 from seamline.model.errors import BadRange, NotFound, SetupError, StoreUnavailable
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.savepoint import Savepoint
@@ -123,6 +124,18 @@ def test_a_shared_bucket_that_is_away_takes_nothing_from_the_others(
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1 did not do"):
         stop_all(timeout=5)
     assert read_stream_status("kiosk").desired is Desired.STOPPED
+
+
+def test_a_pipeline_that_has_its_log_asks_nothing_of_the_shared_bucket(
+    shops: tuple[Shop, Shop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every process that opens it would wait for a store that has nothing of it, and fail while that is away."""
+    nobody = Bucket("http://127.0.0.1:1", "lake", "key", "secret")
+    set_store(monkeypatch, nobody, nobody.endpoint, shops[1].warehouse.parent / "home")
+    require_no_log_elsewhere.cache_clear()
+    before = buckets.requests.total()
+    assert ControlTable.ensure(shops[1].layout).read().desired is Desired.STOPPED
+    assert buckets.requests.total() == before
 
 
 def test_who_knows_of_no_stream_but_in_a_bucket_that_is_away_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
