@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.store.locations import list_places
+from seamline.lake.storage.log_store import has_beginning
+from seamline.lake.store.locations import delete_folder, list_places
 from seamline.lake.tables.claims_table import claim_intervals
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import FENCED
@@ -83,6 +84,20 @@ def still_pipeline(held: Held, moved: Moved, claims: ExitStack) -> None:
         for root in list_places(layout.warehouse / layout.pipeline, place):
             with suppress(NotFound):
                 Table.open(root).fence(held.lease.token)
+
+
+def read_left_mark(layout: Layout) -> Moved | None:
+    """Read the mark in a control table that an earlier move may have left; None if there is none, or it is open.
+
+    What does not begin yet was never opened: a copy that was broken off is deleted before it is looked for.
+    """
+    root = layout.table("control")
+    if not Table.exists(root):
+        return None
+    if not has_beginning(root):
+        delete_folder(root)
+        return None
+    return ControlTable.ensure(layout).read().moved
 
 
 def state_away(held: Held, moved: Moved) -> None:

@@ -22,6 +22,7 @@ from seamline.lake.move.destination import (
 from seamline.lake.move.holding import (
     Held,
     hold_pipeline,
+    read_left_mark,
     state_away,
     state_finished,
     state_here,
@@ -30,7 +31,6 @@ from seamline.lake.move.holding import (
 from seamline.lake.move.table_comparing import TableFacts, compare_tables
 from seamline.lake.move.transferring import Tally, run_transfer
 from seamline.lake.storage import durability
-from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.store import bucket
 from seamline.lake.store.file_copies import count_requests, list_found_files
@@ -42,7 +42,6 @@ from seamline.lake.store.moved_warehouses import (
     read_origin,
     write_moved,
 )
-from seamline.lake.tables.control_table import ControlTable
 from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.moving import Moved, MoveOrigin, MovePlan, MoveReport
 from seamline.plan.maintain.transfers import (
@@ -161,8 +160,7 @@ class Move:
         A table that is open, or has a mark of this move's, is of somebody who was faster: it stays.
         """
         for name in names:
-            layout = Layout(self.to, name)
-            left = ControlTable.ensure(layout).read().moved if Table.exists(layout.table("control")) else None
+            left = read_left_mark(layout := Layout(self.to, name))
             if left is not None and left.id != self.mark.id and not left.is_back_of(self.origin):
                 delete_folder(layout.table("control"))
 

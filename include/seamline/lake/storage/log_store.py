@@ -20,7 +20,7 @@ from seamline.lake.storage import log_entries
 from seamline.lake.storage.durability import sync_file
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.store.created_files import draft_file
-from seamline.lake.store.locations import Location
+from seamline.lake.store.locations import Location, list_names
 from seamline.model.errors import NotWhole, StoreRefused
 
 FOLDER = "_delta_log"
@@ -100,6 +100,12 @@ def retry_commit(
         if problem.errno in DECIDED or isinstance(problem, StoreRefused):
             break
     raise problem
+
+
+def has_beginning(root: Location) -> bool:
+    """Return whether a log has what it begins with, which is copied last: its first entry, or a checkpoint."""
+    names = list_names(root / FOLDER)
+    return entry_path(root, 0).name in names or any(".checkpoint." in name for name in names)
 
 
 def read_last_checkpoint(root: Location) -> int:

@@ -377,6 +377,27 @@ def test_a_move_that_was_taken_back_half_way_begins_anew(
     assert real is moving.open_destination
 
 
+def test_a_control_table_of_which_a_part_was_copied_keeps_no_move_away(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A move that died over it and was taken back has left a log that does not begin: it cannot be read."""
+    other, real = tmp_path / "other", transferring.carry_file
+
+    def die(place: Location, to: Location, found: FoundFile, *, there: bool) -> transferring.Carried:
+        if found.way == f"shop/control/_delta_log/{0:020d}.json":
+            raise Killed
+        return real(place, to, found, there=there)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(transferring, "carry_file", die)
+        with pytest.raises(Killed):
+            move(shop.warehouse, other)
+    undo_move(shop.warehouse)
+    shop.epoch([Sale(4 * 1440, "a", 7)])
+    move(shop.warehouse, other)
+    assert answer(other) == answer(shop.warehouse)
+
+
 def test_who_lost_the_lease_closes_nothing(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
