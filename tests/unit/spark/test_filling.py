@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from seamline.model.errors import KafkaUnavailable
+from seamline.model.errors import KafkaUnavailable, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import AcceptedGap, Gap, is_ledger_contiguous, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -73,6 +73,8 @@ class Epochs:
         if condemned:
             self.condemned += range(part.start, part.end)
         self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=EpochKind.AMEND, ranges=(part,)))
+        if wrong == "store":
+            raise StoreUnavailable("the file of the ledger's row was not written")
         if wrong == "after":
             raise OSError("the share hangs: nobody knows whether it is there")
         return self.log[-1]
@@ -127,6 +129,24 @@ def test_each_offset_is_read_once(wrong: list[str], most: int) -> None:
     assert is_ledger_contiguous(epochs.log)
     assert sum(len(part) for epoch in epochs.log[1:] for part in epoch.ranges) == 8
     assert epochs.condemned == []
+
+
+@pytest.mark.parametrize("most", [1, PIECE])
+def test_a_store_that_goes_once_a_part_is_committed_has_nothing_read_twice(most: int) -> None:
+    """The master has the part, and the ledger's row has failed: to the driver that is a store that is away."""
+    epochs = Epochs(most=most)
+    filler = Filler(epochs, epochs.log, Unnoted())  # type: ignore[arg-type]
+    filler.request(ALL)
+    for _ in range(3):
+        epochs.wrong = ["store"]
+        if filler.pending:
+            with suppress(StoreUnavailable):
+                filler.fill_step(None)  # type: ignore[arg-type]
+    epochs.wrong = []
+    while filler.pending:
+        filler.fill_step(None)  # type: ignore[arg-type]
+    assert sum(len(part) for epoch in epochs.log[1:] for part in epoch.ranges) == 8
+    assert (list_missing_ranges(epochs.log), epochs.condemned) == ({}, [])
 
 
 def test_a_record_that_fails_alone_is_refused_and_no_other() -> None:

@@ -38,6 +38,7 @@ class Filler:
         self.proved, self.unkept = False, 0
         self.deadly = attempted.read()
         self.unclear: OffsetRange | None = None
+        self.doubtful = False
         self.asked: tuple[OffsetRange, ...] = ()
         self.pieces: list[OffsetRange] = []
 
@@ -82,6 +83,10 @@ class Filler:
         if self.unclear:
             self.settle(self.unclear)
             return
+        if self.doubtful:
+            self.look_again()
+        if not self.pieces:
+            return
         whole = self.pieces[0]
         part = replace(whole, end=min(whole.start + self.size, whole.end))
         learned = {"failures": self.failures, "proved": self.proved, "unkept": self.unkept}
@@ -100,6 +105,8 @@ class Filler:
             self.attempted.finish({}, {})
         except SeamlineError:
             self.attempted.finish({}, {})
+            # No record is to blame, but its epoch may be committed: the store may have gone after the master's commit.
+            self.doubtful = True
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
             self.why = find_worker_message(error)
@@ -125,16 +132,23 @@ class Filler:
         What Kafka has lost in the meantime is no longer tried. KafkaUnavailable leaves all as it is, and nothing
         is counted against a record.
         """
-        self.known = list_hole_epochs(self.epochs.reload_log())
-        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.fetch_beginnings())
-        self.unclear = None
-        if any(piece.lane == part.lane and piece.start == part.start for piece in self.pieces):
+        if self.look_again():
             self.failures = self.failures + 1 if len(part) == 1 else 0
             self.size = max(len(part) // 2, 1)
-        else:
-            self.failures = 0
+        self.unclear = None
         if not self.failures:
             self.proved, self.unkept = False, 0
+
+    def look_again(self) -> bool:
+        """Ask the master what is missing by now; return whether that begins where it did. Else no failure counts."""
+        first = self.pieces[0]
+        self.known = list_hole_epochs(self.epochs.reload_log())
+        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.fetch_beginnings())
+        self.doubtful = False
+        if any((each.lane, each.start) == (first.lane, first.start) for each in self.pieces):
+            return True
+        self.failures, self.proved, self.unkept = 0, False, 0
+        return False
 
 
 def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
