@@ -101,6 +101,10 @@ def store_away(*_: object) -> None:
     raise OSError("Generic S3 error: timed out")
 
 
+def landed_late(*_: object) -> None:
+    raise Conflict("An earlier commit of this writer has landed late in ledger.")
+
+
 class Waited:
     """A lock for which the main thread waits: meanwhile the epoch that has it fails."""
 
@@ -221,6 +225,31 @@ def test_after_a_commit_between_epochs_that_may_have_landed_the_tables_are_read_
     assert driver.said == ["declare_idle_edge None", "restart", "query anew"]
 
 
+@pytest.mark.parametrize("met", ["declare_idle_edge", "catch_up"])
+def test_a_row_that_landed_late_ends_no_driver_that_meets_it_between_epochs(driver: Any, met: str) -> None:
+    """In a bucket the ledger's row of an epoch may fail after it: whoever asks for the ledger next is told."""
+    driver.writer.behind = {"v": 3}
+    setattr(driver.epochs, met, landed_late)
+    driver.work_between_epochs()
+    assert isinstance(driver.failure, Conflict)
+    assert driver.restart_after_failure(Query())
+    assert driver.said[-2:] == ["restart", "query anew"]
+    assert driver.failure is None
+
+
+def test_a_row_that_landed_late_is_read_again_in_a_pause(
+    driver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver stays up."""
+    monkeypatch.setattr(driver_loop, "TELL_EVERY", 0.0)
+    driver.epochs.close = landed_late
+    driver.pause(Query())
+    assert driver.said == ["write_heartbeat paused"]
+    driver.epochs.close = lambda state: driver.said.append(f"close {state}")
+    driver.pause(None)
+    assert driver.said[1:] == ["reload_log", "close paused"]
+
+
 def test_what_a_store_that_is_away_would_say_of_the_stream_is_asked_again(driver: Any) -> None:
     """Until then it does what it was last told to do, and ends if nobody is there to stop it."""
     driver.poll = SimpleNamespace(look=store_away)
@@ -250,7 +279,7 @@ def test_a_pause_declares_an_edge_as_soon_as_it_can(driver: Any, monkeypatch: py
     assert driver.failure is None
 
 
-@pytest.mark.parametrize("gone", [away, store_away])
+@pytest.mark.parametrize("gone", [away, store_away, landed_late])
 def test_the_end_waits_for_no_broker_and_no_store(driver: Any, gone: Callable[[], None]) -> None:
     """Its last edge is the next driver's."""
     driver.epochs.close = gone

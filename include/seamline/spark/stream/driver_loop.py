@@ -165,7 +165,7 @@ class Driver:
         self.finish(query)
 
     def work_between_epochs(self) -> None:
-        """Do what is done between two epochs; that Kafka or the store does not answer is no reason to end."""
+        """Do what is done between two epochs; what a new query may do better is no reason to end."""
         try:
             with translate_store_errors():
                 self.epochs.declare_idle_edge(self.drained)
@@ -178,8 +178,8 @@ class Driver:
                     self.filler.fill_step(self.spark)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
-        except StoreUnavailable as error:
-            # A commit may have landed or not: the tables are read again before the next.
+        except TRIED_AGAIN as error:
+            # A commit may have landed or not, the ledger's row of an epoch before too: the tables are read again.
             self.failure = error
 
     def next_view_behind(self) -> str:
@@ -200,8 +200,8 @@ class Driver:
                     self.epochs.reload_log()
                     self.failure = None
                 self.epochs.close("paused")
-        except AWAY as error:
-            if isinstance(error, StoreUnavailable):
+        except TRIED_AGAIN as error:
+            if not isinstance(error, KafkaUnavailable):
                 self.failure = error
             self.epochs.write_heartbeat("paused")
 
@@ -292,7 +292,7 @@ class Driver:
             self.closed = True
             if not self.failure:
                 # The last edge is the next driver's then.
-                with contextlib.suppress(*AWAY), translate_store_errors():
+                with contextlib.suppress(*TRIED_AGAIN), translate_store_errors():
                     self.epochs.close()
         self.refresher.close()
         if query is not None:
