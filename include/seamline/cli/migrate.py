@@ -44,6 +44,8 @@ def migrate(pipeline: str | None, to: str | None, dry_run: bool, undo: bool, los
     each table is the same in both places.
     """
     for wrong, said in (
+        (pipeline == "", "PIPELINE is empty. Leave it out to mean the shared warehouse."),
+        (to == "", "--to is empty: name a PLACE."),
         (to and undo, "--to moves a warehouse, and --undo takes a move back: pass one of them."),
         (dry_run and not to, "--dry-run needs --to PLACE, and shows what that would copy."),
         (lost and not undo, "--lost needs --undo."),

@@ -181,6 +181,24 @@ def test_options_are_told_what_they_belong_to(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["", "--to", "PLACE"], "PIPELINE is empty"),
+        (["", "--undo"], "PIPELINE is empty"),
+        (["shop", "--to", ""], "--to is empty"),
+    ],
+)
+def test_a_variable_of_the_shell_that_is_not_set_is_no_other_command(
+    shop: Shop, words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The shared warehouse was moved for a pipeline's own, and the format migrated for a move."""
+    place = tmp_path / "other"
+    assert main(["migrate", *(str(place) if word == "PLACE" else word for word in words)]) == 2
+    assert said in capsys.readouterr().err
+    assert not place.exists() and not is_closed(shop.warehouse)
+
+
 def test_a_move_is_taken_back_where_it_began(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
