@@ -63,6 +63,24 @@ def test_a_wrong_option_fetches_nothing(
     assert done == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--kafka-port", "65535"),
+        ("--kafka-port", "-1"),
+        ("--airflow-port", "65534"),
+        ("--backfill-days", "-1"),
+    ],
+)
+def test_a_number_that_cannot_be_is_told_with_what_can(
+    words: tuple[str, str], done: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A port that is none was a traceback once the jars were fetched."""
+    assert main(["demo", *words]) == 2
+    assert "is not in the range" in capsys.readouterr().err
+    assert done == []
+
+
 def test_the_jars_for_a_bucket_go_by_where_the_demo_s_tables_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:

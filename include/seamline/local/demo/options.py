@@ -15,6 +15,7 @@ HOME = Path(".seamline/demo")
 DAY = timedelta(days=1)
 FIRST = parse_moment("2013-01-03")
 LAST = parse_moment("2014-01-01")
+LAST_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,22 @@ PARAMETERS = (
         ["--until"], default="", callback=parse_demo_day, help="Replay only flights before this day (UTC)."
     ),
     click.Option(
-        ["--backfill-days"], type=int, default=3, show_default=True, help="Closed days to rebuild at the end."
+        ["--backfill-days"],
+        type=click.IntRange(0),
+        default=3,
+        show_default=True,
+        help="Closed days to rebuild at the end.",
     ),
     click.Option(
-        ["--kafka-port"], type=int, default=19092, show_default=True, help="Port of the broker; it takes two."
+        ["--kafka-port"],
+        type=click.IntRange(1, LAST_PORT - 1),
+        default=19092,
+        show_default=True,
+        help="Port of the broker; it takes two.",
     ),
     click.Option(
         ["--airflow-port"],
-        type=int,
+        type=click.IntRange(1, LAST_PORT - 2),
         default=18080,
         show_default=True,
         help="Port of Airflow; it takes three.",
