@@ -372,6 +372,21 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     assert epochs.run_attempt(None, {}, epochs.attempted, condemned="", proved=False).number == 8
 
 
+@pytest.mark.parametrize("cause", [StoreUnavailable("timed out"), SparkFailed("A task was heard twice.")])
+def test_a_trial_that_our_own_work_has_ended_refuses_no_record(epochs: Any, cause: SeamlineError) -> None:
+    """The index of event ids may have to be read again from the master, in a trial too."""
+
+    def failing(*_: object, **__: object) -> KernelResult:
+        raise KernelFailed(cause)
+
+    epochs.run_kernel = failing
+    epochs.surveys = SimpleNamespace(settle=lambda _: None)
+    epochs.writer = SimpleNamespace(current=frozenset({"v"}))
+    with pytest.raises(KernelFailed) as raised:
+        epochs.passes_dry_run(None, {}, {})
+    assert raised.value.cause is cause
+
+
 def test_a_failure_that_nothing_can_be_done_about_ends_the_driver(driver: Any) -> None:
     """The supervisor tells it to people."""
     driver.failure = SeamlineError("the topic is another", hint="see docs")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.tables.lookup_tables import Lookups
+from seamline.model.errors import SeamlineError
 from seamline.model.protocol.offsets import Vector
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
@@ -92,7 +93,10 @@ class KernelRuns:
         """Return whether the kernel validates a record it failed with when it need not write: the disk is full."""
         try:
             self.run_kernel(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
-        except KernelFailed:
+        except KernelFailed as error:
+            if isinstance(error.cause, SeamlineError):
+                # What this process finds wrong with its own work, or a store that is away, says nothing of a record.
+                raise
             return False
         finally:
             if self.surveys:
