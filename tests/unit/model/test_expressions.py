@@ -96,6 +96,8 @@ def test_what_cannot_fail_has_no_guard(text: str) -> None:
         ("split(carrier, '[,;]', 2)", "limit", "leave the limit out"),
         ("concat_ws(',', flight)", "STRING", "cast"),
         ("concat_ws(NULL, carrier)", "may be NULL", "IS NULL"),
+        ("concat_ws(carrier, cart.lines)", "no literal", "separator itself"),
+        ("concat_ws(carrier, split(carrier, ','))", "no literal", "separator itself"),
         ("departed - booked", "arithmetic of days", "datediff"),
         ("departed + 5", "not a number", "INTERVAL"),
         ("booked + seen", "BIGINT", "INT"),

@@ -41,6 +41,11 @@ def concat_ws(arguments: Sequence[Term]) -> Term:
 def spell_joined_part(term: Term, mark: Term) -> str:
     """Spell what concat_ws joins: an array is NULL, and so passed over, if there is no text in it."""
     if term.type == SqlType(TypeKind.ARRAY, element=STRING):
+        if not isinstance(mark.literal, str):
+            raise build_expression_error(
+                f"concat_ws joins the items of {term.spark} with {mark.spark}, which is no literal.",
+                "write the separator itself, or join single texts.",
+            )
         items = refuse_null_constant(term).duckdb
         return f"(CASE WHEN list_count({items}) > 0 THEN array_to_string({items}, {mark.duckdb}) END)"
     return require_argument_type(term, STRING, "concat_ws").duckdb
