@@ -197,6 +197,8 @@ def test_refusals_say_what_is_wrong_and_what_to_write(text: str, fact: str, way_
         ("a{2}{3}", "another repetition"),
         ("a{3,2}", "none"),
         ("a{,3}", "no repetition"),
+        ("a{02}", "no repetition"),
+        ("a{1,03}", "no repetition"),
         ("a{2000}", "too often"),
         ("(a{100}){100}", "too often"),
         ("(a*)*", "may be empty"),

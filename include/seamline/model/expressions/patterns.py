@@ -26,7 +26,7 @@ MOST_REPEATS = 1000
 MOST_PARTS = 4000
 MOST_DEPTH = 50
 """RE2 repeats at most so often, and keeps so many parts well within its memory."""
-QUANTIFIER = re.compile(r"[*+?]|\{(\d{1,4})(,(\d{1,4})?)?\}")
+QUANTIFIER = re.compile(r"[*+?]|\{(0|[1-9]\d{0,3})(,(0|[1-9]\d{0,3})?)?\}")
 CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x\{([0-9A-Fa-f]{1,6})\}")
 FLAGS = re.compile(r"\(\?([is]+)\)")
 PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ")
