@@ -34,7 +34,7 @@ STRINGS = [
     "12", " 12 ", "+7", "-0", "1.7", "1e3", "99999999999", "1_000", "x\u00a0", "\uffff",
     "it's", "\t5\x1f", "NaN", " a ", "\u3000a", "Straße", "ŉﬃ", "İI", "ıi", "ΑΣ", "ΌΔΟΣ Σ'Α ΣΣ", "\u1f88", "a,b,,",
     ",a", "a, b;c", "a\n", "a\r\n", "a\r", "a\u2028", "\n", "a|b|", "k=v&k2=v 2", "2013-01-31", "AA-12 BB-7",
-    "K\u212a",
+    "K\u212a", "ſK", "a{01}",
 ]  # fmt: skip
 INSTANTS = [
     None,
@@ -154,6 +154,8 @@ rlike(s, '^a.?$') | s RLIKE r'\\s' | s RLIKE r'^\\d{1,3}$' | s RLIKE 'a\\\\s$' |
 s RLIKE '[^a]$' | s RLIKE '(?:b|c$)' | s RLIKE r'\\w=\\w' | s RLIKE '\\u00e9|\\\\u00df' | s RLIKE '(?s)^a.b$'
 s RLIKE '^$' | s RLIKE r'\\x{1F600}.\\z' | s RLIKE '(?i)k$' | s RLIKE '^[A-Z]{2}-[0-9]+' | s RLIKE '[-+]?\\\\d'
 s RLIKE r'^\\p{Punct}' | s RLIKE '[^\\\\w\\\\s,]' | regexp_extract(s, '(a)(b)?')
+s RLIKE '(?i)s|k' | s RLIKE '^[Kk]|^[Ss]|^x' | regexp_extract(s, '(?i)(as|ak|s|k)')
+regexp_replace(s, '(?i)(?:s|k)+', '') | regexp_extract(s, '(([a-c]),)+') | regexp_extract(s, '(?:(a)b)?c')
 regexp_extract(s, '(a)|(b)', 2) | regexp_extract(s, '[0-9]+', 0) | regexp_extract(s, '(\\\\d+)-(\\\\d+)', 2)
 regexp_extract(s, '^(.*?)[,;]') | regexp_extract(s, '^(.*)$') | regexp_extract(s, 'k2=([^&]*)')
 regexp_extract(s, '(?:a|(b))$', 1) | regexp_extract(s, '(\\\\s)$') = '\\n'

@@ -41,6 +41,8 @@ def spell_ranges(ranges: Ranges) -> str:
     """Spell a set for RE2."""
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return spell_letter(ranges[0][0])
+    if ranges in WIDELY_FOLDED:
+        return f"(?:{'|'.join(spell_letter(low) for low, _ in ranges)})"
     parts = (spell_letter(low) + (f"-{spell_letter(high)}" if high > low else "") for low, high in ranges)
     return f"[{''.join(parts)}]"
 
@@ -56,6 +58,8 @@ def letters_of(text: str) -> Ranges:
     return join_ranges((ord(letter), ord(letter)) for letter in text)
 
 
+WIDELY_FOLDED = (letters_of("Ss"), letters_of("Kk"))
+"""Classes that RE2 takes for (?i)s and (?i)k, and among alternatives for the long s and the Kelvin sign as well."""
 ANY: Ranges = ((0, LAST),)
 TERMINATORS = letters_of("\n\r\x85\u2028\u2029")
 """What ends a line in Java."""
