@@ -84,6 +84,9 @@ def test_what_cannot_fail_has_no_guard(text: str) -> None:
         ("flight RLIKE '1'", "STRING", "cast"),
         ("carrier RLIKE 'a' = late", "chains", "parentheses"),
         ("regexp_extract(carrier, 'a')", "group 1 of a pattern with 0", "third argument"),
+        ("regexp_extract(carrier, '(?:(a)b)*c')", "within a repetition", "around the repetition"),
+        ("regexp_extract(carrier, '((a)b){2}c|d', 2)", "within a repetition", "around the repetition"),
+        ("regexp_replace(carrier, '(?:(a)b)+c|d', '$1')", "within a repetition", "around the repetition"),
         ("regexp_extract(carrier, '(a)$', 0)", "whole match", "z for the end"),
         ("regexp_extract(carrier, '(a)', flight)", "INT literals", "number"),
         ("regexp_replace(carrier, 'a*', 'b')", "may match the empty text", "+ instead"),
@@ -231,6 +234,21 @@ def test_a_pattern_of_two_meanings_is_refused(pattern: str, fact: str) -> None:
         compile_expression(f"carrier RLIKE r'{pattern}'", SCHEMA)
     assert fact in error.value.message
     assert error.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "regexp_extract(carrier, '((a)b){2}c|d', 1)",
+        "regexp_extract(carrier, '((a)b)?c', 2)",
+        "regexp_extract(carrier, '(?:(?:S|s)x)+([0-9])')",
+        "regexp_replace(carrier, '((a)b)+c|d', '$0$1')",
+        "carrier RLIKE '(?:(a)b)*c'",
+    ],
+)
+def test_a_group_is_taken_where_engines_remember_the_same(text: str) -> None:
+    """Only a group within what is repeated keeps in Java what was matched on a way that led nowhere."""
+    assert compile_expression(text, SCHEMA).columns == {"carrier"}
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from seamline.model.errors import ExpressionError
 from seamline.model.expressions.letter_sets import (
@@ -18,10 +16,9 @@ from seamline.model.expressions.letter_sets import (
     invert,
     spell_ranges,
 )
+from seamline.model.expressions.pattern_parts import END, Pattern, Piece
 from seamline.model.expressions.terms import build_expression_error
 
-END = "\0"
-"""Where a pattern has $ : each use spells it for the text at hand."""
 MOST_REPEATS = 1000
 MOST_PARTS = 4000
 MOST_DEPTH = 50
@@ -32,45 +29,6 @@ FLAGS = re.compile(r"\(\?([is]+)\)")
 PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ")
 
 
-@dataclass(frozen=True)
-class Pattern:
-    """A regular expression that means the same in Java and in RE2."""
-
-    re2: str
-    """Its text for RE2, with END for $."""
-    groups: int
-    """How many capturing groups it has."""
-    nullable: bool
-    """Whether it may match the empty text."""
-    plain: str | None
-    """The text it stands for where it has no operator."""
-
-    @property
-    def ends(self) -> bool:
-        """Whether it has $."""
-        return END in self.re2
-
-    def spell(self, *, crlf: bool = False) -> str:
-        """Spell it for RE2; Java's $ is also before the last line's end, which is \\r\\n as a whole if it can be."""
-        end = r"(?:\r\n)?\z" if crlf else f"{spell_ranges(TERMINATORS)}?\\z"
-        return self.re2.replace(END, f"(?:{end})")
-
-
-class Piece(NamedTuple):
-    """A part of a pattern."""
-
-    re2: str
-    """Its text for RE2."""
-    nullable: bool
-    """Whether it may match the empty text."""
-    parts: int = 1
-    """How many parts it has once each repetition is written out."""
-    repeats: int = 1
-    """The product of the repetitions within it."""
-    letter: str | None = None
-    """The letter it stands for where it is one."""
-
-
 def read_pattern(text: str) -> Pattern:
     """Read a pattern; ExpressionError for what engines read differently."""
     reader = PatternReader(text)
@@ -78,7 +36,7 @@ def read_pattern(text: str) -> Pattern:
     if reader.place < len(text):
         raise reader.refuse("has a ) that closes nothing", "write \\) for the character.")
     plain = reader.plain_text() if not reader.folded else None
-    return Pattern(piece.re2, reader.groups, piece.nullable, plain)
+    return Pattern(piece.re2, reader.groups, frozenset(reader.repeated), piece.nullable, plain)
 
 
 class PatternReader:
@@ -91,6 +49,7 @@ class PatternReader:
         self.folded = bool(flags and "i" in flags[1])
         self.dot = ANY if flags and "s" in flags[1] else invert(TERMINATORS)
         self.groups = self.depth = 0
+        self.repeated: set[int] = set()
         self.letters: list[str | None] = []
 
     def plain_text(self) -> str | None:
@@ -138,6 +97,7 @@ class PatternReader:
 
     def read_repeated(self, *, last: bool) -> Piece:
         """Read one thing and how often it occurs."""
+        before = self.groups
         piece = self.read_one(last=last)
         self.letters.append(piece.letter)
         times = QUANTIFIER.match(self.text, self.place)
@@ -151,6 +111,8 @@ class PatternReader:
             raise self.refuse(
                 f"repeats with {times[0]} what may be empty", "engines count that differently: use + inside."
             )
+        if times[0] != "?":
+            self.repeated.update(range(before + 1 + piece.captures, self.groups + 1))
         return self.repeat(piece, times)
 
     def repeat(self, piece: Piece, times: re.Match[str]) -> Piece:

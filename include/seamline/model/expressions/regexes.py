@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from seamline.model.expressions.calls import compile_strict_call, require_argument_type, whole_literal
-from seamline.model.expressions.patterns import Pattern, read_pattern
+from seamline.model.expressions.pattern_parts import Pattern
+from seamline.model.expressions.patterns import read_pattern
 from seamline.model.expressions.terms import Term, build_expression_error, quote_duckdb_string
 from seamline.model.types.schema import BOOLEAN, STRING, SqlType, TypeKind
 
@@ -66,6 +67,7 @@ def regexp_extract(arguments: Sequence[Term]) -> Term:
             f"regexp_extract takes group {group} of a pattern with {pattern.groups}.",
             "put ( ) around what to take, or write 0 as third argument for the whole match.",
         )
+    refuse_repeated_group(group, pattern)
     if pattern.ends and group == 0:
         raise build_expression_error(
             "regexp_extract takes the whole match of a pattern with $.",
@@ -73,6 +75,15 @@ def regexp_extract(arguments: Sequence[Term]) -> Term:
         )
     found = spell_match(f"regexp_extract({escape_braces(text)}, {{}}, {group})", text, pattern)
     return compile_strict_call("regexp_extract", STRING, arguments, found)
+
+
+def refuse_repeated_group(group: int, pattern: Pattern) -> None:
+    """Refuse a group of which Java and RE2 remember different matches."""
+    if group in pattern.repeated:
+        raise build_expression_error(
+            f"Group {group} is within a repetition, and engines remember different matches of it.",
+            "repeat with ? only, put ( ) around the repetition, or write (?: ) for groups that are not taken.",
+        )
 
 
 def require_searchable_pattern(term: Term, function: str) -> Pattern:
@@ -95,18 +106,18 @@ def regexp_replace(arguments: Sequence[Term]) -> Term:
     """Replace each match; $1 is the first group."""
     text = require_argument_type(arguments[0], STRING, "regexp_replace").duckdb
     pattern = require_searchable_pattern(arguments[1], "regexp_replace")
-    made = translate_replacement(require_text_literal(arguments[2], "regexp_replace"), pattern.groups)
+    made = translate_replacement(require_text_literal(arguments[2], "regexp_replace"), pattern)
     spelled = f"{quote_duckdb_string(pattern.spell())}, {quote_duckdb_string(made)}"
     return compile_strict_call("regexp_replace", STRING, arguments, f"regexp_replace({text}, {spelled}, 'g')")
 
 
-def translate_replacement(text: str, groups: int) -> str:
+def translate_replacement(text: str, pattern: Pattern) -> str:
     r"""Spell Java's replacement for RE2: $1 is \1, and a backslash takes away what a letter means."""
     out, letters = [], list(text)
     while letters:
         letter = letters.pop(0)
         if letter == "$":
-            out.append(f"\\{read_group_number(text, letters, groups)}")
+            out.append(f"\\{read_group_number(text, letters, pattern)}")
             continue
         if letter == "\\":
             if not letters:
@@ -116,18 +127,19 @@ def translate_replacement(text: str, groups: int) -> str:
     return "".join(out)
 
 
-def read_group_number(text: str, letters: list[str], groups: int) -> int:
+def read_group_number(text: str, letters: list[str], pattern: Pattern) -> int:
     """Read the group behind a $: as many digits as there are groups for."""
     if not letters or letters[0] not in "0123456789":
         raise refuse_replacement(text)
     number = int(letters.pop(0))
-    while letters and letters[0] in "0123456789" and number * 10 + int(letters[0]) <= groups:
+    while letters and letters[0] in "0123456789" and number * 10 + int(letters[0]) <= pattern.groups:
         number = number * 10 + int(letters.pop(0))
-    if number > min(groups, MOST_GROUPS):
+    if number > min(pattern.groups, MOST_GROUPS):
         raise build_expression_error(
-            f"Replacement {text!r} has group {number} of a pattern with {groups}.",
+            f"Replacement {text!r} has group {number} of a pattern with {pattern.groups}.",
             f"write \\\\$ for the character; at most {MOST_GROUPS} groups are supported.",
         )
+    refuse_repeated_group(number, pattern)
     return number
 
 
