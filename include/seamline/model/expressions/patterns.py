@@ -19,10 +19,10 @@ from seamline.model.expressions.letter_sets import (
 from seamline.model.expressions.pattern_parts import END, Pattern, Piece
 from seamline.model.expressions.terms import build_expression_error
 
-MOST_REPEATS = 1000
-MOST_PARTS = 4000
-MOST_DEPTH = 50
+MOST_REPEATS, MOST_PARTS = 1000, 4000
 """RE2 repeats at most so often, and keeps so many parts well within its memory."""
+MOST_DEPTH = 50
+"""Groups within groups, at most."""
 QUANTIFIER = re.compile(r"[*+?]|\{(0|[1-9]\d{0,3})(,(0|[1-9]\d{0,3})?)?\}")
 CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|x\{([0-9A-Fa-f]{1,6})\}")
 FLAGS = re.compile(r"\(\?([is]+)\)")

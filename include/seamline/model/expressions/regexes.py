@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from seamline.model.errors import ExpressionError
 from seamline.model.expressions.calls import compile_strict_call, require_argument_type, whole_literal
 from seamline.model.expressions.pattern_parts import Pattern
 from seamline.model.expressions.patterns import read_pattern
@@ -14,6 +15,11 @@ from seamline.model.types.schema import BOOLEAN, STRING, SqlType, TypeKind
 TEXTS = SqlType(TypeKind.ARRAY, element=STRING)
 MOST_GROUPS = 9
 """RE2 names no further group where it replaces."""
+
+
+def spell_groups(number: int) -> str:
+    """Write how many groups a pattern has."""
+    return f"{number} group{'' if number == 1 else 's'}"
 
 
 def require_pattern(term: Term, function: str) -> Pattern:
@@ -64,8 +70,9 @@ def regexp_extract(arguments: Sequence[Term]) -> Term:
     group = whole_literal(arguments[2], "regexp_extract") if len(arguments) == 3 else 1
     if not 0 <= group <= min(pattern.groups, MOST_GROUPS):
         raise build_expression_error(
-            f"regexp_extract takes group {group} of a pattern with {pattern.groups}.",
-            "put ( ) around what to take, or write 0 as third argument for the whole match.",
+            f"regexp_extract takes group {group} of a pattern with {spell_groups(pattern.groups)}.",
+            f"put ( ) around what to take, among {MOST_GROUPS} groups at most, or write 0 as third argument for the "
+            "whole match.",
         )
     refuse_repeated_group(group, pattern)
     if pattern.ends and group == 0:
@@ -136,14 +143,14 @@ def read_group_number(text: str, letters: list[str], pattern: Pattern) -> int:
         number = number * 10 + int(letters.pop(0))
     if number > min(pattern.groups, MOST_GROUPS):
         raise build_expression_error(
-            f"Replacement {text!r} has group {number} of a pattern with {pattern.groups}.",
+            f"Replacement {text!r} takes group {number} of a pattern with {spell_groups(pattern.groups)}.",
             f"write \\\\$ for the character; at most {MOST_GROUPS} groups are supported.",
         )
     refuse_repeated_group(number, pattern)
     return number
 
 
-def refuse_replacement(text: str) -> Exception:
+def refuse_replacement(text: str) -> ExpressionError:
     """Make the error of a replacement that Java does not take either."""
     return build_expression_error(
         f"Replacement {text!r} has a $ or a backslash that stands for nothing.",

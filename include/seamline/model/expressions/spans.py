@@ -30,6 +30,9 @@ MOST_MICROSECONDS = MOST_DAYS * DAY
 """Ten thousand years: what is added to a year from 1 to 9999 both engines can hold."""
 NUMBER = re.compile(r"[+-]?\d{1,18}(\.\d{1,6})?", re.ASCII)
 WAY_OUT = "write INTERVAL 5 MINUTES, INTERVAL 1 DAY 2 HOURS or INTERVAL 3 MONTHS."
+OF_COLUMNS = (
+    f"{WAY_OUT.removesuffix('.')}; with a column's number date_add(d, n) or timestampadd(MINUTE, n, t)."
+)
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,9 @@ def read_span(node: exp.Expr) -> Span:
     return Span(months, microseconds, whole_days=units <= {"day", "week"})
 
 
-def refuse_span(node: exp.Expr, what: str) -> ExpressionError:
+def refuse_span(node: exp.Expr, what: str, way_out: str = WAY_OUT) -> ExpressionError:
     """Make the error of an interval."""
-    return build_expression_error(f"{node.sql(dialect='spark')} {what}.", WAY_OUT)
+    return build_expression_error(f"{node.sql(dialect='spark')} {what}.", way_out)
 
 
 def add_up(node: exp.Expr, sign: int) -> tuple[int, int, set[str]]:
@@ -99,7 +102,9 @@ def read_length(node: exp.Expr, sign: int) -> tuple[int, int, set[str]]:
     text = node.this.name.strip() if isinstance(node.this, exp.Literal) else ""
     number = NUMBER.fullmatch(text)
     if number is None or name not in {**MONTHS, **MICROSECONDS} or (number[1] and name != "second"):
-        raise refuse_span(node, "is not one number with a unit, or has a fraction of what is no second")
+        raise refuse_span(
+            node, "is not one number with a unit, written out; only seconds take a fraction", OF_COLUMNS
+        )
     length = int(sign * Decimal(text) * {**MONTHS, **MICROSECONDS}[name])
     return (length, 0, {name}) if name in MONTHS else (0, length, {name})
 
