@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import pytest
 from tests.dags.server import EVIL
@@ -13,6 +14,7 @@ from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.web import view_page
+from seamline.web.downloads import LINES
 
 PAGES = ("", "completeness", "differences", "views", "views/sales", "stream", "plan", "audits")
 
@@ -77,6 +79,19 @@ def test_what_is_there_to_copy_says_what_was_asked(client, shop: Shop) -> None:
     assert f"--version {version}" in page(client, "/pipelines/shop/views/sales", version=version)
 
 
+def test_a_download_has_every_row_of_the_range(client, shop: Shop) -> None:
+    """Also more rows than a page of the API has: the links are to the streamed answer."""
+    text = page(client, "/pipelines/shop/views/sales", start="2013-01-01", end="2013-01-03")
+    links = [unescape(each) for each in re.findall('href="([^"]*)" download="shop.sales', text)]
+    assert len(links) == len(LINES)
+    for link in links:
+        assert "/sales/rows?" in link and "limit" not in link
+    [lines] = [client.get(link).text for link in links if link.endswith("format=json")]
+    assert [json.loads(line)["total"] for line in lines.splitlines()] == read("shop.sales")[
+        "total"
+    ].to_pylist()
+
+
 def test_a_page_draws_so_many_rows_and_no_more(client, shop: Shop, monkeypatch) -> None:
     """It says how to ask for less."""
     monkeypatch.setattr(view_page, "MOST", 3)
@@ -115,7 +130,7 @@ def test_what_a_generation_changed_is_shown(client, shop: Shop) -> None:
     build(shop, "h", cut=1)
     compare_run(shop.compiled, shop.layout, "run-h")
     text = page(client, "/pipelines/shop/differences")
-    assert "1 generations compared" in text and "duplicate" in text
+    assert "1 generation compared" in text and "duplicate" in text
     assert sum(sum(each["y"]) for each in figure(text, "attribution")["data"]) == 1
 
 

@@ -37,6 +37,7 @@ def make_jinja_environment() -> Environment:
     made.filters |= {
         "at": format_instant_html,
         "count": count,
+        "quantity": format_quantity,
         "share": format_relative_change,
         "span": format_duration,
         "size": format_bytes,
@@ -66,6 +67,11 @@ def format_instant_html(moment: datetime | str | None) -> Markup:
 def count(value: float | None) -> str:
     """Write a count."""
     return UNKNOWN if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+
+
+def format_quantity(number: int, noun: str) -> str:
+    """Write a count with what it counts, by a noun whose plural takes an s."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def format_relative_change(value: float | None) -> str:

@@ -108,7 +108,7 @@ def build_page_answer(
     if found.table.num_rows > MOST:
         raise BadRange(
             f"{found.table.num_rows:,} rows are more than a page draws.",
-            hint="ask for a shorter range, or for a key.",
+            hint="ask for a shorter range, or for a key; `seamline query --format csv --out FILE` writes all.",
         )
     finest = spelled_set(max(view.sets, key=len)) if view.grouped else None
     rows = found.table.to_pylist()
@@ -237,7 +237,8 @@ def format_equivalent_calls(
     query = [(name, value) for name, value in (("start", asked.start), ("end", asked.end)) if value]
     query += [("side", asked.side)] + ([("version", asked.version)] if asked.version else [])
     query += [(f"key.{name}", each) for name, some in asked.keys.items() for each in some]
-    http = f"{root}/api/v1/views/{pipeline.name}/{quote(view.name)}?{urlencode(query)}"
+    path = f"{root}/api/v1/views/{pipeline.name}/{quote(view.name)}"
+    http = f"{path}?{urlencode(query)}"
     words = ["seamline", "query", view.qualified]
     words += ["--from", asked.start] if asked.start else []
     words += ["--to", asked.end] if asked.end else []
@@ -263,7 +264,7 @@ def format_equivalent_calls(
         texts["SQL over the serving table (DuckDB; as new as serve_every)"] = serving_query_sql(
             layout, view, asked
         )
-    return {"http": http, "texts": texts}
+    return {"download": f"{path}/rows?{urlencode(query)}", "texts": texts}
 
 
 def serving_query_sql(layout: Layout, view: CompiledView, asked: ViewRequest) -> str:
