@@ -134,7 +134,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_hot_key_ratio",
-        "The share of the last epoch's rows that one key of a view has, where it is a tenth or more.",
+        "A view's rows of one key by the records of the last epoch of 1,000 or more, where that is 0.1 or more.",
         lambda found: (((view,), each.share) for view, each in sorted(found.hot.items())),
         ("view",),
     ),
