@@ -656,6 +656,6 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
     assert pushed["findings"][0] in capsys.readouterr().out
     assert Audits.ensure(shop.layout).newest(5) == [replace(found, actor="airflow:ada")]
     context["params"]["fail"] = True
-    with pytest.raises(AuditFailed, match="found 1 problems:\nlost: partition 0"):
+    with pytest.raises(AuditFailed, match="found 1 problem:\nlost: partition 0"):
         tasks.audit("shop", "kafka_default")
     assert len(Audits.ensure(shop.layout).newest(5)) == 2

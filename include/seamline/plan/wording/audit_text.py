@@ -10,6 +10,7 @@ from seamline.model.errors import AuditFailed
 from seamline.model.protocol.audit import Audit, Finding, LaneAudit, Stated, ViewAudit, Wrong
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.plan.spelling import format_quantity
 
 NAMED = 20
 """How many findings an error names."""
@@ -36,7 +37,7 @@ def format_audit(audit: Audit) -> Iterator[str]:
         )
     for finding in audit.findings:
         yield f"  {finding}"
-    yield "  nothing is wrong" if audit.passed else f"  {len(audit.findings)} findings"
+    yield "  nothing is wrong" if audit.passed else f"  {format_quantity(len(audit.findings), 'finding')}"
 
 
 def format_lane_counts(lane: LaneAudit) -> Iterator[str]:
@@ -64,7 +65,7 @@ def require_sound(audit: Audit) -> None:
     named = "\n".join(map(str, audit.findings[:NAMED]))
     more = f"\nand {len(audit.findings) - NAMED} more" if len(audit.findings) > NAMED else ""
     raise AuditFailed(
-        f"The audit of {audit.pipeline} found {len(audit.findings)} problems:\n{named}{more}",
+        f"The audit of {audit.pipeline} found {format_quantity(len(audit.findings), 'problem')}:\n{named}{more}",
         hint=f"`seamline audit {audit.pipeline}` lists all of them.",
     )
 
