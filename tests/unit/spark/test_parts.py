@@ -20,7 +20,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
 from seamline.lake.storage.arrow_types import partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
-from seamline.model.errors import SparkFailed, StoreUnavailable
+from seamline.model.errors import SeamlineError, SparkFailed, StoreRefused, StoreUnavailable
 from seamline.plan.stream.epoch_parts import LEAST_STATES, StatesSeen
 from seamline.spark.tasks import parts, state_parts
 from seamline.spark.tasks.parts import (
@@ -139,21 +139,23 @@ def test_a_view_that_fails_in_a_part_is_behind_alone(tmp_path: Path, monkeypatch
     assert made.slices.keys() == {view.id for view in SHOP.views if view.name != "visits"}
 
 
-@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize(
+    "problem", [PermissionError("not yours"), StoreUnavailable("away"), StoreRefused("no")]
+)
 def test_a_folder_that_cannot_be_written_leaves_its_view_behind(
-    away: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    problem: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that is away is so for all views, and waited for."""
+    """A store that is away is so for all views, and waited for; what it refuses it refuses all of them."""
     write = state_parts.write_slice_file
 
     def fail(partials: pa.Table, view: CompiledView, *given: object, **more: object) -> object:
         if view.name == "visits":
-            raise StoreUnavailable("no answer") if away else PermissionError("not yours")
+            raise problem
         return write(partials, view, *given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(state_parts, "write_slice_file", fail)
-    if away:
-        with pytest.raises(StoreUnavailable):
+    if isinstance(problem, SeamlineError):
+        with pytest.raises(type(problem)):
             run_epoch_in_parts(frame(50), config_of(tmp_path, 2))
     else:
         made = run_epoch_in_parts(frame(50), config_of(tmp_path, 2))

@@ -18,6 +18,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
 from seamline.lake.tables.slices import write_slice_file
 from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.errors import SeamlineError
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.runtime.storage_failures import store_failed
 from seamline.spark.tasks.parts import Piece, Received, Row, run_in_parts, split_into_pieces
@@ -91,11 +92,11 @@ def merge_states(config: KernelConfig) -> Callable[[int, Received], Iterator[Row
 
 @contextmanager
 def isolate_unwritable(view: CompiledView, result: KernelResult) -> Iterator[None]:
-    """Note that a view's slices cannot be written, which harms no other view (rule 6); a store is away for all."""
+    """Note that a view's slices cannot be written, which harms no other view (rule 6); a store fails for all."""
     try:
         yield
     except OSError as error:
-        if store_failed(error):
+        if isinstance(error, SeamlineError) or store_failed(error):
             raise
         result.failed[view.id] = f"{type(error).__name__}: {error}"
 
