@@ -32,6 +32,7 @@ UNIT_FUNCTIONS = {
     **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "timediff"), count_units),
 }
 """Functions whose first argument is a unit, such as HOUR."""
+MOST_SQL = 300_000  # DuckDB binds so many characters in half a second.
 HINTS: dict[type[exp.Expr], str] = {
     exp.Interval: "add it to a DATE or a TIMESTAMP: t + INTERVAL 5 MINUTES.",
     exp.Subquery: "an expression is of one record; join with a look-up instead.",
@@ -60,6 +61,14 @@ class Compiler:
         self.schema = schema
 
     def term(self, node: exp.Expr) -> Term:
+        """Compile a node of any kind; functions that repeat their argument grow by as much at each level."""
+        found = self.compile(node)
+        if len(found.duckdb) > MOST_SQL:
+            said = f"{node.sql(dialect='spark')[:200]!r} becomes more than {MOST_SQL:,} characters of SQL."
+            raise build_expression_error(said, "nest fewer calls: give an inner one a column by transform=.")
+        return found
+
+    def compile(self, node: exp.Expr) -> Term:
         """Compile a node of any kind."""
         kind = type(node)
         if kind in ARITHMETIC:

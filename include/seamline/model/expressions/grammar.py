@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
+from seamline.model.expressions.spans import WAY_OUT
 from seamline.model.expressions.terms import build_expression_error
 
 KEPT = {name: Spark.Parser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST", "TRIM")}
+SHORT = frozenset(exp.TimeUnit.UNABBREVIATED_UNIT_NAME)
+"""Units that sqlglot spells out."""
 COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 PREDICATES = (
     *COMPARISONS,
@@ -47,9 +51,21 @@ def read(text: str) -> exp.Expr:
         raise build_expression_error(
             f"{text!r} is not an expression: {first}", "write one Spark SQL expression."
         ) from None
+    if any(isinstance(node, exp.Interval) for node in tree.walk()):
+        check_units(text)
     for node in tree.walk():
         check_precedence(node)
     return tree
+
+
+def check_units(text: str) -> None:
+    """Refuse INTERVAL 5 M, which sqlglot takes for minutes, and Spark for nothing."""
+    tokens = PlainSpark().tokenize(text)
+    for length, unit in pairwise(tokens):
+        if length.token_type in (TokenType.NUMBER, TokenType.STRING) and unit.text.upper() in SHORT:
+            raise build_expression_error(
+                f"{text[length.start : unit.end + 1]} has a unit that is not written out.", WAY_OUT
+            )
 
 
 def check_precedence(node: exp.Expr) -> None:
