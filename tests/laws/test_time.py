@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seamline.model.errors import BadRange, DefinitionError, OffsetGap
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector, ranges_between
-from seamline.model.protocol.watermark import advance_watermark
+from seamline.model.protocol.watermark import Watermark, advance_watermark
 from seamline.model.time.intervals import Grid, Interval, merge_intervals, parse_duration, parse_moment
 
 DAY = timedelta(days=1)
@@ -67,14 +67,15 @@ def test_a_gap_or_an_overlap_stops_the_stream(start: int) -> None:
 
 def test_watermark() -> None:
     """Lane 1 is silent: it holds the watermark back until it is idle; nothing makes it fall."""
-    bound, lanes = timedelta(minutes=10), [Lane("t", 0), Lane("t", 1)]
+    policy, lanes = Watermark("10 minutes"), [Lane("t", 0), Lane("t", 1)]
+    bound = policy.bound
     first = {lanes[0]: day(2)}
-    assert advance_watermark(None, lanes, first, [], bound) is None
-    assert advance_watermark(None, lanes, first, [lanes[1]], bound) == day(2) - bound
-    assert advance_watermark(day(2), lanes, {**first, lanes[1]: day(1)}, [], bound) == day(2)
+    assert advance_watermark(None, lanes, first, [], policy) is None
+    assert advance_watermark(None, lanes, first, [lanes[1]], policy) == day(2) - bound
+    assert advance_watermark(day(2), lanes, {**first, lanes[1]: day(1)}, [], policy) == day(2)
     both = {lanes[0]: day(3), lanes[1]: day(1)}
-    assert advance_watermark(None, lanes, both, [], bound) == day(1) - bound
-    assert advance_watermark(None, lanes, both, lanes, bound) == day(3) - bound
+    assert advance_watermark(None, lanes, both, [], policy) == day(1) - bound
+    assert advance_watermark(None, lanes, both, lanes, policy) == day(3) - bound
 
 
 def test_epoch_json_round_trips() -> None:

@@ -20,14 +20,16 @@ from tests.protocol.model.state import Violation
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.certificate_checks import Evidence, validate_evidence
 from seamline.model.protocol.offsets import Lane
-from seamline.model.protocol.watermark import advance_watermark
+from seamline.model.protocol.watermark import SourceWatermarks, Watermark, advance_watermark
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.epoch_numbers import idle_lanes
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 DAY = Interval(START, START + 24 * HOUR)
-LANES = (Lane("t", 0), Lane("t", 1))
+LANES = (Lane("t", 0), Lane("u", 0))
+POLICY = SourceWatermarks({"t": Watermark("1 hour", "2 hours"), "u": Watermark("2 hours", "2 hours")})
+"""The topics are of two sources: what is late by two hours is in order in one of them."""
 SILENCE = 2 * HOUR
 TOPIC = {"due": ((1, 30), (2, 23)), "placed": ((2, 3), (1, 26))}
 """Event times of each lane's records by either column, in hours after START; 26 and 30 are of the next day."""
@@ -66,7 +68,7 @@ class Rules:
     """``at_cut``: certificates use the watermark of their cut; ``asks``: idle lanes are read to the broker's end.
 
     ``keeps``: the watermark never falls. ``counts``: rows read are compared with the ledger's. ``anew``: that of
-    another column counts for nothing.
+    another column counts for nothing. ``own``: each lane has the bound of its source.
     """
 
     at_cut: bool = True
@@ -74,6 +76,7 @@ class Rules:
     keeps: bool = True
     counts: bool = True
     anew: bool = True
+    own: bool = True
     loses: bool = False
 
 
@@ -119,13 +122,17 @@ def read(log: Log, last: Epoch, ends: tuple[int, int], rules: Rules) -> Log:
         dict(zip(LANES, ends_there, strict=True)),
         {lane: START + at * HOUR for lane, at in zip(LANES, heard, strict=True)},
         now=START + log.clock * HOUR,
-        after=SILENCE,
+        after=POLICY.idle_of,
     )
     seen = {lane: START + at * HOUR for lane, at in zip(LANES, largest, strict=True) if at is not None}
     before = own[-1].watermark if own else None
-    watermark = advance_watermark(before if rules.keeps else None, LANES, seen, idle, HOUR)
+    policy = POLICY if rules.own else POLICY.by_topic["t"]
+    watermark = advance_watermark(before if rules.keeps else None, LANES, seen, idle, policy)
     if before and (watermark is None or watermark < before):
         raise Violation(f"the watermark falls from {before} to {watermark}")
+    for lane in set(LANES) - idle if watermark and watermark != before else ():
+        if lane not in seen or watermark > seen[lane] - POLICY.bound_of(lane):
+            raise Violation(f"the watermark at {watermark} passes what {lane} has yet to show")
     epoch = Epoch(log.there, ends, largest, watermark, log.told, log.told)  # type: ignore[arg-type]
     return log._replace(heard=heard, epochs=(*log.epochs, epoch))  # type: ignore[arg-type]
 
@@ -203,8 +210,9 @@ def test_a_certified_day_lacks_only_what_is_late() -> None:
         (Rules(keeps=False), "the watermark falls"),
         (Rules(anew=False), "no event by this column"),
         (Rules(counts=False, loses=True), "of 1 rows"),
+        (Rules(own=False), "has yet to show"),
     ],
-    ids=["H1-at-cut", "H1-idle", "H1-falls", "T1", "H4"],
+    ids=["H1-at-cut", "H1-idle", "H1-falls", "T1", "H4", "S1"],
 )
 def test_a_rule_that_is_turned_off_is_missed(rules: Rules, words: str) -> None:
     """The certificate of an earlier draft: today's watermark, a lane that is throttled, counts of one read."""
@@ -219,7 +227,7 @@ def test_rows_that_a_build_lost_turn_its_certificate_red() -> None:
 
 def test_a_lane_with_a_backlog_is_not_idle() -> None:
     """Its leader is down, or it is throttled: what waits there may be of the day that is about to close."""
-    facts = {"last_seen": dict.fromkeys(LANES, START), "now": START + SILENCE, "after": SILENCE}
+    facts = {"last_seen": dict.fromkeys(LANES, START), "now": START + SILENCE, "after": POLICY.idle_of}
     read_to = {LANES[0]: 5, LANES[1]: 3}
     assert idle_lanes(read_to, {LANES[0]: 5, LANES[1]: 4}, **facts) == {LANES[0]}
     assert idle_lanes(read_to, {}, **facts) == frozenset()

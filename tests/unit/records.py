@@ -17,12 +17,18 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 
+STEPS = ("rules", "select", "where", "side", "lookups")
+"""What a pipeline of one source says itself."""
 ARRIVED = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 def pipeline(schema: str, *, event_time: str = "at", views: Sequence[View] = (), **changes: Any) -> Any:
     """Declare a pipeline over a schema; what KafkaSource knows goes there, the rest to the pipeline."""
-    known = {name: changes.pop(name) for name in list(changes) if name in KafkaSource.__dataclass_fields__}
+    known = {
+        name: changes.pop(name)
+        for name in list(changes)
+        if name in KafkaSource.__dataclass_fields__ and name not in STEPS
+    }
     return Pipeline(
         name="records",
         source=KafkaSource(topic="t", schema=schema, event_time=event_time, **known),

@@ -127,7 +127,7 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
         yield Finding("definition", False, f"{problem.file}:{problem.line}: {problem.message}", problem.hint)
     if found.pipelines:
         yield Finding("definitions", True, ", ".join(sorted(found.pipelines)))
-    names = {each.definition.source.connection for each in found.pipelines.values()}
+    names = {each.definition.connection for each in found.pipelines.values()}
     for name in sorted(names):
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
 

@@ -26,9 +26,7 @@ def check() -> int:
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
         click.echo(f"{name}  {definition.origin.file}:{definition.origin.line}")
-        click.echo(
-            f"  topic {', '.join(definition.source.topics)} by connection {definition.source.connection}"
-        )
+        click.echo(f"  topic {', '.join(definition.topics)} by connection {definition.connection}")
         click.echo(f"  {describe_time_bounds(definition)}")
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"

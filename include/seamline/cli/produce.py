@@ -101,7 +101,7 @@ def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
     from seamline.local.sending import send_records
 
     compiled, _ = open_pipeline(name)
-    declared, generator = compiled.definition.source, GENERATORS[name]
+    declared, generator = compiled.definition, GENERATORS[name]
     if generator.topic not in declared.topics:
         raise NotFound(
             f"{name} reads {', '.join(declared.topics)}; its generator writes {generator.topic}.",
@@ -130,7 +130,7 @@ def send_flights(name: str, options: Mapping[str, Any]) -> None:
     from seamline.local.flights import Span, replay_flights
 
     compiled, _ = open_pipeline(name)
-    declared = compiled.definition.source
+    declared = compiled.definition
     connection = read_airflow_connection(declared.connection)
     start, end = (parse_moment(each) if each else None for each in (options["start"], options["end"]))
     with TopicAdmin(connection) as admin:
@@ -169,7 +169,7 @@ def from_file(name: str, source: Path, topic: str) -> None:
     from seamline.kafka.produce import RecordWriter
 
     compiled, _ = open_pipeline(name)
-    declared = compiled.definition.source
+    declared = compiled.definition
     to = topic or declared.topics[0]
     if to not in declared.topics:
         raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")

@@ -217,7 +217,7 @@ def drain(pipeline: str, reason: str) -> None:
     from seamline.supervisor.topic_losses import offsets_now
 
     compiled, layout = open_pipeline(pipeline)
-    source, lanes = compiled.definition.source, offsets_now(compiled).ends
+    source, lanes = compiled.definition, offsets_now(compiled).ends
     ControlTable.ensure(layout).declare_drained(
         Drained(lanes, current_actor(), reason), now=datetime.now(UTC)
     )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 
@@ -19,12 +19,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.formats import Reader, reader_of
+from seamline.kernel.by_source import (
+    find_very_late,
+    merge_sources,
+    number_rows,
+    reject_foreign_rows,
+    split_by_source,
+)
+from seamline.kernel.formats import Reader, open_readers
 from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
 from seamline.kernel.item_errors import validate_items
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import join_marks
-from seamline.kernel.raw import combine_small_batches, filter_rows, select_new_records
+from seamline.kernel.raw import (
+    combine_small_batches,
+    filter_rows,
+    reject_all_rows,
+    select_new_records,
+)
 from seamline.kernel.raw_queries import query_raw_table, read_by
 from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
 from seamline.kernel.stray_intervals import TIMES, StrayIntervals
@@ -91,7 +103,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
     con = open_worker_duckdb()
     result = KernelResult()
-    reader = reader_of(config.pipeline)
+    readers = open_readers(config.pipeline)
     views = [view for view in config.pipeline.views if view.id in config.views]
     strays = StrayIntervals(config.pipeline)
     schema = master_schema(config.pipeline)
@@ -104,7 +116,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
             continue
         if not config.condemned:
             fail_on_poison(rows["_value"])
-        accepted, refused = validate_records(con, rows, config, reader)
+        accepted, refused = validate_records(con, rows, config, readers)
         accepted, astray = strays.split(accepted)
         refused = (
             pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused
@@ -136,17 +148,31 @@ def open_worker_duckdb() -> duckdb.DuckDBPyConnection:
 
 
 def validate_records(
-    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, readers: Sequence[Reader]
 ) -> tuple[pa.Table, pa.Table]:
-    """Part records into master rows and quarantine rows, in the order they came.
+    """Part records into master rows and quarantine rows, in the order they came; ``readers`` are of each source.
 
-    Those out of bounds, and those of which an item is in error, are last.
+    Of those refused the ones out of bounds, and those of which an item is in error, are last.
     """
     if config.condemned:
         return master_schema(config.pipeline).empty_table(), reject_all_rows(
             rows, "kernel error", config.condemned
         )
-    late, source = [], config.pipeline.definition.source
+    if not config.pipeline.alone:
+        return validate_source_records(con, rows, config, readers[0])
+    rows = number_rows(rows)
+    made = [
+        validate_source_records(con, own, replace(config, pipeline=alone), reader)
+        for alone, reader, own in split_by_source(rows, config.pipeline, readers)
+    ]
+    return merge_sources(config.pipeline, made, reject_foreign_rows(rows, config.pipeline))
+
+
+def validate_source_records(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
+) -> tuple[pa.Table, pa.Table]:
+    """Part the records of one source."""
+    late, source = [], config.pipeline.source
     if config.bounded:
         rows, large = split_oversized_records(rows, source, parts=reader.parts)
         late.append(large)
@@ -210,12 +236,6 @@ def decode_key_and_headers(rows: pa.Table, wanted: Collection[str]) -> dict[str,
     return found
 
 
-def reject_all_rows(rows: pa.Table, reason: str, detail: str) -> pa.Table:
-    """Refuse all rows for one reason."""
-    rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
-    return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))
-
-
 def count_accepted(accepted: pa.Table, config: KernelConfig, result: KernelResult) -> None:
     """Count accepted rows per interval and find the largest event time per partition."""
     times = accepted["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
@@ -224,7 +244,7 @@ def count_accepted(accepted: pa.Table, config: KernelConfig, result: KernelResul
     result.accepted.update(count_by_interval(starts))
     if config.watermark is not None:
         late = times < to_unix_micros(config.watermark)
-        very = times < to_unix_micros(config.watermark - config.pipeline.very_late)
+        very = find_very_late(accepted, times, config.pipeline, config.watermark)
         result.late.update(count_by_interval(starts[late & ~very]))
         result.very_late.update(count_by_interval(starts[very]))
     latest = accepted.group_by(list(LANE), use_threads=False).aggregate([("_event_time", "max")])

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.event_ids import list_id_expressions
 
 DOUBLES = ("FLOAT", "DOUBLE", "REAL")
 LOWER_HALF = 2**64 - 1
@@ -30,10 +31,9 @@ def id_text_sql(pipeline: CompiledPipeline) -> str:
     cell = f"epoch_us({floor_sql('_event_time', pipeline.grid.length)})"
     types = {field.name: field.type.duckdb for field in pipeline.schema.fields}
     texts = [cell]
-    for name in pipeline.definition.source.event_id:
-        column = quote_identifier(name)
-        text = f"{column}::VARCHAR"
-        if types[name] in DOUBLES:
+    for name, column in zip(pipeline.event_id, list_id_expressions(pipeline, quote_identifier), strict=True):
+        text = f"({column})::VARCHAR" if pipeline.alone else f"{column}::VARCHAR"
+        if types.get(name) in DOUBLES:
             # Equal values have one text: there are two zeros, and NaN with either sign.
             text = f"CASE WHEN isnan({column}) THEN 'nan' ELSE ({column} + 0.0)::VARCHAR END"
         texts += [f"length({text})", text]

@@ -93,3 +93,9 @@ def parse_header(found: Mapping[str, str]) -> dict[str, Any]:
     """Read one header; a value that is not there is NULL."""
     value = found.get("value")
     return {"key": found.get("key"), "value": None if value is None else base64.b64decode(value)}
+
+
+def reject_all_rows(rows: pa.Table, reason: str, detail: str) -> pa.Table:
+    """Refuse all rows for one reason."""
+    rows = rows.append_column("_reason", pa.repeat(pa.scalar(reason), rows.num_rows))
+    return rows.append_column("_detail", pa.repeat(pa.scalar(detail), rows.num_rows))

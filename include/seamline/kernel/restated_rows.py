@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig, validate_records
-from seamline.kernel.formats import reader_of
+from seamline.kernel.formats import open_readers
 from seamline.kernel.raw import combine_small_batches
 from seamline.kernel.validation import REPEATED
 from seamline.lake.engine.duckdb_connections import open_duckdb
@@ -156,9 +156,9 @@ class RowReprocessing:
         raw = rows.select(COORDINATES.names)
         if pipeline.record.dedup:
             raw = raw.append_column(REPEATED, rows[DUPLICATE])
-        if pipeline.definition.source.event_time == PROCESSING_TIME:
+        if any(source.event_time == PROCESSING_TIME for source in pipeline.definition.sources):
             raw = raw.append_column("_processing_time", rows["_event_time"])
-        accepted, refused = validate_records(con, raw, config, reader_of(pipeline))
+        accepted, refused = validate_records(con, raw, config, open_readers(pipeline))
         if refused.num_rows:
             [row] = refused.slice(0, 1).to_pylist()
             raise restatement_error(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())

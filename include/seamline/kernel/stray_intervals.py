@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from seamline.kernel.raw import filter_rows
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.record_rules import SOURCE
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -21,10 +24,32 @@ TIMES = frozenset({REASON, "event time in the future", "event time in the past"}
 
 
 class StrayIntervals:
-    """What one task has opened so far, chunk by chunk; instants are microseconds from 1970."""
+    """What one task has opened so far, chunk by chunk, by source."""
 
     def __init__(self, pipeline: CompiledPipeline) -> None:
-        self.most = pipeline.definition.source.max_stray_intervals
+        self.several = bool(pipeline.alone)
+        self.sources = {each.source.name: SourceStrays(each) for each in pipeline.by_source}
+
+    def split(self, accepted: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Part accepted rows into those that stay and those of intervals that are one too many, with reason."""
+        if not self.several:
+            [only] = self.sources.values()
+            return only.split(accepted)
+        parts = [
+            own.split(filter_rows(accepted, pc.equal(accepted[SOURCE], name)))
+            for name, own in self.sources.items()
+        ]
+        gone = [astray for _, astray in parts if astray.num_rows]
+        if not gone:
+            return accepted, accepted.slice(0, 0)
+        return pa.concat_tables([stay for stay, _ in parts]), pa.concat_tables(gone)
+
+
+class SourceStrays:
+    """What a task has opened so far for one source; instants are microseconds from 1970."""
+
+    def __init__(self, pipeline: CompiledPipeline) -> None:
+        self.most = pipeline.source.max_stray_intervals
         self.length = pipeline.grid.length // MICROSECOND
         self.far = pipeline.very_late // MICROSECOND
         self.open: set[int] = set()

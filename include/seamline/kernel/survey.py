@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig, validate_records
-from seamline.kernel.formats import reader_of
+from seamline.kernel.formats import open_readers
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import combine_small_batches, select_new_records
 from seamline.kernel.stray_intervals import StrayIntervals
@@ -26,10 +26,11 @@ from seamline.model.types.schema import Field
 
 def survey_fields(pipeline: CompiledPipeline) -> tuple[Field, ...]:
     """List the columns of a row that a survey reports: the event id, and the keys of views that count."""
-    ids = pipeline.definition.source.event_id if pipeline.record.dedup else ()
+    ids = pipeline.event_id if pipeline.record.dedup else ()
     keys = (key.name for view in pipeline.views if view.counts for key in view.ordered_by)
     names = dict.fromkeys([*ids, *keys])
-    return tuple(field for name in names for field in pipeline.schema.fields if field.name == name)
+    known = (*pipeline.record.flags, *pipeline.schema.fields)
+    return tuple(field for name in names for field in known if field.name == name)
 
 
 def survey_schema(pipeline: CompiledPipeline) -> pa.Schema:
@@ -48,13 +49,13 @@ def survey_records(
     con: duckdb.DuckDBPyConnection, batches: Iterable[pa.RecordBatch], config: KernelConfig
 ) -> Iterator[pa.Table]:
     """Judge raw records as the kernel will, and report those that are accepted and selected."""
-    pipeline, reader = config.pipeline, reader_of(config.pipeline)
+    pipeline, readers = config.pipeline, open_readers(config.pipeline)
     schema, strays = survey_schema(pipeline), StrayIntervals(pipeline)
     for raw in combine_small_batches(batches):
         rows = join_marks(con, select_new_records(raw, config), pipeline, None)
         if not rows.num_rows:
             continue
-        accepted, _ = strays.split(validate_records(con, rows, config, reader)[0])
+        accepted, _ = strays.split(validate_records(con, rows, config, readers)[0])
         con.register("accepted", accepted)
         found = con.sql(
             f"SELECT {', '.join(survey_columns_sql(pipeline))} FROM accepted{survey_where_sql(pipeline)}"

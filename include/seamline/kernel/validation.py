@@ -19,7 +19,7 @@ from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.explode import Explode
-from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE
+from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME, SELECTED, SIDE, SOURCE
 from seamline.model.expressions import Expression
 from seamline.model.time.intervals import EPOCH, LAST
 
@@ -117,7 +117,7 @@ def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
 
 def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
     """List the steps that follow the parsed columns."""
-    timed = pipeline.definition.source.event_time
+    timed = pipeline.source.event_time
     for join in pipeline.record.lookups:
         yield lookup_keys_sql(join), ""
         yield "", lookup_join_sql(join)
@@ -139,6 +139,11 @@ def row_columns(pipeline: CompiledPipeline) -> list[str]:
 def record_flags_sql(pipeline: CompiledPipeline) -> Iterator[str]:
     """Write the side of a record, then whether it is selected."""
     record = pipeline.record
+    flags = [field.name for field in record.flags]
+    if record.sources:
+        yield f"{quote_literal(record.sources[0])} AS {SOURCE}"
+    if SIDE in flags and not record.sides:
+        yield f"NULL::VARCHAR AS {SIDE}"
     if record.sides:
         whens = [f"WHEN {condition.duckdb} THEN {quote_literal(name)}" for name, condition in record.sides]
         if record.transform:
@@ -180,7 +185,7 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
             yield from errors_in(f"lookup {join.name}", "TRUE", made)
     for field, made in pipeline.record.derived:
         yield from errors_in(f"select {field.name}", "TRUE", made)
-    for name in pipeline.definition.source.event_id:
+    for name in pipeline.source.event_id:
         if name not in pipeline.required:
             yield f"{quote_identifier(name)} IS NULL", f"missing field {name}", "''"
 
@@ -225,7 +230,7 @@ def errors_in(place: str, selected: str, expression: Expression) -> Iterator[Rea
 
 def list_event_time_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     """List what is too far from the Kafka timestamp; the time of processing is as far as the reader is behind."""
-    if pipeline.definition.source.event_time == PROCESSING_TIME:
+    if pipeline.source.event_time == PROCESSING_TIME:
         return
     kafka, said = "epoch_us(_kafka_timestamp)", "_event_time::VARCHAR"
     last = f"least({kafka} + {pipeline.max_future // MICROSECOND}, {(LAST - EPOCH) // MICROSECOND - 1})"
@@ -250,7 +255,7 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
     fields = list(enumerate(pipeline.record.parsed.fields, 1))
     for at, field in fields:
         if field.name in pipeline.required:
-            null = field.name != pipeline.definition.source.event_time
+            null = field.name != pipeline.source.event_time
             when, detail = reader.absent_sql(field, at, null=null)
             # A column that has a value is not missing: the rest is asked of few records.
             yield (

@@ -31,9 +31,7 @@ class Assets:
             return Asset(name=name, uri=f"x-seamline://{name}", group=layer, extra={"about": about})
 
         return cls(
-            topic=asset(
-                "topic", f"Kafka topic {', '.join(pipeline.source.topics)} of {pipeline.source.connection}"
-            ),
+            topic=asset("topic", f"Kafka topic {', '.join(pipeline.topics)} of {pipeline.connection}"),
             master=asset("master", "every record accepted, append-only"),
             generations=asset("generations", "certified batch computations, one per view and interval"),
             serving=asset("serving", "what is published and served"),

@@ -45,9 +45,8 @@ def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
         "where they do not agree, unless the form says not to; changes nothing.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
-    source = pipeline.source
     return (
         f"{pipeline.description}\n\n{about}\n\nOwner: {pipeline.owner}. "
-        f"Topic `{'`, `'.join(source.topics)}` through connection `{source.connection}`; "
+        f"Topic `{'`, `'.join(pipeline.topics)}` through connection `{pipeline.connection}`; "
         f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
     )

@@ -245,7 +245,7 @@ def stream_dag(pipeline: Pipeline) -> DAG:
             queue=read_stream_queue(),
             inlets=[assets.topic],
             outlets=[assets.master],
-        )(reconciling.reconcile)(pipeline.name, pipeline.source.connection, assets.master)
+        )(reconciling.reconcile)(pipeline.name, pipeline.connection, assets.master)
         if pipeline.batch.fresh_within:
             task(task_id="freshness", pool=STREAM)(report_overdue_intervals)(pipeline.name)
     return dag
@@ -254,14 +254,14 @@ def stream_dag(pipeline: Pipeline) -> DAG:
 def upkeep_dag(pipeline: Pipeline) -> DAG:
     """Compact, clean up and check, once an hour."""
     with DAG(**build_dag_arguments(pipeline, "upkeep"), schedule="@hourly") as dag:
-        task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name, pipeline.source.connection)
+        task(task_id="upkeep", pool=BATCH)(tasks.upkeep)(pipeline.name, pipeline.connection)
     return dag
 
 
 def audit_dag(pipeline: Pipeline) -> DAG:
     """Compare Kafka, ledger, log and views, once a day."""
     with DAG(**build_dag_arguments(pipeline, "audit"), schedule="@daily", params=AUDIT) as dag:
-        task(task_id="audit", pool=BATCH)(tasks.audit)(pipeline.name, pipeline.source.connection)
+        task(task_id="audit", pool=BATCH)(tasks.audit)(pipeline.name, pipeline.connection)
     return dag
 
 

@@ -46,13 +46,13 @@ def audit(
     """
     began = datetime.now(UTC)
     log = CommittedLog.pin(pipeline, layout, span)
-    source = pipeline.definition.source
-    connection = read_airflow_connection(source.connection, env)
-    ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
+    definition = pipeline.definition
+    connection = read_airflow_connection(definition.connection, env)
+    ends = ends_of(connection, definition.topics, timeout=ANSWERS_WITHIN)
     asked = [probe_missing_offsets(each, connection, ends) for each in evidence_of(log, ends)]
     if any(each.askable for each in asked):
         # What retention has deleted while Kafka was asked is not there, and nobody knows what it was.
-        ends = ends_of(connection, source.topics, timeout=ANSWERS_WITHIN)
+        ends = ends_of(connection, definition.topics, timeout=ANSWERS_WITHIN)
         asked = [replace(each, kept=find_retained_offsets(ends, each.lane)) for each in asked]
     judged = [audit_lane(each) for each in asked]
     rows = log.rows()

@@ -100,8 +100,10 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
 def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:
     """Count the records that Kafka has and the master has not read; None if Kafka does not answer."""
     try:
-        source = pipeline.definition.source
-        offsets = ends_of(read_airflow_connection(source.connection), source.topics, timeout=KAFKA_WITHIN)
+        definition = pipeline.definition
+        offsets = ends_of(
+            read_airflow_connection(definition.connection), definition.topics, timeout=KAFKA_WITHIN
+        )
     except SeamlineError as error:
         log.warning("The lag is not known: %s", error.message)
         return None

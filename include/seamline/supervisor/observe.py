@@ -23,7 +23,7 @@ from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.control_table import Control, ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import Gap, find_gaps, list_undecided_gaps
@@ -92,10 +92,10 @@ class Observer:
         """Read the newest epochs, of the ledger and those that it does not have yet."""
         return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
-    def fetch_ends(self, source: KafkaSource, env: Mapping[str, str]) -> TopicEnds | None:
+    def fetch_ends(self, definition: Pipeline, env: Mapping[str, str]) -> TopicEnds | None:
         """Ask Kafka where the topics begin and end."""
         return self.try_read(
-            "Kafka", lambda: ends_of(read_airflow_connection(source.connection, env), source.topics)
+            "Kafka", lambda: ends_of(read_airflow_connection(definition.connection, env), definition.topics)
         )
 
     def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
@@ -110,7 +110,7 @@ class Observer:
         )
 
     def fetch_lag(
-        self, ends: TopicEnds, driver: DriverReport | None, source: KafkaSource, env: Mapping[str, str]
+        self, ends: TopicEnds, driver: DriverReport | None, definition: Pipeline, env: Mapping[str, str]
     ) -> Lag:
         """Fetch the current lag from Kafka."""
         held = self.read_positions(ends.ends)
@@ -130,7 +130,7 @@ class Observer:
             if start < ends.ends[lane]
         }
         oldest = self.try_read(
-            "Kafka", lambda: oldest_from(read_airflow_connection(source.connection, env), places)
+            "Kafka", lambda: oldest_from(read_airflow_connection(definition.connection, env), places)
         )
         age = max((ends.at - oldest).total_seconds(), 0.0) if oldest else None
         return replace(lag, seconds=age)
@@ -174,9 +174,9 @@ def observe(
     beat = it.try_read("supervisor.json", lambda: read_last_heartbeat(layout, words))
     said = it.try_read("driver.json", lambda: read_last_report(layout, words))
     broken = [each for each in it.unread if each.startswith(("control", "stream", "supervisor", "driver"))]
-    source = compiled.definition.source if compiled and broker else None
-    ends = it.fetch_ends(source, env) if source else None
-    lag = it.fetch_lag(ends, said, source, env) if source and ends else summarize_reported_lag(said)
+    definition = compiled.definition if compiled and broker else None
+    ends = it.fetch_ends(definition, env) if definition else None
+    lag = it.fetch_lag(ends, said, definition, env) if definition and ends else summarize_reported_lag(said)
     mark = it.try_read("reconciled.json", lambda: read_mark(layout, RECONCILED))
     refused = it.try_read("refused.json", lambda: read_mark(layout, REFUSED))
     facts = Facts(

@@ -13,7 +13,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.holes import Gap, find_gaps
 from seamline.model.protocol.offsets import Lane, Vector
@@ -33,12 +33,12 @@ class Offsets:
 
 
 def by_lane(
-    admin: TopicAdmin, source: KafkaSource, ask: Callable[[str], Mapping[int, int]]
+    admin: TopicAdmin, definition: Pipeline, ask: Callable[[str], Mapping[int, int]]
 ) -> dict[Lane, int]:
-    """Ask something of each topic of a source, by lane."""
+    """Ask something of each topic of a pipeline, by lane."""
     return {
         Lane(admin.topic_id(name), partition): at
-        for name in source.topics
+        for name in definition.topics
         for partition, at in ask(name).items()
     }
 
@@ -47,19 +47,19 @@ def offsets_now(
     compiled: CompiledPipeline, place: StartPlace | None = None, env: Mapping[str, str] = os.environ
 ) -> Offsets:
     """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
-    source, place = compiled.definition.source, place or StartPlace()
-    with TopicAdmin(read_airflow_connection(source.connection, env)) as admin:
-        first = by_lane(admin, source, admin.beginning_offsets)
-        ends = by_lane(admin, source, admin.end_offsets)
+    definition, place = compiled.definition, place or StartPlace()
+    with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
+        first = by_lane(admin, definition, admin.beginning_offsets)
+        ends = by_lane(admin, definition, admin.end_offsets)
         match place.kind:
             case From.LATEST:
                 chosen = ends
             case From.EARLIEST:
                 chosen = first
             case From.TIMESTAMP:
-                chosen = by_lane(admin, source, partial(at_or_after, admin, place))
+                chosen = by_lane(admin, definition, partial(at_or_after, admin, place))
             case From.OFFSETS:
-                chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in source.topics})
+                chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in definition.topics})
             case From.LEDGER:
                 chosen = {}
     return Offsets(first, ends, chosen)
@@ -73,20 +73,20 @@ def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int
 
 def find_topic_gaps(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
-    source = compiled.definition.source
-    with TopicAdmin(read_airflow_connection(source.connection)) as admin:
-        return find_gaps(read_condensed_log(layout), by_lane(admin, source, admin.beginning_offsets))
+    definition = compiled.definition
+    with TopicAdmin(read_airflow_connection(definition.connection)) as admin:
+        return find_gaps(read_condensed_log(layout), by_lane(admin, definition, admin.beginning_offsets))
 
 
 def list_ageing_gaps(
     compiled: CompiledPipeline, layout: Layout, *, now: datetime, env: Mapping[str, str] = os.environ
 ) -> list[Gap]:
     """List what is not read and older than half of the time that its topic keeps records."""
-    source = compiled.definition.source
+    definition = compiled.definition
     half: dict[Lane, int] = {}
     first: dict[Lane, int] = {}
-    with TopicAdmin(read_airflow_connection(source.connection, env)) as admin:
-        for name in source.topics:
+    with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
+        for name in definition.topics:
             id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
             old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
             half |= {Lane(id, partition): at for partition, at in old.items()}

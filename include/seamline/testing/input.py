@@ -9,6 +9,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import selected_sql
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.event_ids import list_id_expressions
 from seamline.testing.folding import list_fold_sources, query_rows
 from seamline.testing.oracle import Row
 
@@ -23,7 +24,7 @@ def input_of(
     blank = master_schema(pipeline).empty_table()
     accepted = pa.concat_tables([blank, accepted], promote_options="default")
     where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-    ids = [states.quote_identifier(name) for name in pipeline.definition.source.event_id]
+    ids = list_id_expressions(pipeline, states.quote_identifier)
     values = [each.expression.duckdb if each.expression else "1" for each in list_fold_sources(view)]
     keys = [states.quote_identifier(key.name) for key in view.ordered_by]
     ordinal = "0" if view.counts else "_ordinal"

@@ -21,6 +21,7 @@ from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version, require_order
 from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.record_rules import SOURCE
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement
@@ -29,6 +30,7 @@ from seamline.model.time.intervals import EPOCH
 from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.publish.publication import plan_births
 from seamline.plan.stream.epoch_numbers import next_number
+from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
@@ -86,7 +88,7 @@ class PlainStream:
     @property
     def unique(self) -> bool:
         """Return whether records have an event id."""
-        return bool(self.pipeline.definition.source.event_id)
+        return bool(self.pipeline.event_id)
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         number = self.taken = next_number([self.taken])
@@ -108,7 +110,8 @@ class PlainStream:
             )
         late, very_late = self.lateness(accepted)
         times = find_latest_event_times(accepted)
-        policy = self.pipeline.definition.source.watermark
+        topic_ids = {topic: f"id of {topic}" for topic in self.pipeline.definition.topics}
+        policy = build_watermark_policy(self.pipeline.definition.sources, topic_ids)
         before = self.progress or Progress.resume([], {}, epoch.committed_at, self.pipeline.timed)
         vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
         before = before.add_lanes(vector, epoch.committed_at)
@@ -143,10 +146,12 @@ class PlainStream:
         mark = self.mark
         if mark is None:
             return {}, {}
-        moments = accepted["_event_time"].to_pylist()
-        past = mark - self.pipeline.very_late
-        late = [self.interval_of(at) for at in moments if past <= at < mark]
-        return count_names(late), count_names(self.interval_of(at) for at in moments if at < past)
+        late, very_late = list[str](), list[str]()
+        past = {each.source.name: mark - each.very_late for each in self.pipeline.by_source}
+        for row in accepted.to_pylist():
+            if (at := row["_event_time"]) < mark:
+                (very_late if at < past[row.get(SOURCE, "")] else late).append(self.interval_of(at))
+        return count_names(late), count_names(very_late)
 
     def interval_of(self, moment: datetime) -> str:
         """Return the id of the interval that contains an instant."""
@@ -155,7 +160,7 @@ class PlainStream:
     def restart(self) -> None:
         """Nothing is lost: lists are what is committed; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
-        self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
+        self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         require_order(pipeline.record_version, self.epochs)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.validation import REPEATED
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.record_rules import SELECTED
+from seamline.model.compile.record_rules import SELECTED, SOURCE
 
 Seen = dict[tuple[Any, ...], list[datetime]]
 """The event times of each interval and event id."""
@@ -31,7 +31,8 @@ def mark_repeated_rows(
         if not row[SELECTED]:
             continue
         at = row["_event_time"]
-        id = (pipeline.grid.of(at).id, *(row[name] for name in pipeline.definition.source.event_id))
+        source = next(each for each in pipeline.definition.sources if each.name == row.get(SOURCE, ""))
+        id = (pipeline.grid.of(at).id, source.name, *(row[name] for name in source.event_id))
         if any(oldest is None or each >= oldest for each in seen.get(id, [])):
             places.append({name: row[name] for name in PLACE.names})
         else:

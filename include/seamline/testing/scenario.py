@@ -55,7 +55,7 @@ class Scenario:
     def __init__(self, pipeline: Pipeline, engine: Engine | None = None, *, now: str = "") -> None:
         self.pipeline: CompiledPipeline = compile_pipeline(pipeline)
         self.engine = engine or Plain(self.pipeline)
-        self.topics = pipeline.source.topics
+        self.topics = pipeline.topics
         self.now = parse_moment(now) if now else datetime.now(UTC)
         self.waiting: list[dict[str, Any]] = []
         self.ends: dict[Lane, int] = {}
@@ -133,8 +133,8 @@ class Scenario:
         the view: both versions would run, and a scenario asks one.
         """
         made = compile_pipeline(pipeline)
-        if (made.name, pipeline.source.topics) != (self.pipeline.name, self.topics):
-            raise BadRange(f"{made.name} over {', '.join(pipeline.source.topics)} is another pipeline.")
+        if (made.name, pipeline.topics) != (self.pipeline.name, self.topics):
+            raise BadRange(f"{made.name} over {', '.join(pipeline.topics)} is another pipeline.")
         kept = is_compatible_version(made.record_version, self.pipeline.record_version)
         if lost := [
             each.name

@@ -34,6 +34,7 @@ from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval
+from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.quality.certify import certify_run, require_passed
 from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
@@ -78,7 +79,7 @@ class Tables:
         self.writer.repair_ledger()
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
-        self.lookups = Lookups(self.pipeline.record.lookups, self.layout, before, every=0)
+        self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
@@ -98,7 +99,7 @@ class Tables:
             result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
             self.writer.end_phase("files")
             after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
-            policy = self.pipeline.definition.source.watermark
+            policy = build_watermark_policy(self.pipeline.definition.sources, self.topic_ids)
             whole = replace(
                 epoch,
                 number=number,
@@ -122,6 +123,11 @@ class Tables:
         return self.held[-1] if self.held and self.held[-1].number == number else None
 
     @property
+    def topic_ids(self) -> dict[str, str]:
+        """The ids of the topics, by name."""
+        return {topic: f"id of {topic}" for topic in self.pipeline.definition.topics}
+
+    @property
     def positions(self) -> dict[Any, int]:
         """The end offset of every lane that was read."""
         return {part.lane: part.end for epoch in self.held for part in epoch.ranges}
@@ -139,7 +145,7 @@ class Tables:
             return KernelResult()
         config = KernelConfig(
             pipeline=self.writer.pipeline,
-            topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.source.topics},
+            topic_ids=self.topic_ids,
             token=self.token,
             epoch=number,
             committed=self.positions,

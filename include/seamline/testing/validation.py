@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.epoch_kernel import validate_records as kernel_judged
-from seamline.kernel.formats import reader_of
+from seamline.kernel.formats import open_readers
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import select_new_records
 from seamline.lake.storage.layout import Layout
@@ -58,7 +58,7 @@ def validate_raw_records(
     """Validate records with the kernel, which splits them into rows and refusals."""
     config = KernelConfig(
         pipeline=pipeline,
-        topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.source.topics},
+        topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.topics},
         token=1,
         epoch=number,
         committed={},
@@ -69,7 +69,7 @@ def validate_raw_records(
         lookups=lookups,
     )
     rows = join_marks(con, select_new_records(raw, config), pipeline, marks)
-    return kernel_judged(con, rows, config, reader_of(pipeline))
+    return kernel_judged(con, rows, config, open_readers(pipeline))
 
 
 def reprocess_interval_rows(

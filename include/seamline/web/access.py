@@ -77,4 +77,4 @@ def open_requested_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
 
 def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:
     """Return the environment with the pipeline's connection, as Airflow resolves it."""
-    return {**os.environ, **connection_env_if_any(pipeline.definition.source.connection)}
+    return {**os.environ, **connection_env_if_any(pipeline.definition.connection)}

@@ -23,7 +23,7 @@ from tests.unit.shop import DEFINITION, Sale, Shop, sales_pipeline
 
 from seamline import Avro, Csv, Protobuf, Text, Tumbling, View, count
 from seamline.cli.doctor import check_decimals as digits_of
-from seamline.kernel.formats import reader_of
+from seamline.kernel.formats import open_reader
 from seamline.kernel.formats.decimals import decimal_sql as spelled
 from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.states import present_states
@@ -103,9 +103,9 @@ def test_many_decimals_of_a_type_are_spelled_once() -> None:
     made = compile_pipeline(
         records.pipeline("at TIMESTAMP, " + ", ".join(f"c{at} DECIMAL(9,3)" for at in range(400)))
     )
-    steps = "".join(reader_of(made).steps())
+    steps = "".join(open_reader(made).steps())
     values = "".join(
-        reader_of(made).value_sql(field, at) for at, field in enumerate(made.record.parsed.fields, 1)
+        open_reader(made).value_sql(field, at) for at, field in enumerate(made.record.parsed.fields, 1)
     )
     assert (steps + values).count("DECIMAL(9,3)") == spelled(build_decimal_type(9, 3), "d").count(
         "DECIMAL(9,3)"

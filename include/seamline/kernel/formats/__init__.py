@@ -7,7 +7,7 @@ from importlib import import_module
 from seamline.kernel.formats.reader import Reader
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
-__all__ = ["Reader", "reader_of"]
+__all__ = ["Reader", "open_readers"]
 READERS = {
     "avro": "AvroReader",
     "csv": "CsvReader",
@@ -17,8 +17,13 @@ READERS = {
 }
 
 
-def reader_of(pipeline: CompiledPipeline) -> Reader:
-    """Open the reader of a pipeline's format; only its module and the library behind it are imported."""
+def open_readers(pipeline: CompiledPipeline) -> tuple[Reader, ...]:
+    """Open the reader of each source of a pipeline, in their order."""
+    return tuple(map(open_reader, pipeline.by_source))
+
+
+def open_reader(pipeline: CompiledPipeline) -> Reader:
+    """Open the reader of the format of one source; only its module and the library behind it are imported."""
     kind = pipeline.format.kind
     if kind == "json" and pipeline.exact:
         from seamline.kernel.formats.exact import ExactJsonReader

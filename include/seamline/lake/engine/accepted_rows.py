@@ -5,6 +5,7 @@ from __future__ import annotations
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.compile.record_rules import SELECTED
 
@@ -22,7 +23,7 @@ def repeated_id_sql(pipeline: CompiledPipeline, *interval: str) -> str:
 
     Without expressions the rows are of one interval. FALSE where no event id is declared.
     """
-    ids = [quote_identifier(name) for name in pipeline.definition.source.event_id]
+    ids = list_id_expressions(pipeline, quote_identifier)
     if not ids:
         return "FALSE"
     selected = selected_sql(pipeline)

@@ -126,8 +126,8 @@ class Snapshot:
         return cls(
             view=view,
             grid=pipeline.grid,
-            has_event_id=bool(pipeline.definition.source.event_id),
-            dedup_within=pipeline.definition.source.dedup_within,
+            has_event_id=bool(pipeline.event_id),
+            dedup_within=pipeline.definition.sources[0].dedup_within,
             epoch=epoch,
             until=min(epoch, frontier),
             as_of=as_of is not None,

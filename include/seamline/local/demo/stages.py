@@ -47,7 +47,7 @@ class Demo:
     def run(self) -> int:
         """Run every stage; return the exit code."""
         pipeline = load_catalog(self.scene.definitions).pipeline("flights")
-        topic = pipeline.definition.source.topics[0]
+        topic = pipeline.definition.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:
             with TopicAdmin(connection) as admin:
                 admin.create_topic(topic, PARTITIONS)

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
+from typing import Any
 
 from seamline.model.compile.compiled_measure import CompiledMeasure
+from seamline.model.compile.compiled_source import CompiledSource, compile_sources
 from seamline.model.compile.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
-from seamline.model.compile.defaults import past_of
-from seamline.model.compile.evolution import Timed, list_used_columns, parse_added_columns
-from seamline.model.compile.fingerprint import event_time_identity, reads_exactly, record_version
-from seamline.model.compile.lookup_join import check_decorating_lookups
-from seamline.model.compile.pipeline_checks import (
-    check_counts,
-    check_defaults,
-    check_durability,
-    check_names,
-    check_provisional,
-)
+from seamline.model.compile.evolution import Timed
+from seamline.model.compile.fingerprint import event_time_identity, record_version
+from seamline.model.compile.lookup_join import Join, check_decorating_lookups
+from seamline.model.compile.pipeline_checks import check_names, check_settings
 from seamline.model.compile.problems import Problems
-from seamline.model.compile.record_rules import Record, check_source, compile_record
-from seamline.model.definition.formats import Format, format_of
-from seamline.model.definition.pipeline import DIGITS, EXACT, ROUNDED, Pipeline, Rule
+from seamline.model.compile.record_rules import SOURCE, Record
+from seamline.model.compile.sources import (
+    check_sources,
+    has_several,
+    list_view_sources,
+    merge_lookups,
+    merge_records,
+    narrow_record,
+)
+from seamline.model.definition.formats import Format
+from seamline.model.definition.pipeline import ROUNDED, KafkaSource, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
-from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import (
     FIRST,
     LAST,
@@ -79,6 +81,32 @@ class CompiledPipeline:
     """Whether numbers become DECIMALs by their own digits."""
     clock: str = ""
     """The identity of the event time."""
+    lookups: tuple[Join, ...] = ()
+    """The look-ups whose columns are in rows, of all sources."""
+    alone: tuple[CompiledPipeline, ...] = ()
+    """What each of several sources would be alone, with the views of all: see ``by_source``."""
+
+    @property
+    def by_source(self) -> tuple[CompiledPipeline, ...]:
+        """The pipelines of each source alone, with the views that count its rows; of one source it is this one."""
+        if not self.alone:
+            return (self,)
+        return tuple(
+            replace(each, views=tuple(view for view in self.views if each.source.name in view.of))
+            for each in self.alone
+        )
+
+    @property
+    def source(self) -> KafkaSource:
+        """The source of a pipeline that has one, or of one of those ``by_source``; TypeError where it has several."""
+        return self.definition.only_source
+
+    @property
+    def event_id(self) -> tuple[str, ...]:
+        """The columns that identify an event: those of all sources, and that of the source where there are several."""
+        sources = self.definition.sources
+        names = dict.fromkeys(name for source in sources for name in source.event_id)
+        return (SOURCE, *names) if names and self.alone else tuple(names)
 
     @property
     def name(self) -> str:
@@ -103,7 +131,7 @@ class CompiledPipeline:
     @property
     def required(self) -> frozenset[str]:
         """The columns without which a record is refused."""
-        source = self.definition.source
+        source = self.source
         fields = self.record.parsed.fields
         wanted = {source.event_time, *source.event_id}
         return frozenset(field.name for field in fields if not field.nullable or field.name in wanted)
@@ -122,7 +150,7 @@ def rounded_record_version(pipeline: CompiledPipeline) -> str:
     """Return the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
     if not pipeline.exact:
         return ""
-    source = replace(pipeline.definition.source, decimals=ROUNDED)
+    source = replace(pipeline.source, decimals=ROUNDED)
     return compile_pipeline(replace(pipeline.definition, source=source)).record_version
 
 
@@ -137,77 +165,90 @@ def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
 def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has."""
     problems = Problems()
-    source, origin = pipeline.source, pipeline.origin
     check_names(pipeline, problems)
-    parsed = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
-    format = problems.attempt("source.format", source.origin, lambda: format_of(source.format))
-    grid = problems.attempt("batch", origin, lambda: grid_of(pipeline))
-    future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
-    past = (
-        problems.attempt("source.max_past", source.origin, lambda: parse_duration(bound))
-        if (bound := past_of(pipeline)) != ""
-        else None
-    )
-    very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
-    within = (
-        problems.attempt("source.dedup_within", source.origin, lambda: parse_duration(source.dedup_within))
-        if source.dedup_within not in ("", None)
-        else None
-    )
-    problems.attempt(
-        "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
-    )
-    for setting in ("trigger", "edge_every", "serve_every", "epoch_target", "stuck_after"):
-        declared: str = getattr(pipeline.stream, setting)
-        problems.attempt(
-            f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
-        )
-    problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
-    if pipeline.batch.fresh_within not in ("", None):
-        problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
-    if source.decimals not in (DIGITS, EXACT, ROUNDED):
-        problems.note(
-            "source.decimals", source.origin, f"{source.decimals!r} is not a known value.", "leave it out."
-        )
-    check_counts(pipeline, problems)
-    check_provisional(pipeline, problems)
-    check_durability(pipeline, problems)
-    check_defaults(pipeline, problems)
-    if parsed is None or format is None or grid is None or future is None:
+    if has_several(pipeline) and not check_sources(pipeline, problems):
         return None, problems.found
-    added = parse_added_columns(source, parsed, problems)
-    problems.attempt("source.format", source.origin, lambda: format.check(parsed.with_(*added)))
-    record = compile_record(pipeline, parsed, problems, added)
-    if pipeline.transform and record.transform is None:
+    sources = compile_sources(pipeline, problems)
+    grid = problems.attempt("batch", pipeline.origin, lambda: grid_of(pipeline))
+    check_settings(pipeline, problems)
+    if grid is None or not all(sources):
         return None, problems.found
-    check_source(pipeline, record.schema, problems)
-    judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
+    made = tuple(source for source in sources if source)
+    record, lookups = made[0].record, made[0].record.lookups
+    if has_several(pipeline):
+        alone = [source.definition for source in made]
+        record = merge_records(alone, [source.record for source in made], problems)
+        lookups = merge_lookups(alone, [source.record for source in made], problems)
+        made = tuple(
+            replace(each, record=replace(each.record, sources=(name,), flagged=record.flagged))
+            for name, each in zip(record.sources, made, strict=True)
+        )
     views = tuple(
-        version_of_view(pipeline, view, made, record, grid, judged)
-        for view in pipeline.views
-        if (made := compile_view(pipeline, view, record, grid, problems)) is not None
+        view
+        for declared in pipeline.views
+        if (view := compile_own_view(pipeline, declared, made, record, grid, problems))
     )
     if len(views) == len(pipeline.views):
         items = [view.explode.item for view in views if view.explode]
         keyed = [Schema(view.keys) for view in views]
         check_decorating_lookups(pipeline, record.schema.with_(*items), keyed, problems)
-    if problems.found or very_late is None:
+    if problems.found:
         return None, problems.found
-    version = record_version(pipeline, added, judged)
-    return CompiledPipeline(
-        pipeline,
-        format,
-        record,
-        views,
-        grid,
-        future,
-        past,
-        very_late,
-        version,
-        within,
-        exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
-        clock=event_time_identity(pipeline),
-    ), []
+    version = record_version(pipeline, record.added, made[0].judged)
+    clock = event_time_identity(pipeline)
+
+    def whole(source: CompiledSource, definition: Pipeline, record: Record, **more: Any) -> CompiledPipeline:
+        return CompiledPipeline(
+            definition,
+            source.format,
+            record,
+            views,
+            grid,
+            source.max_future,
+            source.max_past,
+            source.very_late,
+            version,
+            source.dedup_within,
+            exact=source.exact,
+            clock=clock,
+            **more,
+        )
+
+    if not has_several(pipeline):
+        return whole(made[0], pipeline, record, lookups=lookups), []
+    each_alone = tuple(
+        whole(each, each.definition, each.record, lookups=each.record.lookups) for each in made
+    )
+    widest = replace(
+        made[0],
+        max_future=max(each.max_future for each in made),
+        very_late=max(each.very_late for each in made),
+        exact=False,
+    )
+    return whole(widest, pipeline, record, lookups=lookups, alone=each_alone), []
+
+
+def compile_own_view(
+    pipeline: Pipeline,
+    view: View,
+    sources: Sequence[CompiledSource],
+    record: Record,
+    grid: Grid,
+    problems: Problems,
+) -> CompiledView | None:
+    """Compile a view over the rows that it is of, with its fingerprint; None where it has a problem."""
+    names = list_view_sources(view)
+    if has_several(pipeline):
+        known = dict(zip(record.sources, (each.record for each in sources), strict=True))
+        seen = problems.attempt(
+            f"views[{view.name}].of", view.origin, lambda: narrow_record(record, names, known)
+        )
+        if seen is None:
+            return None
+        record = seen
+    made = compile_view(pipeline, view, record, grid, problems)
+    judged = sources[0].judged
+    return made and replace(version_of_view(pipeline, view, made, record, grid, judged), of=names)
 
 
 def grid_of(pipeline: Pipeline) -> Grid:

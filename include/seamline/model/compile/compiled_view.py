@@ -68,6 +68,8 @@ class CompiledView:
     """The source's added columns without which the view has no meaning."""
     decorations: tuple[Join, ...] = ()
     """Look-ups whose columns are shown beside the keys."""
+    of: tuple[str, ...] = ()
+    """The names of the sources whose rows it counts; none where the pipeline has one without a name."""
 
     @property
     def qualified(self) -> str:

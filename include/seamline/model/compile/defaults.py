@@ -16,7 +16,7 @@ NEWEST = max(PAST)
 
 def past_of(pipeline: Pipeline) -> str:
     """Return the bound of the past, a duration or "" for none: what is said, else what the defaults say."""
-    said = pipeline.source.max_past
+    said = pipeline.only_source.max_past
     if said is None:
         known = isinstance(pipeline.defaults, str) and not by_arrival(pipeline)
         return PAST.get(pipeline.defaults, "") if known else ""
@@ -25,15 +25,15 @@ def past_of(pipeline: Pipeline) -> str:
 
 def by_arrival(pipeline: Pipeline) -> bool:
     """Return whether event time is that of processing, which is as far from Kafka's as the reader is behind."""
-    return pipeline.source.event_time == PROCESSING_TIME
+    return pipeline.only_source.event_time == PROCESSING_TIME
 
 
 def describe_time_bounds(pipeline: Pipeline) -> str:
     """Return which bounds of event times are in force, and why the past has the one that it has."""
     if by_arrival(pipeline):
         return "event times are those of processing"
-    ahead = f"event times up to {pipeline.source.max_future} ahead of Kafka's timestamps"
-    bound, said = past_of(pipeline), pipeline.source.max_past is not None
+    ahead = f"event times up to {pipeline.only_source.max_future} ahead of Kafka's timestamps"
+    bound, said = past_of(pipeline), pipeline.only_source.max_past is not None
     if bound:
         return f"{ahead}, up to {bound} behind" + ("" if said else f' (defaults="{pipeline.defaults}")')
     if said:

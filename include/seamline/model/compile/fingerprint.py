@@ -11,6 +11,7 @@ from typing import Any
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
 from seamline.model.compile.lookup_join import list_pinned_lookups
+from seamline.model.compile.sources import has_several, list_narrowed, list_view_sources
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Pipeline, View
@@ -33,8 +34,18 @@ def hash_json_facts(facts: Any) -> str:
 
 
 def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, Any]:
-    """List all that turns a raw record into a row; ``uses`` are the added columns that its steps use."""
-    source = pipeline.source
+    """List all that turns a raw record into a row; ``uses`` are the added columns that its steps use.
+
+    Of several sources that is what each would say alone: rows of all have one record version.
+    """
+    if has_several(pipeline):
+        alone = list_narrowed(pipeline)
+        return {
+            "sources": {
+                each.only_source.name: {**record_facts(each), "topics": list(each.topics)} for each in alone
+            }
+        }
+    source = pipeline.only_source
     steps = {
         "select": [[name, text] for name, text in pipeline.select.items()],
         "where": pipeline.where,
@@ -64,8 +75,14 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
 
 
 def event_time_identity(pipeline: Pipeline) -> str:
-    """Name the clock of event times: a column, with a hash of the steps that make it where the source has none."""
-    name, steps = pipeline.source.event_time, list(pipeline.select.items())
+    """Name the clock of event times: a column, with a hash of the steps that make it where the source has none.
+
+    Several sources have one clock together.
+    """
+    if has_several(pipeline):
+        alone = list_narrowed(pipeline)
+        return ", ".join(f"{each.only_source.name}: {event_time_identity(each)}" for each in alone)
+    name, steps = pipeline.only_source.event_time, list(pipeline.select.items())
     made = [pair[0] for pair in steps]
     made_here = steps[: made.index(name) + 1] if name in made else []
     own = transform_facts(pipeline) if pipeline.transform else None
@@ -102,13 +119,13 @@ def exact_later(pipeline: Pipeline) -> bool:
 
 def exact_first(pipeline: Pipeline) -> bool:
     """Return whether a column of ``schema=`` is a DECIMAL that is read by its own digits."""
-    return reads_exactly(pipeline) and has_decimals(pipeline.source.schema)
+    return reads_exactly(pipeline) and has_decimals(pipeline.only_source.schema)
 
 
 def reads_exactly(pipeline: Pipeline) -> bool:
     """Return whether numbers of a record become DECIMAL by their own digits."""
-    said = pipeline.source.decimals
-    return said == DIGITS or (said == EXACT and format_of(pipeline.source.format).textual)
+    said = pipeline.only_source.decimals
+    return said == DIGITS or (said == EXACT and format_of(pipeline.only_source.format).textual)
 
 
 def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterable[Field] = ()) -> str:
@@ -116,9 +133,8 @@ def record_version(pipeline: Pipeline, added: Iterable[Field] = (), uses: Iterab
 
     Parsed columns are a cache under it.
     """
-    return extend_record_version(
-        hash_json_facts(record_facts(pipeline, uses)), added, fresh=exact_later(pipeline)
-    )
+    fresh = not has_several(pipeline) and exact_later(pipeline)
+    return extend_record_version(hash_json_facts(record_facts(pipeline, uses)), added, fresh=fresh)
 
 
 def measure_facts(measure: Measure) -> dict[str, Any]:
@@ -145,9 +161,12 @@ def view_facts(
 
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
-    used = added_column_facts(uses, fresh=exact_later(pipeline))
+    several = has_several(pipeline)
+    used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
+    topics = pipeline.topics
     return {
-        "topic": pipeline.source.topics[0] if len(pipeline.source.topics) == 1 else pipeline.source.topics,
+        **({"of": sorted(list_view_sources(view))} if several else {}),
+        "topic": topics[0] if len(topics) == 1 and not several else topics,
         "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,
         "keys": list(view.keys),

@@ -75,7 +75,8 @@ def extract_identifiers(some: Iterable[str]) -> set[str]:
 
 def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     """List the expressions and names by which a pipeline uses columns."""
-    yield from (pipeline.source.event_time, *pipeline.source.event_id)
+    for source in pipeline.sources:
+        yield from (source.event_time, *source.event_id)
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
     for view in pipeline.views:

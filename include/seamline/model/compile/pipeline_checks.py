@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from seamline.model.compile.defaults import NEWEST, PAST
 from seamline.model.compile.fingerprint import BOUNDS
 from seamline.model.compile.problems import NAME, Problems
-from seamline.model.definition.pipeline import DURABILITY, Pipeline
+from seamline.model.definition.pipeline import DURABILITY, KafkaSource, Pipeline
+from seamline.model.memory import parse_memory
+from seamline.model.time.intervals import parse_duration
 
 
-def check_counts(pipeline: Pipeline, problems: Problems) -> None:
-    """Note bounds that no run, or no record, can keep."""
+def check_settings(pipeline: Pipeline, problems: Problems) -> None:
+    """Note settings of the stream and of the batch layer that cannot be."""
+    origin = pipeline.origin
+    for setting in ("trigger", "edge_every", "serve_every", "epoch_target", "stuck_after"):
+        declared: str = getattr(pipeline.stream, setting)
+        problems.attempt(
+            f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
+        )
+    problems.attempt("stream.worker_memory", origin, lambda: parse_memory(pipeline.stream.worker_memory))
+    if pipeline.batch.fresh_within not in ("", None):
+        problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
+    check_counts(pipeline, problems)
+    check_provisional(pipeline, problems)
+    check_durability(pipeline, problems)
+    check_defaults(pipeline, problems)
+
+
+def check_bounds(source: KafkaSource, problems: Problems) -> None:
+    """Note bounds that no record can keep."""
     for name in BOUNDS:
-        if type(bound := getattr(pipeline.source, name)) is not int or bound < 1:
+        if type(bound := getattr(source, name)) is not int or bound < 1:
             problems.note(
                 f"source.{name}",
-                pipeline.source.origin,
+                source.origin,
                 f"{bound!r} is not a valid bound.",
                 "use a whole number of 1 or more.",
             )
+
+
+def check_counts(pipeline: Pipeline, problems: Problems) -> None:
+    """Note bounds that no run can keep."""
     for name, least in (("max_dirty", 1), ("approve_above", 0), ("keep_generations", 0)):
         given = getattr(pipeline.batch, name)
         if type(given) is not int or given < least:

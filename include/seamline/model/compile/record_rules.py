@@ -26,6 +26,8 @@ METADATA = (
 PROCESSING_TIME = "processing_time()"
 """The event time of a source that has none: when its epoch was read, kept in the row for both layers."""
 SELECTED, SIDE, DUPLICATE = "_selected", "_side", "_duplicate"
+SOURCE = "_source"
+"""The column that names a row's source, where a pipeline has several."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,10 @@ class Record:
     """The last of the parsed columns, which earlier rows may lack."""
     dedup: bool = False
     """Whether rows say that their event id was there before, and are then not selected."""
+    sources: tuple[str, ...] = ()
+    """The names of the sources that rows are of; none where a pipeline has one without a name."""
+    flagged: frozenset[str] = frozenset()
+    """Columns that say where a row belongs which other sources of the pipeline need: rows of all have the same."""
 
     @property
     def schema(self) -> Schema:
@@ -61,14 +67,17 @@ class Record:
     @property
     def selective(self) -> bool:
         """Return whether a record may be accepted and yet be in no view."""
-        return self.where is not None or bool(self.sides) or self.transform is not None or self.dedup
+        own = self.where is not None or bool(self.sides) or self.transform is not None or self.dedup
+        return own or SELECTED in self.flagged
 
     @property
     def flags(self) -> tuple[Field, ...]:
         """List the columns that say where a row belongs."""
         there = {SELECTED: self.selective, DUPLICATE: self.dedup}
         flags = tuple(Field(name, SqlType(TypeKind.BOOLEAN), nullable=False) for name in there if there[name])
-        return (*flags, Field(SIDE, STRING)) if self.sides else flags
+        sided = (Field(SIDE, STRING),) if self.sides or SIDE in self.flagged else ()
+        source = (Field(SOURCE, STRING, nullable=False),) if self.sources else ()
+        return (*source, *flags, *sided)
 
     @property
     def metadata(self) -> frozenset[str]:
@@ -79,23 +88,31 @@ class Record:
         return used & {field.name for field in METADATA}
 
     def selected(self, where: Expression | None) -> Expression | None:
-        """Restrict a view's condition to the rows that are selected at all."""
-        if not self.selective:
-            return where
-        own = compile_expression(f"`{SELECTED}`", Schema(self.flags))
-        # DuckDB's scans compare a column with a value faster than they evaluate a condition that is one.
-        own = replace(own, duckdb=f"({own.duckdb} = TRUE)")
-        if where is None:
-            return own
-        return replace(
-            where,
-            spark=f"({own.spark} AND {where.spark})",
-            duckdb=f"({own.duckdb} AND {where.duckdb})",
-            columns=own.columns | where.columns,
-            guards=tuple(
-                Guard(f"({own.duckdb} AND {each.condition_duckdb})", each.message) for each in where.guards
-            ),
-        )
+        """Restrict a view's condition to the rows of its sources that are selected at all."""
+        if self.selective:
+            own = compile_expression(f"`{SELECTED}`", Schema(self.flags))
+            # DuckDB's scans compare a column with a value faster than they evaluate a condition that is one.
+            where = restrict_condition(where, replace(own, duckdb=f"({own.duckdb} = TRUE)"))
+        if self.sources:
+            names = ", ".join(f"'{name}'" for name in self.sources)
+            text = f"`{SOURCE}` IN ({names})" if self.sources[1:] else f"`{SOURCE}` = {names}"
+            where = restrict_condition(where, compile_expression(text, Schema(self.flags)))
+        return where
+
+
+def restrict_condition(where: Expression | None, own: Expression) -> Expression:
+    """Let a condition be evaluated only where ``own`` is true."""
+    if where is None:
+        return own
+    return replace(
+        where,
+        spark=f"({own.spark} AND {where.spark})",
+        duckdb=f"({own.duckdb} AND {where.duckdb})",
+        columns=own.columns | where.columns,
+        guards=tuple(
+            Guard(f"({own.duckdb} AND {each.condition_duckdb})", each.message) for each in where.guards
+        ),
+    )
 
 
 def compile_record(
@@ -144,7 +161,7 @@ def compile_record(
         transform,
         tuple(lookups),
         tuple(added),
-        dedup=bool(pipeline.source.dedup_within),
+        dedup=bool(pipeline.only_source.dedup_within),
     )
 
 
@@ -215,7 +232,7 @@ def compile_sides(
 
 def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
     """Note an event time or id that is no column, or none of the right type."""
-    source = pipeline.source
+    source = pipeline.only_source
     wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
     if not source.topics or len(set(source.topics)) < len(source.topics):
         problems.note(

@@ -24,4 +24,4 @@ class Transform:
 
 def makes_exactly(pipeline: Pipeline) -> bool:
     """Return whether a transform makes DECIMALs, and no double that it returns is rounded to one."""
-    return pipeline.source.decimals == DIGITS and has_decimals(pipeline.transform_schema)
+    return pipeline.only_source.decimals == DIGITS and has_decimals(pipeline.transform_schema)

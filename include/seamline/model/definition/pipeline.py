@@ -62,6 +62,19 @@ class KafkaSource:
     decimals: str = DIGITS
     """How numbers become DECIMALs; only definitions that were stored by earlier releases have another word
     here."""
+    name: str = ""
+    """The source's name, where a pipeline has several: the word of ``View(of=)`` and of the column
+    ``_source``."""
+    rules: Sequence[Rule] = ()
+    """As ``Pipeline.rules``, of one of several sources; so are the next four."""
+    select: Mapping[str, str] = field(default_factory=dict)
+    """Derived columns."""
+    where: str = ""
+    """Which records are in views."""
+    side: Mapping[str, str] = field(default_factory=dict)
+    """Named sides."""
+    lookups: Sequence[Lookup] = ()
+    """Tables that are joined to its records."""
     origin: Origin = declare_origin_field()
 
     @property
@@ -121,6 +134,9 @@ class View:
     grouping_sets: Sequence[Sequence[str]] = ()
     """Sets of the keys, as in SQL's GROUPING SETS: a row per window for each of them, from the same slices.
     If empty, the one set of all keys."""
+    of: str | Sequence[str] = ""
+    """The source whose rows it counts, where a pipeline has several; or of several sources, whose common
+    columns it then sees."""
     origin: Origin = declare_origin_field()
 
 
@@ -184,15 +200,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """One source, its rules and its views: declared once, run by both layers.
+    """Sources, their rules and views over their rows: declared once, run by both layers.
+
+    A pipeline of several sources names each, and each has its own ``rules``, ``select``, ``where`` and ``side``.
 
     The functions ``on_failure``, ``on_late`` and ``on_alert`` are named as ``module.function``; "" for none.
     """
 
     name: str
     """The pipeline's name, unique among the definitions."""
-    source: KafkaSource
-    """Where records come from."""
+    source: KafkaSource | Sequence[KafkaSource]
+    """Where records come from; several sources share one master and its epochs."""
     views: Sequence[View]
     """The views, one or more."""
     batch: Batch
@@ -236,3 +254,25 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "transform", name_of(self.transform))
+
+    @property
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The sources, in order."""
+        return (self.source,) if isinstance(self.source, KafkaSource) else tuple(self.source)
+
+    @property
+    def only_source(self) -> KafkaSource:
+        """The source of a pipeline that has one; TypeError where there are several."""
+        if isinstance(self.source, KafkaSource):
+            return self.source
+        raise TypeError(f"{self.name} has {len(self.source)} sources")
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of all sources, by name."""
+        return tuple(topic for source in self.sources for topic in source.topics)
+
+    @property
+    def connection(self) -> str:
+        """The id of the Airflow connection to Kafka, which all sources share."""
+        return self.sources[0].connection

@@ -19,7 +19,7 @@ from seamline.plan.batch.interval_arrivals import Arrivals
 
 def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> Join:
     """Find a look-up that rows were made with; NotFound for no look-up, BadRange for one that decorates."""
-    for join in pipeline.record.lookups:
+    for join in pipeline.lookups:
         if join.name == name:
             return join
     names = [each.name for each in pipeline.definition.lookups]

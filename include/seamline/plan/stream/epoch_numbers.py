@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -74,16 +74,16 @@ def idle_lanes(
     last_seen: Mapping[Lane, datetime],
     *,
     now: datetime,
-    after: timedelta,
+    after: Callable[[Lane], timedelta],
 ) -> frozenset[Lane]:
-    """List the lanes that are read to the broker's end and have shown nothing for ``after`` (rule 12).
+    """List the lanes that are read to the broker's end and have shown nothing for as long as ``after`` says (rule 12).
 
     ``broker_ends`` are freshly asked; ``last_seen`` is the wall clock of the last record, or of the start.
     """
     return frozenset(
         lane
         for lane, end in broker_ends.items()
-        if positions.get(lane, 0) >= end and now - last_seen.get(lane, now) >= after
+        if positions.get(lane, 0) >= end and now - last_seen.get(lane, now) >= after(lane)
     )
 
 

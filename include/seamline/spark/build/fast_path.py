@@ -107,7 +107,7 @@ def build_states_fast(
     work = tuple(split_into_shares(own, again, pipeline, slots))
     alone = any(share.alone for share in work)
     repeats = NO_PLACES
-    if pipeline.definition.source.event_id and work and not alone:
+    if pipeline.event_id and work and not alone:
         rows = sum(each.rows for each in (*own, *again))
         scratch = next(iter(folders.values())) / "ids"
         repeats = find_repeated_rows(
@@ -209,7 +209,7 @@ def split_into_shares(
     every = [*own, *again]
     sizes = [each.size for each in every]
     work = split_by_size(sizes, cores)
-    if pipeline.definition.source.event_id and len(work) == 1:
+    if pipeline.event_id and len(work) == 1:
         ours, theirs = (tuple(each.path for each in some) for some in (own, again))
         return [Share(ours, theirs, alone=True)]
     made = []

@@ -17,6 +17,7 @@ from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.job_arguments import BuildJob
@@ -125,7 +126,7 @@ def mark_duplicates(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:
     kept = rows.select(
         *columns, "_event_time", "_record_version", *READ_ORDER, (moment - f.pmod(moment, length)).alias(CELL)
     )
-    event_id = [quote_column(name) for name in pipeline.definition.source.event_id]
+    event_id = [f.expr(each) for each in list_id_expressions(pipeline, quote_column)]
     if not event_id:
         return kept.withColumn(SPARE, f.lit(False))
     selected = f.col(SELECTED) if pipeline.record.selective else f.lit(True)

@@ -98,7 +98,7 @@ class HashedIds(ShareTask):
         parts = self.known_rows_sql(share, wanted, where=where)
         if share.own or share.again:
             parts.append(self.looked_sql(share, wanted, where=where))
-        ids = ", ".join([CELL, *map(quote_identifier, self.event_id)])
+        ids = ", ".join([CELL, *self.id_expressions])
         more = "".join(f", {quote_identifier(each)}" for each in columns)
         return f"SELECT hash({ids}) AS {HASH}{more} FROM ({' UNION ALL '.join(parts)})"
 
@@ -162,7 +162,7 @@ class RepeatingRows(ShareTask):
     def __call__(self, chunks: Iterator[bytes]) -> Iterator[Row]:
         """Report the places of those that repeat one, by share; or the file that has them."""
         con = self.open_duckdb()
-        same = ", ".join([CELL, *map(quote_identifier, self.event_id)])
+        same = ", ".join([CELL, *self.id_expressions])
         first = f"row_number() OVER (PARTITION BY {same} ORDER BY {', '.join(READ_ORDER)})"
         try:
             if not hold_chunks(con, chunks):

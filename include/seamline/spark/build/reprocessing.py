@@ -91,7 +91,7 @@ def reprocess_block(
     held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
     known = len(list_restatements(layout))
-    lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.record.lookups}
+    lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.lookups}
     task = Task(
         pipeline=pipeline,
         root=held.begin(attempt, [each.number for each in block]),

@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, reject_all_rows, validate_records
-from seamline.kernel.formats import reader_of
-from seamline.kernel.raw import combine_small_batches
+from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
+from seamline.kernel.formats import open_readers
+from seamline.kernel.raw import combine_small_batches, reject_all_rows
 from seamline.kernel.validation import REPEATED
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
@@ -111,7 +111,7 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
-        found, con, reader = ReprocessedRows(), open_worker_duckdb(), reader_of(self.pipeline)
+        found, con, readers = ReprocessedRows(), open_worker_duckdb(), open_readers(self.pipeline)
         config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
@@ -119,7 +119,7 @@ class Task:
 
         def judge(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
             fail_on_poison(raw["_value"])
-            return validate_records(con, raw, config, reader)
+            return validate_records(con, raw, config, readers)
 
         for chunk in combine_small_batches(batches):
             for rows, refused in self.parts(self.raw(chunk), judge):

@@ -14,6 +14,7 @@ from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, s
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.tables.reprocessed import REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import Interval
@@ -110,7 +111,7 @@ class ShareTask:
 
         They are of this definition: the column of the event time is ``_event_time``, and is not read beside it.
         """
-        timed = self.pipeline.definition.source.event_time
+        timed = None if self.pipeline.alone else self.pipeline.source.event_time
         chosen = ", ".join(
             f"_event_time AS {quote_identifier(name)}" if name == timed else quote_identifier(name)
             for name in columns
@@ -135,7 +136,12 @@ class ShareTask:
     @property
     def event_id(self) -> tuple[str, ...]:
         """The columns of the event id; empty if none is declared."""
-        return tuple(self.pipeline.definition.source.event_id)
+        return self.pipeline.event_id
+
+    @property
+    def id_expressions(self) -> list[str]:
+        """What together identifies an event, in DuckDB's SQL."""
+        return list_id_expressions(self.pipeline, quote_identifier)
 
     @property
     def columns(self) -> list[str]:

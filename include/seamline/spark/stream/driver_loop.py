@@ -61,12 +61,12 @@ class Driver:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
-        self.topics = Topics(pipeline.name, pipeline.definition.source)
+        self.topics = Topics(pipeline.definition)
         repair_torn_logs(layout, now=datetime.now(UTC))
         self.poll = ControlPoll(ControlTable.ensure(layout))
         epochs = read_condensed_log(layout)
         self.topics.require_whole(epochs, self.poll.control.read().accepted)
-        self.lookups = Lookups(pipeline.record.lookups, layout, in_force(epochs, pipeline.record_version))
+        self.lookups = Lookups(pipeline.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent = os.getppid()
         self.lock = threading.RLock()
         self.stopping = threading.Event()

@@ -23,6 +23,7 @@ from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.epoch_numbers import EdgePolicy
+from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.plan.stream.refusal_news import Refusals
 from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED
@@ -59,7 +60,7 @@ class Epochs(KernelRuns):
     ) -> None:
         super().__init__(writer, topics, lookups, Attempted(heartbeat.with_name("attempt.json")))
         stream = self.pipeline.definition.stream
-        self.watermark = self.pipeline.definition.source.watermark
+        self.watermark = build_watermark_policy(self.pipeline.definition.sources, topics.ids)
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = self.resume_progress(ledger)
         if self.size.restore(self.attempted.read(), self.progress.vector):

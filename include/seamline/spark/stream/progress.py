@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from seamline.model.compile.evolution import Timed
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance_vector
-from seamline.model.protocol.watermark import Watermark, advance_watermark
+from seamline.model.protocol.watermark import LanePolicy, advance_watermark
 from seamline.model.time.intervals import EPOCH, Grid
 from seamline.plan.stream.epoch_numbers import EdgePolicy, idle_lanes
 
@@ -82,14 +82,14 @@ class Progress:
         """Return whether epoch ``number`` should be an edge."""
         return policy.is_due(number, self.last_edge, now, self.last_edge_at)
 
-    def has_silent_lane(self, policy: Watermark, now: datetime) -> bool:
+    def has_silent_lane(self, policy: LanePolicy, now: datetime) -> bool:
         """Return whether a lane has been silent so long that the broker must be asked about it."""
-        return any(now - self.last_seen.get(lane, now) >= policy.idle for lane in self.vector)
+        return any(now - self.last_seen.get(lane, now) >= policy.idle_of(lane) for lane in self.vector)
 
-    def watermark(self, policy: Watermark, ends: Vector, now: datetime) -> datetime | None:
+    def watermark(self, policy: LanePolicy, ends: Vector, now: datetime) -> datetime | None:
         """Return the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
-        idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle)
-        return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy.bound)
+        idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle_of)
+        return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy)
 
     def last_interval_end(self, grid: Grid) -> datetime | None:
         """Return the end of the last interval that has rows: a watermark there closes every one."""

@@ -12,7 +12,7 @@ from seamline.kafka import connections
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import Place, read_first_records
 from seamline.lake.log.master import Master
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import AcceptedGap, Gap, build_gap_error, find_gaps, list_undecided_gaps
@@ -60,11 +60,11 @@ def fetch_options(records: int) -> dict[str, str]:
 
 
 class Topics:
-    """One incarnation of each topic of a source, known by its id from the first look on."""
+    """One incarnation of each topic of a pipeline, known by its id from the first look on."""
 
-    def __init__(self, pipeline: str, source: KafkaSource) -> None:
-        self.pipeline, self.source, self.names = pipeline, source, source.topics
-        self.connection = connections.read_airflow_connection(source.connection)
+    def __init__(self, definition: Pipeline) -> None:
+        self.pipeline, self.names = definition.name, definition.topics
+        self.connection = connections.read_airflow_connection(definition.connection)
         self.admin = TopicAdmin(self.connection)
         self.ids = {name: self.admin.topic_id(name) for name in self.names}
 

@@ -1,0 +1,111 @@
+"""A source made ready for the engines: how its records become rows, and the bounds of their event times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from seamline.model.compile.defaults import past_of
+from seamline.model.compile.evolution import list_used_columns, parse_added_columns
+from seamline.model.compile.fingerprint import reads_exactly
+from seamline.model.compile.pipeline_checks import check_bounds
+from seamline.model.compile.problems import Problems
+from seamline.model.compile.record_rules import Record, check_source, compile_record
+from seamline.model.compile.sources import (
+    check_unnamed_source,
+    has_several,
+    list_narrowed,
+    locate_problem,
+)
+from seamline.model.definition.formats import Format, format_of
+from seamline.model.definition.pipeline import DIGITS, EXACT, ROUNDED, Pipeline
+from seamline.model.time.intervals import parse_duration
+from seamline.model.types.schema import Field, Schema
+
+
+@dataclass(frozen=True)
+class CompiledSource:
+    """A source whose settings are known to fit."""
+
+    definition: Pipeline
+    """The pipeline of this source alone."""
+    format: Format
+    """How the bytes of a record are read."""
+    record: Record
+    """The steps by which a record becomes a row."""
+    max_future: timedelta
+    """How far event time may be ahead of Kafka's timestamp."""
+    max_past: timedelta | None
+    """How far it may be behind, None for no bound."""
+    very_late: timedelta
+    """How far behind the watermark a row is very late."""
+    dedup_within: timedelta | None
+    """For how long the stream removes duplicates by itself, None if not."""
+    judged: tuple[Field, ...]
+    """The added columns that the record's steps use."""
+    exact: bool
+    """Whether numbers become DECIMALs by their own digits."""
+
+
+def compile_sources(pipeline: Pipeline, problems: Problems) -> list[CompiledSource | None]:
+    """Compile each source; its problems are noted, by its name where there are several, and None stands for it then."""
+    if not has_several(pipeline):
+        check_unnamed_source(pipeline, problems)
+        return [compile_source(pipeline, problems)]
+    found = []
+    for alone in list_narrowed(pipeline):
+        own = Problems()
+        found.append(compile_source(alone, own))
+        for each in own.found:
+            each.field = locate_problem(each.field, alone.only_source.name)
+        problems.found += own.found
+    return found
+
+
+def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | None:
+    """Compile the source of a pipeline that has one; None where it cannot be one."""
+    source = pipeline.only_source
+    parsed = problems.attempt("source.schema", source.origin, lambda: Schema.parse(source.schema))
+    format = problems.attempt("source.format", source.origin, lambda: format_of(source.format))
+    future = problems.attempt("source.max_future", source.origin, lambda: parse_duration(source.max_future))
+    past = (
+        problems.attempt("source.max_past", source.origin, lambda: parse_duration(bound))
+        if (bound := past_of(pipeline)) != ""
+        else None
+    )
+    very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
+    within = (
+        problems.attempt("source.dedup_within", source.origin, lambda: parse_duration(source.dedup_within))
+        if source.dedup_within not in ("", None)
+        else None
+    )
+    problems.attempt(
+        "source.watermark", source.origin, lambda: (source.watermark.bound, source.watermark.idle)
+    )
+    if source.decimals not in (DIGITS, EXACT, ROUNDED):
+        problems.note(
+            "source.decimals", source.origin, f"{source.decimals!r} is not a known value.", "leave it out."
+        )
+    check_bounds(source, problems)
+    if parsed is None or format is None or future is None:
+        return None
+    added = parse_added_columns(source, parsed, problems)
+    problems.attempt("source.format", source.origin, lambda: format.check(parsed.with_(*added)))
+    record = compile_record(pipeline, parsed, problems, added)
+    if pipeline.transform and record.transform is None:
+        return None
+    check_source(pipeline, record.schema, problems)
+    judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
+    if very_late is None:
+        return None
+    return CompiledSource(
+        pipeline,
+        format,
+        record,
+        future,
+        past,
+        very_late,
+        within,
+        judged,
+        exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
+    )
