@@ -17,6 +17,7 @@ from seamline import (
     Global,
     KafkaSource,
     Pipeline,
+    Rule,
     Session,
     Sliding,
     Tumbling,
@@ -81,6 +82,12 @@ EVERY_KIND = {
     "reach": own("price", Span, where="amount IS NOT NULL"),
     "each": formula("try_divide(total, n)", total=sum("amount * 1D"), n=count("amount"), where="kind = 'x'"),
 }
+OF_PRICES = {
+    "n": count(),
+    "mean": avg("price"),
+    "kinds": collect_distinct("kind", limit=1),
+    "last": last("price", where="price IS NOT NULL"),
+}
 OF_ITEMS = {
     "n": count(),
     "opened": first("item"),
@@ -137,6 +144,48 @@ ORDERED = replace(
     ],
 )
 """What depends on the order of records: duplicates that the stream takes out, and count windows."""
+SOURCES = replace(
+    LIFE,
+    source=[
+        KafkaSource(
+            name="orders",
+            topic="one",
+            schema="id INT NOT NULL, who STRING, kind STRING, amount INT, price DOUBLE, at TIMESTAMP, "
+            "items ARRAY<INT>",
+            event_time="at",
+            event_id=["id"],
+            rules=[Rule("small", "amount IS NULL OR amount < 7")],
+            watermark=Watermark("1 hour", idle_after="1 minute"),
+        ),
+        KafkaSource(
+            name="returns",
+            topic="two",
+            schema="id INT NOT NULL, who STRING NOT NULL, price DOUBLE, at TIMESTAMP, spare STRING",
+            event_time="at",
+            event_id=["who", "id"],
+            select={"kind": "CASE WHEN price > 1 THEN 'x' ELSE 'z' END"},
+            where="price IS NULL OR price < 3",
+            side={"cheap": "price = 0.1"},
+            watermark=Watermark("2 hours", idle_after="1 minute"),
+        ),
+    ],
+    views=[
+        view("hours", Tumbling("1 hour"), of="orders"),
+        view("kinds", Tumbling("12 hours"), of="returns", keys=("kind",), measures={"n": count()}),
+        view("both", Sliding("6 hours", "2 hours"), of=["orders", "returns"], measures=OF_PRICES),
+        view("sessions", Session("3 hours"), of=["returns", "orders"], keys=("kind",), measures=OF_PRICES),
+    ],
+)
+"""Two sources: columns of one name are of both, an id is a source's own, and each has its own steps."""
+ORDERED_SOURCES = replace(
+    SOURCES,
+    source=[replace(each, dedup_within="12 hours") for each in SOURCES.source],
+    views=[
+        *SOURCES.views,
+        view("threes", CountWindow(3), of=["orders", "returns"], measures=OF_PRICES),
+        view("items", Tumbling("6 hours"), of="orders", keys=("item",), explode={"item": "items"}),
+    ],
+)
 
 
 def steps(seed):
@@ -196,7 +245,11 @@ def live(life, seed):
     return answers, life.quarantine(), life.watermark, life.engine.cuts()
 
 
-@pytest.mark.parametrize(("pipeline", "seed"), [(LIFE, 0), (ORDERED, 1)], ids=["every kind", "ordered"])
+@pytest.mark.parametrize(
+    ("pipeline", "seed"),
+    [(LIFE, 0), (ORDERED, 1), (ORDERED_SOURCES, 2)],
+    ids=["every kind", "ordered", "sources"],
+)
 def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
     """If this fails, one of the two is wrong: the time line says after which steps."""
     now = f"{START + timedelta(days=9):%Y-%m-%d}"
@@ -231,7 +284,9 @@ COUNTED = ("view", "interval", "rows", "state_rows", "rows_read", "duplicates", 
 
 
 @pytest.mark.parametrize(
-    "pipeline", [LIFE, WITHOUT_IDS, PLAIN, WITH_IDS], ids=["ids", "no ids", "plain", "plain ids"]
+    "pipeline",
+    [LIFE, WITHOUT_IDS, PLAIN, WITH_IDS, SOURCES],
+    ids=["ids", "no ids", "plain", "plain ids", "sources"],
 )
 def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
     """By Spark's own aggregation; by the kernel's SQL in one task; in many, that shuffle ids and keep states in files.

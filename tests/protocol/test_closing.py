@@ -212,7 +212,7 @@ def test_a_certified_day_lacks_only_what_is_late() -> None:
         (Rules(counts=False, loses=True), "of 1 rows"),
         (Rules(own=False), "has yet to show"),
     ],
-    ids=["H1-at-cut", "H1-idle", "H1-falls", "T1", "H4", "S1"],
+    ids=["H1-at-cut", "H1-idle", "H1-falls", "T1", "H4", "S2"],
 )
 def test_a_rule_that_is_turned_off_is_missed(rules: Rules, words: str) -> None:
     """The certificate of an earlier draft: today's watermark, a lane that is throttled, counts of one read."""

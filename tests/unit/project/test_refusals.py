@@ -14,7 +14,14 @@ from tests.laws import test_own_measures, test_windows
 from tests.unit import records
 from tests.unit.kernel import test_formats
 from tests.unit.lake.read import test_decorations
-from tests.unit.model import test_definition, test_evolution, test_lookups, test_record, test_transform
+from tests.unit.model import (
+    test_definition,
+    test_evolution,
+    test_lookups,
+    test_record,
+    test_sources,
+    test_transform,
+)
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.definition.pipeline import Pipeline, View
@@ -34,7 +41,11 @@ Written by `python -m tests.unit.project.test_refusals`.
 
 def cases() -> Iterator[tuple[str, Pipeline, str]]:
     """List every wrong definition with its name and the field that is wrong."""
-    for name, (wrong, field, _) in {**test_definition.WRONG, **test_own_measures.WRONG}.items():
+    for name, (wrong, field, _) in {
+        **test_definition.WRONG,
+        **test_own_measures.WRONG,
+        **test_sources.WRONG,
+    }.items():
         yield name, wrong, field
     for name, (format, schema, _) in test_formats.WRONG.items():
         yield name, test_formats.pipeline(f"{schema}, at TIMESTAMP", format=format), "source.format"

@@ -81,7 +81,7 @@ def event_time_identity(pipeline: Pipeline) -> str:
     """
     if has_several(pipeline):
         alone = list_narrowed(pipeline)
-        return ", ".join(f"{each.only_source.name}: {event_time_identity(each)}" for each in alone)
+        return ", ".join(sorted(f"{each.only_source.name}: {event_time_identity(each)}" for each in alone))
     name, steps = pipeline.only_source.event_time, list(pipeline.select.items())
     made = [pair[0] for pair in steps]
     made_here = steps[: made.index(name) + 1] if name in made else []
@@ -163,7 +163,7 @@ def view_facts(
     """
     several = has_several(pipeline)
     used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
-    topics = pipeline.topics
+    topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
         **({"of": sorted(list_view_sources(view))} if several else {}),
         "topic": topics[0] if len(topics) == 1 and not several else topics,

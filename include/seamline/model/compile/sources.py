@@ -87,7 +87,7 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
                 f"{source.name!r} is not a valid name, and each of several sources needs one.",
                 "use lower-case letters, digits and single underscores.",
             )
-        elif names.count(source.name) > 1:
+        elif source is not sources[names.index(source.name)]:
             problems.note(
                 "source.name", source.origin, f"{source.name!r} is declared twice.", "rename one of them."
             )
