@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
+from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import (
     Batch,
     KafkaSource,
@@ -58,9 +59,11 @@ __all__ = [
     "ExpectRows",
     "ExpectationSuite",
     "Global",
+    "Join",
     "Json",
     "KafkaSource",
     "Lookup",
+    "Open",
     "Pipeline",
     "Protobuf",
     "Rule",

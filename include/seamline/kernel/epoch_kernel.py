@@ -29,6 +29,7 @@ from seamline.kernel.by_source import (
 from seamline.kernel.formats import Reader, open_readers
 from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
 from seamline.kernel.item_errors import validate_items
+from seamline.kernel.joined_rows import add_joined_rows
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import (
@@ -104,7 +105,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     con = open_worker_duckdb()
     result = KernelResult()
     readers = open_readers(config.pipeline)
-    views = [view for view in config.pipeline.views if view.id in config.views]
+    views = [view for view in config.pipeline.views if view.id in config.views and not view.join]
     strays = StrayIntervals(config.pipeline)
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
@@ -128,6 +129,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         if accepted.num_rows:
             count_accepted(accepted, config, result)
             add_partial_states(con, accepted, views, result)
+            add_joined_rows(con, accepted, config.pipeline, result)
     result.master, result.quarantine = master.close(), quarantine.close()
     for view in views if not config.parts else []:
         with isolate_view_failure(view, result):

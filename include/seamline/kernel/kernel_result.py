@@ -35,6 +35,8 @@ class KernelResult:
     """The largest event time, by lane."""
     states: dict[str, list[pa.Table]] = field(default_factory=dict)
     """Partial states, by view id; a table from each task."""
+    joined: dict[str, list[pa.Table]] = field(default_factory=dict)
+    """Rows that are joined, by the join's id, a slash, and the side's name; a table from each chunk of a task."""
     slices: dict[str, list[DataFile]] = field(default_factory=dict)
     """Files of merged states, by view id, where parts have written them."""
     state_rows: int = 0
@@ -58,6 +60,8 @@ class KernelResult:
             self.max_event_time[lane] = max(moment, self.max_event_time.get(lane, moment))
         for view, tables in other.states.items():
             self.states.setdefault(view, []).extend(tables)
+        for side, tables in other.joined.items():
+            self.joined.setdefault(side, []).extend(tables)
         for view, files in other.slices.items():
             self.slices.setdefault(view, []).extend(files)
         self.state_rows += other.state_rows

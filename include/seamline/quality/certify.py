@@ -30,8 +30,9 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restatement import list_interval_restatements
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.plan.batch.reached_intervals import widen_by_reach, widen_to_intervals
 from seamline.quality.data_docs import write_results
 from seamline.quality.expectations import compares_with_served, find_broken_expectations
 from seamline.quality.presented_intervals import (
@@ -94,7 +95,7 @@ def certify_run(
                     rows=row.rows_read,
                     seconds=row.seconds,
                 )
-                one = certify_generation(view, row, interval, log, audit, made, now)
+                one = certify_generation(view, row, interval, pipeline.grid, log, audit, made, now)
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
     write_run_index(report, run, certificates, pages)
@@ -241,20 +242,22 @@ def certify_generation(
     view: CompiledView,
     row: BuildRow,
     interval: Interval,
+    grid: Grid,
     log: Log,
     audit: Audit,
     made: Making,
     now: datetime,
 ) -> Certificate:
-    """Judge one generation of one interval."""
+    """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it."""
+    read = grid.within(widen_to_intervals(grid, interval, view)) if view.join else [interval]
     evidence = Evidence(
         interval=interval,
         cut=row.cut,
         cut_is_edge=log.is_edge,
         watermark=log.watermark,
         contiguous=log.contiguous,
-        holes=count_touching_holes(log.holes, interval),
-        ledger_rows=log.arrivals.rows(interval.id, until=row.cut),
+        holes=count_touching_holes(log.holes, widen_by_reach(grid, interval, view)),
+        ledger_rows=sum(log.arrivals.rows(each.id, until=row.cut) for each in read),
         rows_read=row.rows_read,
         duplicates=row.duplicates,
         not_selected=row.not_selected,
@@ -262,6 +265,8 @@ def certify_generation(
         state_rows=audit.state_rows.get(interval.id, 0),
         expectations=tuple(audit.failed.get(interval.id, ())),
         expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0)),
+        ahead=view.after,
+        joined=view.join is not None,
     )
     return Certificate(
         view=view.name,

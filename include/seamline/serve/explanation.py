@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamline.model.compile.compiled_join import KIND, PAIR
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.explain import format_key
-from seamline.serve.explained_number import Explanation
+from seamline.serve.explained_number import Explanation, Row
 from seamline.serve.query import format_cell
 
 PARTS = 40
@@ -25,6 +26,20 @@ def format_explanation(found: Explanation) -> list[str]:
         *(f"  {'yes' if holds else 'NO '}  {text}" for text, holds in found.proofs),
         *format_master_rows(found),
     ]
+
+
+def format_derived_row(row: Row) -> str:
+    """Show a derived row with the places of what it is made of."""
+    place = f"{row['_topic']} partition {row['_partition']} offset {row['_offset']}"
+    if row[KIND] == PAIR:
+        right = f"{row['_right_topic']} partition {row['_right_partition']} offset {row['_right_offset']}"
+        place = f"pair of {place} and {right}"
+    else:
+        place = f"{row[KIND]}: {place}"
+    values = ", ".join(
+        f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
+    )
+    return f"  {place}, epoch {row['_epoch']}: {values}"
 
 
 def format_window(found: Explanation) -> str:
@@ -80,6 +95,9 @@ def format_master_rows(found: Explanation) -> Iterator[str]:
     if found.page:
         yield "Rows of the master:"
     for row in found.page:
+        if KIND in row:
+            yield format_derived_row(row)
+            continue
         spare = "  (duplicate, left out)" if row["_spare"] else ""
         values = ", ".join(
             f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine.pane_ranges import parse_interval_ids as starts_of
+from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.publish.generation_history import certificates_of
 from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
 from seamline.lake.read.merged_read import read_merged_answer
@@ -77,8 +78,9 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
     manifest = manifest_of(layout)
     reaches = reaches_of(pipeline, layout)
     views = list(reaches)
+    epochs = read_split_log(pipeline, layout, manifest, views)
     plan = plan_batch(
-        read_split_log(pipeline, layout, manifest, views),
+        epochs,
         manifest,
         pipeline.grid,
         views,
@@ -86,6 +88,8 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         dirty=True,
         restated=list_restatements(layout),
         reaches=reaches,
+        ahead=find_reach_ahead(pipeline, layout),
+        derived=read_derived_arrivals(pipeline, layout, epochs),
     )
     return estimate_plan_cost(keep_unbuilt_intervals(plan, manifest, new.id), layout)
 

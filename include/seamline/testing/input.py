@@ -17,20 +17,25 @@ from seamline.testing.oracle import Row
 def input_of(
     con: duckdb.DuckDBPyConnection, pipeline: CompiledPipeline, view: CompiledView, accepted: pa.Table
 ) -> list[Row]:
-    """Evaluate a view over accepted rows, those that are not selected left out; an exploding one has a row per item."""
+    """Evaluate a view over accepted rows, those that are not selected left out; an exploding one has a row per item.
+
+    Of a join's view the rows are derived ones.
+    """
     if not accepted.num_rows:
         return []
-    # A column that was added since is NULL in what was read before.
-    blank = master_schema(pipeline).empty_table()
-    accepted = pa.concat_tables([blank, accepted], promote_options="default")
+    if not view.join:
+        # A column that was added since is NULL in what was read before.
+        blank = master_schema(pipeline).empty_table()
+        accepted = pa.concat_tables([blank, accepted], promote_options="default")
     where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-    ids = list_id_expressions(pipeline, states.quote_identifier)
+    ids = [] if view.join else list_id_expressions(pipeline, states.quote_identifier)
     values = [each.expression.duckdb if each.expression else "1" for each in list_fold_sources(view)]
     keys = [states.quote_identifier(key.name) for key in view.ordered_by]
     ordinal = "0" if view.counts else "_ordinal"
     places = ["_epoch", "_event_time", "_partition", "_offset", "_topic", ordinal]
     relation = "rows" if view.counts else states.exploded_rows_sql(view, "rows")
-    columns = [*places, selected_sql(pipeline), where, *ids, *keys, *values]
+    selected = "TRUE" if view.join else selected_sql(pipeline)
+    columns = [*places, selected, where, *ids, *keys, *values]
     found = query_rows(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
     rows = []
     for epoch, at, partition, offset, topic, item, chosen, counts, *rest in found:

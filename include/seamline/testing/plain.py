@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from seamline.lake.publish.lookup_restating import decide_restatement
@@ -17,6 +17,7 @@ from seamline.model.protocol.restatement import Restatement, list_interval_resta
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.batch_plan import plan_batch
+from seamline.plan.batch.interval_arrivals import DerivedArrivals
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
@@ -90,6 +91,8 @@ class Plain(PlainStream):
             restated=self.restated,
             most=self.pipeline.definition.batch.max_dirty,
             provisional=self.pipeline.definition.batch.provisional,
+            ahead=max((view.after for view in self.pipeline.views), default=timedelta(0)),
+            derived={view.id: self.derived_arrivals(view) for view in self.pipeline.views if view.join},
         )
         offered, wrong = [], []
         published = self.manifest.published
@@ -164,8 +167,14 @@ class Plain(PlainStream):
             state_rows=len(rows),
             expectations=tuple(expected),
             expectations_checked=len(expected),
+            ahead=view.after,
         )
         return validate_evidence(evidence)
+
+    def derived_arrivals(self, view: CompiledView) -> DerivedArrivals:
+        """Return which epochs changed the derived rows of which interval."""
+        counted = (row for row in self.rows[view.name] if row.counts)
+        return DerivedArrivals((row.interval, row.epoch, row.epoch, 1) for row in counted)
 
     def count_served(self, view: CompiledView, interval: Interval) -> int | None:
         """Count the rows that the batch layer serves of an interval; None before its first generation."""

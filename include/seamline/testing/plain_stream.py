@@ -35,6 +35,7 @@ from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
 from seamline.testing.input import input_of
+from seamline.testing.joined import derive_plain_rows
 from seamline.testing.oracle import (
     Row,
 )
@@ -133,7 +134,10 @@ class PlainStream:
         self.refused += refused.to_pylist()
         self.read.append(Read(whole, self.pipeline, raw, marks, accepted, refused))
         for view in self.pipeline.views:
-            self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
+            if view.join:
+                self.rows[view.name] = self.all_rows(view)
+            else:
+                self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
         return whole
 
     @property
@@ -190,6 +194,9 @@ class PlainStream:
 
     def all_rows(self, view: CompiledView) -> list[Row]:
         """Return a view's input of all epochs."""
+        if view.join:
+            derived = derive_plain_rows(self.con, view.join, [each.accepted for each in self.current])
+            return input_of(self.con, self.pipeline, view, derived)
         return [
             row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
         ]

@@ -40,6 +40,7 @@ from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.state_parts import run_epoch_in_parts
@@ -81,6 +82,7 @@ class Tables:
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
+        self.joined = JoinedRows(self.writer, self.scratch / f"joined-{self.token}")
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline
@@ -97,6 +99,7 @@ class Tables:
         try:
             self.writer.end_phase("planned")
             result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
+            self.joined.derive(result, views, before.mark)
             self.writer.end_phase("files")
             after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = build_watermark_policy(self.pipeline.definition.sources, self.topic_ids)
@@ -113,10 +116,11 @@ class Tables:
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
             self.writer.commit(whole, result, views)
+            self.joined.commit(whole.watermark)
             if self.pipeline.surveyed:
                 self.surveys.commit()
         except Killed:
-            pass
+            self.joined.forget()
         Writer.repair_ledger(self.writer)
         self.surveys.settle(self.writer.master.epoch)
         self.held = known_epochs(self.layout)
@@ -156,7 +160,7 @@ class Tables:
             at=at,
             lookups=lookups,
             # In turns: the driver merges an epoch's states, one part does, and two do.
-            parts=number % 3,
+            parts=0 if self.joined.joins else number % 3,
             slices={view: slices.table.root for view, slices in self.writer.slices.items()},
         )
         frame = self.spark.createDataFrame(raw)

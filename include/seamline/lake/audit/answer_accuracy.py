@@ -15,7 +15,7 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.epoch_log import read_condensed_log
-from seamline.lake.read.originals import files_of
+from seamline.lake.read.log_files import files_of
 from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
@@ -39,10 +39,10 @@ def measure_answer_accuracy(
     """Compute for each measure how far answers of an age were from the final ones, over the panes of a span.
 
     What was answered at an age is what the epochs committed by then make, as the speed layer counts; their instants
-    are the ledger's. Records of another record version are left out. Sessions and count windows have no
-    age: an empty list. Raises NotFound if the stream never ran.
+    are the ledger's. Records of another record version are left out. Sessions, count windows and joins have
+    no age: an empty list. Raises NotFound if the stream never ran.
     """
-    if view.counts or isinstance(view.windows, Gaps):
+    if view.counts or view.join or isinstance(view.windows, Gaps):
         return []
     log = CommittedLog.pin(pipeline, layout, span)
     paths = files_of(log.master, span, log.epoch)

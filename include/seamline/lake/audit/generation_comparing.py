@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import connection, register_tables
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.log.pinned_log import log_of
+from seamline.lake.read.joined_rows import list_log_files
 from seamline.lake.read.side_by_side import (
     INTERVAL,
     difference_evidence_sql,
@@ -44,6 +46,7 @@ from seamline.plan.batch.attribution import (
     count_causes,
     find_difference_causes,
 )
+from seamline.plan.batch.reached_intervals import widen_by_reach
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ def compare_generations(
         with register_tables(differing=differing):
             found = (
                 con.sql(
-                    difference_evidence_sql(pipeline, view, list_record_files(pipeline, layout))
+                    difference_evidence_sql(pipeline, view, list_record_files(pipeline, view, layout, marks))
                 ).to_arrow_table()
                 if differing.num_rows
                 else differing
@@ -116,8 +119,20 @@ def compare_generations(
     ]
 
 
-def list_record_files(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
-    """List the files of the master, and of what was validated again."""
+def list_record_files(
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, marks: Sequence[Mark]
+) -> list[str]:
+    """List the files of the master, and of what was validated again; of a join those of rows in reach alone."""
+    if view.join:
+        spans = [
+            widen_by_reach(pipeline.grid, pipeline.grid.named(mark.row.interval), view) for mark in marks
+        ]
+        times = (
+            to_unix_micros(min(span.start for span in spans)),
+            to_unix_micros(max(span.end for span in spans)),
+        )
+        own, again = list_log_files(pipeline, layout, times, max(mark.row.cut for mark in marks))
+        return [*own, *again]
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),

@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql
+from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
-from seamline.lake.read.originals import files_of
-from seamline.lake.storage.arrow_types import INSTANT, master_schema, partial_schema
+from seamline.lake.read.joined_rows import Times, log_rows_sql
+from seamline.lake.read.log_files import files_of
+from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.committed_log import (
@@ -26,12 +29,16 @@ from seamline.lake.tables.committed_log import (
     live_slices_sql,
 )
 from seamline.lake.tables.manifest_table import manifest_of
+from seamline.lake.tables.reprocessed import rows_schema
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.plan.batch.reached_intervals import widen_by_reach
 
 BLOCK = ("_from", "_to")
 CLOSE = 1e-9
@@ -71,12 +78,12 @@ def recount_states(
         return Recount(view.id, frontier, 0, tuple(late))
     with register_tables(
         floors=list_interval_floors(manifest, view, log),
-        blank=master_schema(pipeline).empty_table(),
+        blank=rows_schema(pipeline).empty_table(),
     ) as con:
         until = find_uncrossed_epoch(con, slices, frontier) if slices else frontier
         kept = read_merged_slices(con, view, slices, until, log)
         with register_tables(stated=kept):
-            made = recompute_states(con, view, log, until)
+            made = recompute_states(con, view, layout, log, until)
             with register_tables(made=made):
                 wrong = con.sql(state_difference_sql(view)).to_arrow_table()
     return Recount(view.id, until, kept.num_rows, (*late, *find_state_differences(view, wrong)))
@@ -131,18 +138,18 @@ def read_merged_slices(
 
 
 def recompute_states(
-    con: duckdb.DuckDBPyConnection, view: CompiledView, log: CommittedLog, until: int
+    con: duckdb.DuckDBPyConnection, view: CompiledView, layout: Layout, log: CommittedLog, until: int
 ) -> pa.Table:
     """Make the states of the same blocks from the master; a record that is in none is a block of its own."""
     pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
-    paths = log.master.paths if log.span is None else files_of(log.master, log.span, until)
-    source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
-    rows = (
-        f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
-        f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)} "
-        f"AND {record_version_sql(pipeline.record_version)}"
-    )
+    if view.join:
+        rows = (
+            f"SELECT r.*, f._interval FROM ({derived_log_sql(view, view.join, layout, log, until)}) r "
+            f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor"
+        )
+    else:
+        rows = counted_rows_sql(log, until, interval)
     pane = floor_sql("pane", pipeline.grid.length)
     blocks = f"SELECT DISTINCT {pane} AS _interval, _from, _to FROM stated"
     places = (
@@ -152,6 +159,32 @@ def recompute_states(
     )
     placed = f"(SELECT r.*, p._from, p._to FROM ({rows}) r JOIN ({places}) p USING (_interval, _epoch))"
     return states.compute_row_states(con, view, placed, by=BLOCK)
+
+
+def derived_log_sql(
+    view: CompiledView, join: CompiledJoin, layout: Layout, log: CommittedLog, until: int
+) -> str:
+    """Write the derived rows of the audited span up to an epoch, of committed rows in their reach."""
+    times: Times = (None, None)
+    if log.span is not None:
+        wide = widen_by_reach(log.pipeline.grid, log.span, view)
+        times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
+    rows = log_rows_sql(log.pipeline, layout, times, until)
+    return derived_rows_sql(
+        join, f"(SELECT * FROM {rows} WHERE {committed_epochs_sql('_epoch', log.log)})", DUCKDB
+    )
+
+
+def counted_rows_sql(log: CommittedLog, until: int, interval: str) -> str:
+    """Write the rows of committed epochs above the floors of their intervals."""
+    pipeline = log.pipeline
+    paths = log.master.paths if log.span is None else files_of(log.master, log.span, until)
+    source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
+    return (
+        f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
+        f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)} "
+        f"AND {record_version_sql(pipeline.record_version)}"
+    )
 
 
 def state_difference_sql(view: CompiledView) -> str:

@@ -16,8 +16,9 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.plan.batch.reached_intervals import widen_to_intervals
 
 Volumes = Mapping[tuple[str, str], tuple[int, int]]
 """By interval id and generation: rows in the table, and the records that are counted in them."""
@@ -48,7 +49,12 @@ def check_published_generations(
         finding
         for id, each in sorted(published.items())
         for finding in find_volume_mismatches(
-            view, each, held.get((id, each.generation), (0, 0)), built.get((id, each.generation)), arrivals
+            pipeline.grid,
+            view,
+            each,
+            held.get((id, each.generation), (0, 0)),
+            built.get((id, each.generation)),
+            arrivals,
         )
     ]
     return len(published), findings
@@ -71,6 +77,7 @@ def count_generation_volumes(files: Files | None, intervals: Collection[str]) ->
 
 
 def find_volume_mismatches(
+    grid: Grid,
     view: CompiledView,
     each: Statement,
     held: tuple[int, int],
@@ -87,7 +94,10 @@ def find_volume_mismatches(
     if records != built.state_rows:
         said = f"generation {each.generation} counts {records} records, its build wrote {built.state_rows}"
         yield Finding(Wrong.GENERATION, place, abs(records - built.state_rows), said)
-    accepted = arrivals.rows(each.interval, until=built.cut)
+    read = [grid.named(each.interval)]
+    if view.join:
+        read = list(grid.within(widen_to_intervals(grid, read[0], view)))
+    accepted = sum(arrivals.rows(one.id, until=built.cut) for one in read)
     if accepted != built.rows_read:
         said = (
             f"generation {each.generation} was built from {built.rows_read} records, the log has {accepted}"

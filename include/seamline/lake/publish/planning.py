@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
@@ -63,6 +64,8 @@ def plan_run(
         claims=claims,
         provisional=pipeline.definition.batch.provisional,
         reaches=reaches,
+        ahead=find_reach_ahead(pipeline, layout),
+        derived=read_derived_arrivals(pipeline, layout, epochs),
     )
     waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))

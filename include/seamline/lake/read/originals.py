@@ -16,7 +16,9 @@ from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.answer_ways import IntervalAnswer
-from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.lake.read.log_files import files_of
+from seamline.lake.read.original_pairs import read_derived_rows
+from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
@@ -71,9 +73,13 @@ def read_original_rows(
         if not paths:
             counted[id] = CountedRecords(0, 0, 0)
             continue
-        rows = read_interval_rows(
-            pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id)
-        )
+        if view.join:
+            sought = seek_key(view, key)
+            rows = read_derived_rows(pipeline, view, layout, sought, key, window, interval, way.complete_to)
+        else:
+            rows = read_interval_rows(
+                pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id)
+            )
         spare = pc.and_(rows["_spare"], pc.less_equal(rows["_epoch"], way.cut))
         below = pc.less_equal(rows["_epoch"], way.cut)
         counted[id] = CountedRecords(
@@ -95,18 +101,6 @@ def count_true_rows(mask: pa.ChunkedArray) -> int:
     return pc.sum(mask.cast(pa.int64())).as_py() or 0
 
 
-def files_of(files: Files, interval: Interval, until: int) -> list[str]:
-    """List the master's files that may contain rows of an interval up to an epoch."""
-    if not files.actions.num_rows:
-        return []
-    files = files.keep(pc.less_equal(files.low("_epoch").cast(pa.int64()), until))
-    files = files.keep(pc.less(files.low("_event_time").cast(INSTANT), pa.scalar(interval.end, INSTANT)))
-    files = files.keep(
-        pc.greater_equal(files.high("_event_time").cast(INSTANT), pa.scalar(interval.start, INSTANT))
-    )
-    return files.paths
-
-
 def read_interval_rows(
     pipeline: CompiledPipeline,
     view: CompiledView,
@@ -124,9 +118,7 @@ def read_interval_rows(
     # A column that no file has yet comes from ``blank``.
     given = {
         "blank": rows_schema(pipeline).empty_table(),
-        "sought": pa.table(
-            {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
-        ),
+        "sought": seek_key(view, key),
     }
     matches = [
         f"rows.{quote_identifier(name)} IS NOT DISTINCT FROM sought.{quote_identifier(name)}" for name in key
@@ -169,6 +161,13 @@ def numbered_rows_sql(view: CompiledView, relation: str) -> str:
     return (
         f"SELECT *, CASE WHEN {counts} THEN ({place} - 1) // {view.counts} + 1 END "
         f"AS {quote_identifier(view.numbered)} FROM {relation}"
+    )
+
+
+def seek_key(view: CompiledView, key: Mapping[str, Any]) -> pa.Table:
+    """Return a table of one row with the values of a key."""
+    return pa.table(
+        {name: pa.array([value], key_type(view, name)) for name, value in key.items()} or {"_": [0]}
     )
 
 

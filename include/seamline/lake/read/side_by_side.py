@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql, repeated_id_sql
+from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.engine.states import floor_sql, quote_identifier
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.tables.reprocessed import REASON
 from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledPipeline, CompiledView
+from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.time.window_arithmetic import Gaps
 
 INTERVAL = "_interval"
@@ -91,13 +93,15 @@ def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, path
     pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"
     repeated = repeated_id_sql(pipeline, f"m.{INTERVAL}")
     source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
+    fitting = f"{record_version_sql(pipeline.record_version)} AND {REASON} IS NULL"
+    rows = f"(SELECT * FROM ({source}SELECT * FROM blank) WHERE {fitting})"
+    if view.join:
+        repeated, rows = "FALSE", f"({derived_rows_sql(view.join, rows, DUCKDB)})"
     read = (
         f"SELECT r.*, m.{INTERVAL}, _epoch > _before AND {repeated} AS _repeated, "
         f"_epoch > greatest(_until, _before) AS _above{pane} "
-        f"FROM ({source}SELECT * FROM blank) r JOIN marks m "
-        f"ON m.{INTERVAL} = {floor_sql('_event_time', pipeline.grid.length)} "
-        f"WHERE _epoch <= _cut AND {record_version_sql(pipeline.record_version)} AND {REASON} IS NULL "
-        f"AND m.{INTERVAL} IN (SELECT {INTERVAL} FROM differing)"
+        f"FROM {rows} r JOIN marks m ON m.{INTERVAL} = {floor_sql('_event_time', pipeline.grid.length)} "
+        f"WHERE _epoch <= _cut AND m.{INTERVAL} IN (SELECT {INTERVAL} FROM differing)"
     )
     where = f"WHERE {view.where.duckdb}" if view.where else ""
     counted = (

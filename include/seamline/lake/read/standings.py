@@ -156,11 +156,14 @@ def find_manifest_way(snapshot: Snapshot, id: str, since: int, side: Side) -> In
 def count_missing_offsets(snapshot: Snapshot, starts: Numbers) -> Numbers:
     """Count the offsets of holes that may belong to intervals."""
     length, found = snapshot.grid.length // MICROSECOND, np.zeros(len(starts), np.int64)
+    # Rows that are joined with those of an interval may be lacking too.
+    before, after = (each // MICROSECOND for each in (snapshot.view.before, snapshot.view.after))
     for bounds, count in snapshot.lacking.items():
         if bounds is None:
             found += count
         else:
-            meets = (starts < to_unix_micros(bounds.end)) & (starts + length > to_unix_micros(bounds.start))
+            first, last = to_unix_micros(bounds.start), to_unix_micros(bounds.end)
+            meets = (starts - before < last) & (starts + length + after > first)
             found += np.where(meets, count, 0)
     return found
 

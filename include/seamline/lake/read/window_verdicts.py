@@ -60,7 +60,8 @@ def compute_verdicts(snapshot: Snapshot, ways: Ways, found: pa.Table, side: Side
     else:
         touched = find_touched_intervals(snapshot.view, starts[firsts], ends[firsts])
         epochs, certified = find_window_epochs(snapshot, ways, *touched, side)
-    mark = to_unix_micros(snapshot.watermark) if snapshot.watermark else UNANSWERED
+    ahead = snapshot.view.after // MICROSECOND
+    mark = to_unix_micros(snapshot.watermark) - ahead if snapshot.watermark else UNANSWERED
     complete = np.repeat((ends[firsts] <= mark) & (ends[firsts] < MOST), sizes)
     epochs = np.repeat(epochs, sizes)
     late = complete & find_corrected_windows(snapshot, found, ends) if complete.any() else complete
@@ -82,7 +83,8 @@ def find_corrected_windows(snapshot: Snapshot, found: pa.Table, ends: Numbers) -
     newest = pc.unique(found["_newest"])
     marks = [snapshot.edges.mark_before(each) for each in newest.to_pylist()]
     before = np.array([UNANSWERED if mark is None else mark for mark in marks], np.int64)
-    late: Flags = before[pc.index_in(found["_newest"], newest).to_numpy()] >= ends
+    ahead = snapshot.view.after // MICROSECOND
+    late: Flags = before[pc.index_in(found["_newest"], newest).to_numpy()] - ahead >= ends
     return late
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_source import CompiledSource, compile_sources
-from seamline.model.compile.compiled_view import GROUPING, NUMBER, CompiledView, compile_view, version_of_view
+from seamline.model.compile.compiled_view import CompiledView, compile_view, version_of_view
+from seamline.model.compile.derived_view import compile_derived_view, narrow_joins
 from seamline.model.compile.evolution import Timed
 from seamline.model.compile.fingerprint import event_time_identity, record_version
+from seamline.model.compile.grouping_sets import GROUPING, NUMBER
+from seamline.model.compile.join_rules import compile_joins, find_join
 from seamline.model.compile.lookup_join import Join, check_decorating_lookups
 from seamline.model.compile.pipeline_checks import check_names, check_settings
 from seamline.model.compile.problems import Problems
@@ -183,10 +187,15 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
             replace(each, record=replace(each.record, sources=(name,), flagged=record.flagged))
             for name, each in zip(record.sources, made, strict=True)
         )
-    views = tuple(
-        view
-        for declared in pipeline.views
-        if (view := compile_own_view(pipeline, declared, made, record, grid, problems))
+    joins = compile_joins(
+        pipeline, dict(zip(record.sources, (each.record for each in made), strict=True)), grid, problems
+    )
+    views = narrow_joins(
+        [
+            view
+            for declared in pipeline.views
+            if (view := compile_own_view(pipeline, declared, made, record, joins, grid, problems))
+        ]
     )
     if len(views) == len(pipeline.views):
         items = [view.explode.item for view in views if view.explode]
@@ -233,11 +242,18 @@ def compile_own_view(
     view: View,
     sources: Sequence[CompiledSource],
     record: Record,
+    joins: Mapping[str, CompiledJoin],
     grid: Grid,
     problems: Problems,
 ) -> CompiledView | None:
     """Compile a view over the rows that it is of, with its fingerprint; None where it has a problem."""
     names = list_view_sources(view)
+    if find_join(pipeline, names):
+        [name] = names
+        if name not in joins:
+            return None
+        paired = compile_derived_view(pipeline, view, joins[name], grid, problems)
+        return paired and replace(version_of_view(pipeline, view, paired, record, grid, ()), of=names)
     if has_several(pipeline):
         known = dict(zip(record.sources, (each.record for each in sources), strict=True))
         seen = problems.attempt(

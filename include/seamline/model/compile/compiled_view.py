@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
 from seamline.model.compile.compiled_measure import format_measure_place as measure_place
 from seamline.model.compile.evolution import list_used_columns
 from seamline.model.compile.explode import Explode, compile_explode
 from seamline.model.compile.fingerprint import fingerprint_view
+from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
 from seamline.model.compile.lookup_join import Join, compile_decorations
 from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
 from seamline.model.compile.record_rules import Record
@@ -28,10 +30,6 @@ from seamline.model.types.schema import BIGINT, Field, Schema
 
 RESERVED = ("pane", "rows", "from_epoch", "to_epoch", "generation", "interval", "window_start", "window_end")
 PRESENTED = ("batch_part", "speed_part", "epoch", "certified", "complete", "phase", "manifest_version")
-GROUPING = "grouping"
-"""The column that names a row's grouping set, where a view has several."""
-NUMBER = "window_number"
-"""The key that numbers the count windows, from 1 in each interval."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,9 @@ class CompiledView:
     decorations: tuple[Join, ...] = ()
     """Look-ups whose columns are shown beside the keys."""
     of: tuple[str, ...] = ()
-    """The names of the sources whose rows it counts; none where the pipeline has one without a name."""
+    """The names of the sources whose rows it counts, or that of a join; none where the only source has no name."""
+    join: CompiledJoin | None = None
+    """The join whose rows it counts, None where it counts those of sources."""
 
     @property
     def qualified(self) -> str:
@@ -85,6 +85,16 @@ class CompiledView:
     def counts(self) -> int:
         """Events in a window, of count windows; else 0. Such a view is owned by one side."""
         return self.window.events if isinstance(self.window, CountWindow) else 0
+
+    @property
+    def before(self) -> timedelta:
+        """How far before an interval rows may be that are counted in it."""
+        return self.join.before if self.join else timedelta(0)
+
+    @property
+    def after(self) -> timedelta:
+        """How far behind an interval rows may be that are counted in it: it is over so much later."""
+        return self.join.after if self.join else timedelta(0)
 
     @property
     def numbered(self) -> str:
@@ -256,42 +266,3 @@ def pane_of(windows: Windows, interval: timedelta) -> timedelta:
     if isinstance(windows, Ruling):
         return windows.pane(interval // MICROSECOND) * MICROSECOND
     return interval
-
-
-def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ...], ...]:
-    """Check the grouping sets and return each in the order of the keys; one of all keys where none is declared."""
-    if not view.grouping_sets:
-        number = (NUMBER,) if isinstance(view.window, CountWindow) else ()
-        return ((*view.keys, *number),)
-    place, sets = f"views[{view.name}].grouping_sets", []
-    for declared in view.grouping_sets:
-        if isinstance(declared, str):
-            problems.note(place, view.origin, f"{declared!r} is text, not a set.", f'write ["{declared}"].')
-            continue
-        for name in declared:
-            if name not in view.keys:
-                problems.note(
-                    place,
-                    view.origin,
-                    f"{name!r} is not a key of the view.",
-                    "add it to keys, which must contain every column of a set.",
-                )
-        found = tuple(key for key in view.keys if key in declared)
-        if found in sets:
-            problems.note(
-                place, view.origin, f"The set of {', '.join(found) or 'no keys'} is repeated.", "keep one."
-            )
-        sets.append(found)
-    for key in view.keys:
-        if not any(key in each for each in sets):
-            problems.note(
-                place,
-                view.origin,
-                f"The key {key!r} is in no set.",
-                "remove it from keys, or add a set with it.",
-            )
-    if GROUPING in [*view.keys, *view.measures]:
-        problems.note(
-            place, view.origin, f"{GROUPING!r} is the column that names a row's set.", "rename your column."
-        )
-    return tuple(sets)

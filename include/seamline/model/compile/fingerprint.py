@@ -10,6 +10,7 @@ from typing import Any
 
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
+from seamline.model.compile.join_rules import find_join, join_facts
 from seamline.model.compile.lookup_join import list_pinned_lookups
 from seamline.model.compile.sources import has_several, list_narrowed, list_view_sources
 from seamline.model.compile.transform import makes_exactly
@@ -161,11 +162,12 @@ def view_facts(
 
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
-    several = has_several(pipeline)
+    several, join = has_several(pipeline), find_join(pipeline, list_view_sources(view))
     used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
     topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
         **({"of": sorted(list_view_sources(view))} if several else {}),
+        **({"join": join_facts(join)} if join else {}),
         "topic": topics[0] if len(topics) == 1 and not several else topics,
         "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,

@@ -57,6 +57,13 @@ def check_unnamed_source(pipeline: Pipeline, problems: Problems) -> None:
                 if name == "name"
                 else f"move it to {name}= of the pipeline.",
             )
+    if pipeline.derive:
+        problems.note(
+            "derive",
+            pipeline.origin,
+            "Rows are derived from sources that have names.",
+            "write source=[KafkaSource(name=...), ...].",
+        )
     for view in pipeline.views:
         if view.of:
             problems.note(
@@ -98,6 +105,7 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
                 "A source of several has no added columns.",
                 "declare them in schema=, without NOT NULL: its rows are then validated again.",
             )
+    check_joined(pipeline, problems)
     check_shared_settings(sources, problems)
     check_topics(sources, problems)
     for name, nothing in (*STEPS.items(), *((each, "") for each in OF_ONE)):
@@ -111,6 +119,22 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
                 else "a pipeline of several sources has no transform: derive the columns in select=.",
             )
     return True
+
+
+def check_joined(pipeline: Pipeline, problems: Problems) -> None:
+    """Note what a source that is joined cannot have."""
+    joined = {name for join in pipeline.derive for name in (join.left, join.right)}
+    for source in pipeline.sources:
+        for setting in ("event_id", "lookups") if source.name in joined else ():
+            if getattr(source, setting):
+                problems.note(
+                    f"source[{source.name}].{setting}",
+                    source.origin,
+                    f"A source that is joined has no {setting}.",
+                    "a copy of a row would make copies of its pairs: join sources whose producers send each event once."
+                    if setting == "event_id"
+                    else "derive its columns in select=, or look them up by the keys of the view.",
+                )
 
 
 def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) -> None:

@@ -16,6 +16,7 @@ from seamline.model.compile.compiled_pipeline import (
 )
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import FORMATS
+from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import (
     ROUNDED,
@@ -36,8 +37,8 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark,
-        *WINDOWS, *FORMATS, *MEASURES,
+        Pipeline, KafkaSource, Lookup, Rule, Join, Open, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch,
+        Watermark, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

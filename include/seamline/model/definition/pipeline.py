@@ -8,6 +8,7 @@ from typing import Any
 
 from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.formats import Format
+from seamline.model.definition.joins import Join
 from seamline.model.definition.origin import Origin, declare_origin_field
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
@@ -135,8 +136,8 @@ class View:
     """Sets of the keys, as in SQL's GROUPING SETS: a row per window for each of them, from the same slices.
     If empty, the one set of all keys."""
     of: str | Sequence[str] = ""
-    """The source whose rows it counts, where a pipeline has several; or of several sources, whose common
-    columns it then sees."""
+    """The source whose rows it counts, where a pipeline has several; or several sources, whose common
+    columns it then sees; or the name of derived rows."""
     origin: Origin = declare_origin_field()
 
 
@@ -246,6 +247,8 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
+    derive: Sequence[Join] = ()
+    """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""
     defaults: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
@@ -45,6 +45,10 @@ class Evidence:
     """A sentence for each expectation that failed."""
     expectations_checked: int = 0
     """How many expectations were checked."""
+    ahead: timedelta = timedelta(0)
+    """How far behind the interval rows may be that are joined with its own; rows are counted of all in reach."""
+    joined: bool = False
+    """Whether the rows in states are those of a join."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,8 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     """Turn evidence into checks (rule 12); counts come from the ledger first, expectations last."""
     left_out = evidence.duplicates + evidence.not_selected
     expected = evidence.rows_read - left_out + evidence.exploded
-    end, mark = evidence.interval.end, evidence.watermark
+    end, mark = evidence.interval.end + evidence.ahead, evidence.watermark
+    reach = f" with {evidence.ahead} for what is joined" if evidence.ahead else ""
     failed = list(evidence.expectations)
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
@@ -181,7 +186,8 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
         Check(
             CLOSED,
             mark is not None and mark >= end,
-            f"watermark {format_utc_instant(mark) if mark else 'unknown'} at the cut, end {format_utc_instant(end)}",
+            f"watermark {format_utc_instant(mark) if mark else 'unknown'} at the cut, "
+            f"end {format_utc_instant(end)}{reach}",
         ),
         Check(
             "rows read = rows in the ledger",
@@ -193,7 +199,11 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
             evidence.state_rows == expected,
             f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
             f"{evidence.not_selected} not selected"
-            + (f", {evidence.exploded:+} by explode" if evidence.exploded else ""),
+            + (
+                f", {evidence.exploded:+} by {'join' if evidence.joined else 'explode'}"
+                if evidence.exploded
+                else ""
+            ),
         ),
         Check(
             "expectations",

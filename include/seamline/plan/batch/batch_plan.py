@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import nlargest, nsmallest
 from types import MappingProxyType
 
@@ -132,6 +132,8 @@ def plan_batch(
     claims: Sequence[Claim] = (),
     provisional: bool = False,
     reaches: Mapping[str, int] = MappingProxyType({}),
+    ahead: timedelta = timedelta(0),
+    derived: Mapping[str, Arrivals] = MappingProxyType({}),
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
@@ -141,8 +143,9 @@ def plan_batch(
     open one (the watermark at the cut is not past its end) is left out and named, unless it may be published as
     provisional, and so is one that was rolled back, unless just its range was asked for. Of those that are dirty and
     were not asked for at ``most`` so many are built, in turns (``in_turns``). The first of the others are named, as
-    are those that are dirty and under one of the ``claims`` of other runs. Raises BadRange for a span before the
-    pipeline's start.
+    are those that are dirty and under one of the ``claims`` of other runs. An interval has closed once the
+    watermark is ``ahead`` of its end: so far behind it are rows that views join with its own. Of those views
+    ``derived`` says which epochs changed an interval. Raises BadRange for a span before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -169,8 +172,8 @@ def plan_batch(
     left_out: list[LeftOut] = []
     for interval, own in [(each, True) for each in named] + [(each, False) for each in others]:
         causes = [Cause(Kind.ASKED)] if own else []
-        closed = edge.watermark is not None and edge.watermark >= interval.end
-        causes += causes_of(manifest, views, interval, arrivals, restated, built, closed=closed)
+        closed = edge.watermark is not None and edge.watermark - ahead >= interval.end
+        causes += causes_of(manifest, views, interval, arrivals, restated, built, derived, closed=closed)
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,12 +70,14 @@ def causes_of(
     arrivals: Arrivals,
     restated: Sequence[Restatement],
     built: Collection[tuple[str, str]],
+    derived: Mapping[str, Arrivals],
     *,
     closed: bool,
 ) -> Iterator[Cause]:
     """List what makes an interval dirty, view by view; nothing for a clean one.
 
-    ``built`` are the (name of a view, interval id) of which some version is published.
+    ``built`` are the (name of a view, interval id) of which some version is published; ``derived`` are the arrivals of
+    views whose rows are derived.
     """
     first = arrivals.since(interval.id, after=NOTHING)
     for view in views:
@@ -97,8 +99,9 @@ def causes_of(
             yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
         if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
             yield Cause(Kind.CLOSED, view, cut, since=cut)
-        if (since := arrivals.since(interval.id, after=cut)) > NOTHING:
-            rows = arrivals.total(interval.id) - arrivals.rows(interval.id, until=cut)
+        mine = derived.get(view, arrivals)
+        if (since := mine.since(interval.id, after=cut)) > NOTHING:
+            rows = mine.total(interval.id) - mine.rows(interval.id, until=cut)
             yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
 
 

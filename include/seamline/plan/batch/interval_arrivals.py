@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from seamline.model.errors import StraddlesCut
 from seamline.model.protocol.condensed import find_arrival_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid, Interval
+from seamline.plan.batch.reached_intervals import Reaching
 
 
 class Arrivals:
@@ -69,3 +71,38 @@ def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:
         for interval, rows in epoch.accepted.items():
             found.setdefault(interval, {})[find_arrival_epochs(epoch, interval)[1]] = rows
     return found
+
+
+class DerivedArrivals(Arrivals):
+    """The derived rows of every interval by the epochs that added them; a block of epochs counts with its last one."""
+
+    def __init__(self, changes: Iterable[tuple[str, int, int, int]]) -> None:
+        super().__init__((), until=NOTHING)
+        for interval, first, last, rows in sorted(
+            changes, key=lambda change: (change[0], change[2], change[1])
+        ):
+            totals = self._totals.setdefault(interval, [0])
+            totals.append(totals[-1] + rows)
+            self._spans.setdefault(interval, []).append((first, last))
+
+    def since(self, interval: str, *, after: int) -> int:
+        found = super().since(interval, after=after)
+        return found if found == NOTHING else max(found, after + 1)
+
+    def may_hide_rows(self, interval: str, number: int) -> bool:
+        return False
+
+
+def list_reached_changes(
+    ledger: Sequence[Epoch], grid: Grid, view: Reaching, *, until: int
+) -> Iterator[tuple[str, int, int, int]]:
+    """List what rows may have changed: every interval in whose reach theirs is, by the epochs of the rows."""
+    for epoch in ledger:
+        if epoch.number > until:
+            break
+        for id, rows in epoch.accepted.items():
+            interval = grid.named(id)
+            # An interval reaches as far behind itself as this one is reached from before it.
+            reached = Interval(max(interval.start - view.after, grid.start), interval.end + view.before)
+            for each in grid.touching(reached):
+                yield each.id, *find_arrival_epochs(epoch, id), rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ from seamline.model.protocol.restatement import Restatement
 from seamline.plan.batch.work_shares import Counts
 from seamline.plan.maintain.unneeded import STAMP
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.build.derived_path import build_derived_states
 from seamline.spark.build.fast_path import build_states_fast
 from seamline.spark.build.general_path import build_states_general
 from seamline.spark.build.reprocessing import reprocess_epochs
@@ -59,18 +61,23 @@ def build_intervals(
             hint="a cut must be an edge that the master contains; plan again.",
         )
     columns = [each.name for each in master.table.handle.schema().fields]
+    plain = replace(pipeline, views=tuple(view for view in pipeline.views if not view.join))
+    found: Mapping[str, Counts] = {}
+    wrote: dict[str, dict[str, Volume]] = {}
     with translate_spark_errors(f"run {job.run}"):
-        if fast and is_fast_path_possible(pipeline, job, decisions, columns):
+        if plain.views and fast and is_fast_path_possible(plain, job, decisions, columns):
             found, wrote = build_states_fast(
-                spark, pipeline, layout, Files.of(master.table), job.spans, job.cut, attempt
+                spark, plain, layout, Files.of(master.table), job.spans, job.cut, attempt
             )
-        else:
-            found, wrote = build_states_general(spark, pipeline, layout, job, decisions, attempt)
+        elif plain.views:
+            found, wrote = build_states_general(spark, plain, layout, job, decisions, attempt)
+        joined, more = build_derived_states(spark, pipeline, layout, job, attempt)
+        wrote |= more
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
     for view in pipeline.views:
         for interval in (each for span in job.spans for each in pipeline.grid.within(span)):
-            count = found.get(interval.id, NO_ROWS)
+            count = joined.get(view.id, found).get(interval.id, NO_ROWS)
             volume = wrote[view.id].get(interval.id, Volume(0, 0))
             current = expected.get((view.id, interval.id))
             result.append(

@@ -8,19 +8,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.lake.tables.slices import PRUNES, Slices
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.plan.stream.epoch_numbers import step_end
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 
 log = logging.getLogger("seamline.stream")
@@ -56,7 +60,12 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        if why := format_foreign_epochs(writer, writer.ledger.read_after(step.above, step.last), step.above):
+        if slices.view.join:
+            # Derived rows are of rows of any epoch in reach.
+            why = format_foreign_epochs(writer, read_condensed_log(writer.layout), NOTHING)
+        else:
+            why = format_foreign_epochs(writer, writer.ledger.read_after(step.above, step.last), step.above)
+        if why:
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
             writer.stuck[view] = writer.errors[view] = why
@@ -121,7 +130,9 @@ def compute_missing_slices(
     """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
-    if slices.view.counts:
+    if slices.view.join:
+        missing = derive_missing_rows(rows, slices.view.join, after=after, until=until)
+    elif slices.view.counts:
         # Which window a record is in depends on all before it in its interval.
         cell = floor_to_span("_event_time", slices.view.interval).alias(CELL)
         cells = missing.select(cell).distinct()
@@ -132,6 +143,23 @@ def compute_missing_slices(
     spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
     schema = slices_schema(slices.view)
     return spans.select(schema.names).cast(schema)
+
+
+def derive_missing_rows(rows: DataFrame, join: CompiledJoin, *, after: int, until: int) -> DataFrame:
+    """Return the derived rows of ``after < epoch <= until``; rows are joined that those of these epochs reach.
+
+    What a left row found before says whether it is matched now: rows in reach of it are among them.
+    """
+    new = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
+    bounds = new.agg(f.min("_event_time").alias("first"), f.max("_event_time").alias("last")).toArrow()
+    first, last = bounds["first"][0].as_py(), bounds["last"][0].as_py()
+    if first is None:
+        return derive_rows(new, join)
+    reach = join.before + join.after
+    near = rows.where(f.col("_epoch") <= until).where(
+        f.col("_event_time").between(f.lit(first - reach), f.lit(last + reach))
+    )
+    return derive_rows(near, join).where(f.col("_epoch") > after)
 
 
 def write_slices_block(

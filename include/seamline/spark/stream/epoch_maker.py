@@ -176,6 +176,7 @@ class Epochs(KernelRuns):
         """Commit an epoch; it states the frontiers of all views."""
         whole = self.writer.commit(epoch, result, views)
         self.unstated.clear()
+        self.joined.commit(whole.watermark)
         return after.commit(whole)
 
     def add_lanes(self, ends: Vector) -> Progress:
@@ -209,6 +210,7 @@ class Epochs(KernelRuns):
     def reload_log(self) -> list[Epoch]:
         """Read again where the master ends, and return the ledger: a failed attempt may be committed after all."""
         ledger = self.writer.repair_ledger()
+        self.joined.forget()
         if self.surveys:
             self.surveys.settle(self.writer.master.epoch)
         self.topics.assert_same()

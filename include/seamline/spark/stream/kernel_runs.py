@@ -19,6 +19,7 @@ from seamline.spark.session.arrow_batches import MEASURED, batch_size
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.surveying import Surveys
@@ -49,6 +50,7 @@ class KernelRuns:
         self.pipeline = writer.pipeline
         folder = attempted.file.with_name("ids")
         self.surveys = Surveys(self.pipeline, writer.layout, folder) if self.pipeline.surveyed else None
+        self.joined = JoinedRows(writer, attempted.file.with_name("joined"))
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size = 0, MEASURED
 
@@ -78,9 +80,11 @@ class KernelRuns:
         number, views = self.writer.take_number(), self.writer.current
         self.writer.end_phase("planned")
         records = sum(map(len, noted.note.ranges)) if noted.note else 0
-        parts = self.count_parts(frame) if self.states_seen.are_many(records) else 0
+        many = self.states_seen.are_many(records) and not self.joined.joins
+        parts = self.count_parts(frame) if many else 0
         result = self.run_kernel(frame, number, views, held, versions, condemned, parts=parts)
         self.states_seen = self.states_seen.take(records, count_states(result))
+        self.joined.derive(result, views, self.progress.mark)
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)

@@ -28,6 +28,7 @@ REPORT = StructType([StructField("kind", StringType()), StructField("payload", B
 """Spelled out, because Spark would parse a text for each job, 5 ms long."""
 FACTS = "facts"
 STATES = "states/"
+JOINED = "joined/"
 SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -98,12 +99,13 @@ def freeze_worker_heap() -> None:
 def encode_result_rows(result: KernelResult) -> Iterator[dict[str, object]]:
     """Encode a result as rows."""
     yield {"kind": FACTS, "payload": json.dumps(encode_result_facts(result)).encode()}
-    for view, tables in result.states.items():
-        for table in tables:
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as writer:
-                writer.write_table(table)
-            yield {"kind": STATES + view, "payload": sink.getvalue().to_pybytes()}
+    for kind, found in ((STATES, result.states), (JOINED, result.joined)):
+        for name, tables in found.items():
+            for table in tables:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+                yield {"kind": kind + name, "payload": sink.getvalue().to_pybytes()}
 
 
 def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
@@ -125,7 +127,10 @@ def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
             whole.add(read_facts(json.loads(payload)))
         else:
             table = pa.ipc.open_stream(bytes(payload)).read_all()
-            whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
+            if kind.startswith(JOINED):
+                whole.add(KernelResult(joined={kind.removeprefix(JOINED): [table]}))
+            else:
+                whole.add(KernelResult(states={kind.removeprefix(STATES): [table]}))
     if not told:
         raise ProtocolError(
             "No task has reported what it read.", hint="Spark was interrupted: the epoch is retried."

@@ -1,0 +1,15 @@
+"""The rows of a join in DuckDB."""
+
+from __future__ import annotations
+
+from seamline.lake.engine.states import quote_identifier
+from seamline.model.compile.derived_rows import Dialect
+from seamline.model.types.schema import parse_type
+
+DUCKDB = Dialect(
+    quote=quote_identifier,
+    micros="epoch_us",
+    same="IS NOT DISTINCT FROM",
+    text=lambda made: made.duckdb,
+    null=lambda type: f"NULL::{parse_type(type, '').duckdb}",
+)

@@ -1,0 +1,127 @@
+"""The rows of a join in SQL, one text for both engines: pairs, left rows, and left rows that have a pair.
+
+A derived row has the place and the event time of its left row. Its epoch is the first at which it is there: that of the
+left row, the larger one of a pair's two rows, and the least of its pairs for a left row that is matched. So what an
+epoch adds are the derived rows of that epoch, and what a cut holds are those up to it (docs/protocol.md, rule 20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
+from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.expressions import Expression
+
+PLACE = ("_topic_id", "_topic", "_partition", "_offset")
+"""Where a record is."""
+READ = (*PLACE, "_epoch", "_event_time")
+"""The columns of a row that a join reads beside its own."""
+RIGHT = {
+    "_right_topic_id": "STRING",
+    "_right_topic": "STRING",
+    "_right_partition": "INT",
+    "_right_offset": "BIGINT",
+    "_right_epoch": "BIGINT",
+    "_right_event_time": "TIMESTAMP",
+}
+"""The same of the right row of a pair, with their types."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How an engine writes what the two do not write alike."""
+
+    quote: Callable[[str], str]
+    """Writes a column's name."""
+    micros: str
+    """The function that returns the microseconds of an instant."""
+    same: str
+    """The operator for which NULL equals NULL."""
+    text: Callable[[Expression], str]
+    """Returns an expression's text."""
+    null: Callable[[str], str]
+    """Writes a NULL of a type that is spelled as in Spark."""
+
+
+def side_rows_sql(join: CompiledJoin, side: JoinSide, relation: str, dialect: Dialect) -> str:
+    """Write the rows of a side among those of a relation with the columns of the master."""
+    columns = ", ".join([*READ, *(dialect.quote(each.name) for each in side.columns)])
+    selected = f" AND {SELECTED}" if join.selective else ""
+    return f"SELECT {columns} FROM {relation} WHERE {SOURCE} = '{side.source}'{selected}"
+
+
+def pairs_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> str:
+    """Write the pairs of two relations of ``side_rows_sql``, with the places of both rows."""
+    quote = dialect.quote
+    columns = [
+        f"'{PAIR}' AS {KIND}",
+        "greatest(l._epoch, r._epoch) AS _epoch",
+        "l._event_time AS _event_time",
+    ]
+    columns += [f"l.{name} AS {name}" for name in PLACE]
+    columns += [f"r.{name.removeprefix('_right')} AS {name}" for name in RIGHT]
+    columns += ["l._epoch AS _left_epoch"]
+    for alias, side in zip("lr", join.sides, strict=True):
+        columns += [f"{alias}.{quote(each.name)} AS {quote(side.named(each.name))}" for each in side.columns]
+    away = f"{dialect.micros}(r._event_time) - {dialect.micros}(l._event_time)"
+    equal = [
+        f"l.{quote(left)} {dialect.same if safe else '='} r.{quote(right)}" for left, right, safe in join.on
+    ]
+    near = [f"{away} >= {join.lower}", f"{away} <= {join.upper}"]
+    found = (
+        f"SELECT {', '.join(columns)} FROM ({lefts}) l JOIN ({rights}) r ON {' AND '.join([*equal, *near])}"
+    )
+    if join.where is None:
+        return found
+    return f"SELECT * FROM ({found}) WHERE {dialect.text(join.where)}"
+
+
+def left_row_columns(join: CompiledJoin, kind: str, epoch: str, dialect: Dialect, *, one: bool) -> str:
+    """Write the columns of a left row as a derived row of some kind; of a group of equal ones if not ``one``."""
+    quote = dialect.quote
+    left = [quote(each.name) for each in join.left.fields]
+    own = [quote(each.name) for each in join.left.columns] if one else [f"any_value({each})" for each in left]
+    columns = [f"'{kind}' AS {KIND}", f"{epoch} AS _epoch", "_event_time", *PLACE]
+    columns += [f"{made} AS {name}" for made, name in zip(own, left, strict=True)]
+    columns += [f"{dialect.null(each.type.spark)} AS {quote(each.name)}" for each in join.right.fields]
+    columns += [f"{dialect.null(type)} AS {name}" for name, type in RIGHT.items()]
+    return ", ".join(columns)
+
+
+def derived_columns(join: CompiledJoin, dialect: Dialect) -> str:
+    """Write the columns that derived rows of all kinds have."""
+    own = (dialect.quote(field.name) for field in join.schema.fields if field.name != KIND)
+    return ", ".join([KIND, "_epoch", "_event_time", *PLACE, *own, *RIGHT])
+
+
+def matched_sql(join: CompiledJoin, pairs: str, dialect: Dialect) -> str:
+    """Write the left rows that have one of the pairs, each once, at the least of their epochs."""
+    columns = left_row_columns(join, MATCHED, "min(_epoch)", dialect, one=False)
+    return f"SELECT {columns} FROM ({pairs}) GROUP BY _event_time, {', '.join(PLACE)}"
+
+
+def derived_rows_sql(join: CompiledJoin, relation: str, dialect: Dialect) -> str:
+    """Write all derived rows of a relation with the columns of the master, which has every row in their reach."""
+    lefts, rights = (side_rows_sql(join, side, relation, dialect) for side in join.sides)
+    pairs = pairs_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _rights", dialect)
+    matched = matched_sql(join, "SELECT * FROM _pairs", dialect)
+    kinds = list_kinds_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _pairs", matched, dialect)
+    given = {"_lefts": lefts, "_rights": rights, "_pairs": pairs}
+    return (
+        f"WITH {', '.join(f'{name} AS ({text})' for name, text in given.items())} {' UNION ALL '.join(kinds)}"
+    )
+
+
+def list_kinds_sql(
+    join: CompiledJoin, lefts: str, pairs: str, matched: str, dialect: Dialect
+) -> Iterator[str]:
+    """Write the derived rows of each kind that views count: of new left rows, of pairs, of left rows newly matched."""
+    columns = derived_columns(join, dialect)
+    if PAIR in join.kinds:
+        yield f"SELECT {columns} FROM ({pairs})"
+    if LEFT in join.kinds:
+        yield f"SELECT {left_row_columns(join, LEFT, '_epoch', dialect, one=True)} FROM ({lefts})"
+    if MATCHED in join.kinds:
+        yield matched

@@ -1,0 +1,218 @@
+"""Which joins a definition declares, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
+from seamline.model.compile.problems import (
+    NAME,
+    Problems,
+    compile_condition,
+    find_column,
+    format_known_columns,
+)
+from seamline.model.compile.record_rules import Record
+from seamline.model.definition.joins import Join, Open
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.errors import DefinitionError
+from seamline.model.expressions import Expression
+from seamline.model.time.intervals import Grid, parse_duration
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.types.schema import Schema
+
+MOST_INTERVALS = 100
+"""A join that reaches over more intervals than these makes each of them wait too long for others."""
+
+
+def join_facts(join: Join) -> dict[str, Any]:
+    """List all that says which pairs there are."""
+    bounds = [
+        [type(each).__name__, str(getattr(each, "duration", each))] for each in (join.before, join.after)
+    ]
+    return {
+        "left": join.left,
+        "right": join.right,
+        "on": sorted(join.on.items()),
+        "bounds": bounds,
+        **({"where": join.where} if join.where else {}),
+        **({"null_safe": sorted(join.null_safe)} if join.null_safe else {}),
+    }
+
+
+def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | None:
+    """Find the join of which a view counts the rows; None if it counts those of sources."""
+    return next((each for each in pipeline.derive if list(names) == [each.name]), None)
+
+
+def compile_joins(
+    pipeline: Pipeline, records: Mapping[str, Record], grid: Grid, problems: Problems
+) -> dict[str, CompiledJoin]:
+    """Compile the joins of a pipeline by name; note the problems of those that are left out."""
+    found: dict[str, CompiledJoin] = {}
+    for join in pipeline.derive:
+        place = f"derive[{join.name}]"
+        if not NAME.fullmatch(join.name) or "__" in join.name:
+            problems.note(
+                f"{place}.name",
+                join.origin,
+                f"{join.name!r} is not a valid name.",
+                "use lower-case letters, digits and single underscores.",
+            )
+        elif join.name in records or [each.name for each in pipeline.derive].count(join.name) > 1:
+            problems.note(
+                f"{place}.name",
+                join.origin,
+                f"{join.name!r} is the name of a source, or of other derived rows.",
+                "choose another name.",
+            )
+        elif made := compile_join(join, records, grid, problems):
+            found[join.name] = made
+    return found
+
+
+def compile_join(
+    join: Join, records: Mapping[str, Record], grid: Grid, problems: Problems
+) -> CompiledJoin | None:
+    """Compile one join; note its problems and return None where it has any."""
+    before, place = len(problems.found), f"derive[{join.name}]"
+    for side, name in (("left", join.left), ("right", join.right)):
+        if name not in records:
+            known = ", ".join(records) or "none: sources that are joined are a list, each with a name"
+            problems.note(
+                f"{place}.{side}", join.origin, f"There is no source {name!r}.", f"the sources are {known}."
+            )
+    bounds = [
+        problems.attempt(f"{place}.{name}", join.origin, lambda b=bound: measure_bound(b))  # type: ignore[misc]
+        for name, bound in (("before", join.before), ("after", join.after))
+    ]
+    if len(problems.found) > before or None in bounds:
+        return None
+    lower, upper = -int(bounds[0] or 0), int(bounds[1] or 0)
+    left, right = make_sides(join, records)
+    record = records[join.left]
+    made = CompiledJoin(
+        join.name,
+        left,
+        right,
+        compile_keys(join, left, right, problems),
+        lower,
+        upper,
+        None,
+        record.selective,
+    )
+    check_reach(made, join, grid, problems)
+    names = [field.name.lower() for field in made.schema.fields]
+    for name in sorted({each for each in names if names.count(each) > 1}):
+        problems.note(
+            place, join.origin, f"Two columns of a pair are called {name!r}.", "rename a source or a column."
+        )
+    where = None
+    if join.where:
+        where = problems.attempt(
+            f"{place}.where", join.origin, lambda: compile_sound_condition(join.where, made.schema)
+        )
+    return replace(made, where=where) if len(problems.found) == before else None
+
+
+def measure_bound(bound: str | Open) -> int:
+    """Return a bound in microseconds, one less where it is open; DefinitionError where it is none."""
+    if isinstance(bound, Open):
+        return parse_duration(bound.duration, zero=True) // MICROSECOND - 1
+    return parse_duration(bound, zero=True) // MICROSECOND
+
+
+def make_sides(join: Join, records: Mapping[str, Record]) -> tuple[JoinSide, JoinSide]:
+    """Return both sides with all their columns."""
+    same = join.left == join.right
+    left, right = (
+        JoinSide(name, f"{side if same else name}_", records[name].schema.fields)
+        for side, name in (("left", join.left), ("right", join.right))
+    )
+    return left, right
+
+
+def compile_keys(
+    join: Join, left: JoinSide, right: JoinSide, problems: Problems
+) -> tuple[tuple[str, str, bool], ...]:
+    """Check what the join compares; problems are noted."""
+    place, found = f"derive[{join.name}].on", []
+    if not isinstance(join.on, Mapping) or not join.on:
+        problems.note(
+            place,
+            join.origin,
+            "The join compares no columns.",
+            'write on={"order_id": "order_id"}: the left column, and the right one that it equals.',
+        )
+        return ()
+    for pair in join.on.items():
+        fields = []
+        for name, side in zip(pair, (left, right), strict=True):
+            schema = Schema(side.columns)
+            if (field := find_column(schema, name)) is None:
+                problems.note(
+                    place,
+                    join.origin,
+                    f"Source {side.source!r} has no column {name!r}.",
+                    format_known_columns(schema),
+                )
+            else:
+                fields.append(field)
+        if len(fields) < 2:
+            continue
+        if fields[0].type != fields[1].type:
+            problems.note(
+                place,
+                join.origin,
+                f"{pair[0]} is {fields[0].type}, {pair[1]} is {fields[1].type}.",
+                "cast one of them in select= of its source.",
+            )
+        elif fields[0].type.nested or fields[0].type.spark in ("DOUBLE", "BINARY"):
+            problems.note(
+                place, join.origin, f"{pair[0]} is {fields[0].type}.", "a key must compare exactly."
+            )
+        found.append((*pair, pair[0] in join.null_safe))
+    for name in join.null_safe:
+        if name not in join.on:
+            problems.note(
+                f"derive[{join.name}].null_safe",
+                join.origin,
+                f"{name!r} is not a left column of on=.",
+                "name columns that the join compares.",
+            )
+    return tuple(found)
+
+
+def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) -> None:
+    """Note bounds between which nothing is, or that go over too many intervals."""
+    if made.lower > made.upper:
+        problems.note(
+            f"derive[{join.name}]",
+            join.origin,
+            "No right row is between the bounds.",
+            'write before="5 minutes" or after="1 hour".',
+        )
+    if made.before + made.after > MOST_INTERVALS * grid.length:
+        problems.note(
+            f"derive[{join.name}]",
+            join.origin,
+            f"The join reaches over more than {MOST_INTERVALS} intervals.",
+            "use shorter bounds, or longer intervals: batch=Batch(interval=...).",
+        )
+
+
+def compile_sound_condition(text: str, schema: Schema) -> Expression:
+    """Compile a condition that has a value for every pair; DefinitionError."""
+    return require_sound_expression(compile_condition(text, schema))
+
+
+def require_sound_expression(made: Expression) -> Expression:
+    """Return an expression; DefinitionError where it may have no value: a pair cannot be refused."""
+    if made.guards:
+        raise DefinitionError(
+            f"{made.text!r} can fail: {made.guards[0].message}.",
+            hint="use try_divide, try_cast and the like, or derive the column in select= of a source.",
+        )
+    return made

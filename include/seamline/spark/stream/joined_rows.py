@@ -1,0 +1,182 @@
+"""What epochs add to joined rows, found by the driver, which keeps an index of each join's rows.
+
+An index stands at E, or is made again from the master: nothing of it outlives the driver. A view whose derived rows
+cannot be found is behind, and is caught up from the master (rule 6).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from seamline.kernel.epoch_kernel import isolate_view_failure
+from seamline.kernel.joined_rows import LEFT, RIGHT, list_joins, name_side
+from seamline.kernel.kernel_result import KernelResult
+from seamline.lake.engine import states
+from seamline.lake.engine.joined_index import JoinedIndex, Rows, find_reach, no_rows
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
+from seamline.lake.read.joined_rows import read_joined_rows
+from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
+from seamline.spark.stream.epoch_writer import Writer
+
+log = logging.getLogger("seamline.stream")
+ASKED_EVERY = 30.0
+"""Seconds after which it is asked again whether rows wait to be validated again."""
+PRUNED_EVERY = 64
+"""Epochs after which rows below the horizon are forgotten."""
+
+
+@dataclass
+class Kept:
+    """One join's index."""
+
+    index: JoinedIndex
+    """The rows."""
+    epoch: int
+    """The last epoch that it has taken in."""
+    horizon: int | None
+    """The event time, in microseconds, from which on it has all rows; None for all."""
+    pending: Rows | None = None
+    """The rows of the epoch that is being committed."""
+    age: int = 0
+    """Epochs since rows were forgotten."""
+
+
+class JoinedRows:
+    """The indexes of a pipeline's joins, below ``folder``."""
+
+    def __init__(self, writer: Writer, folder: Path) -> None:
+        self.writer, self.folder = writer, folder
+        self.pipeline: CompiledPipeline = writer.pipeline
+        self.joins = list_joins(self.pipeline.views)
+        self.kept: dict[str, Kept] = {}
+        self.doubt, self.asked_again = "", 0.0
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def derive(self, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
+        """Add the states of what an epoch adds to joined rows, or why a view has none, to the kernel's result."""
+        doubt = self.find_doubt()
+        for id, join in self.joins.items():
+            mine = [view for view in self.pipeline.views if view.join and view.join.id == id]
+            why = doubt
+            if not why:
+                try:
+                    self.derive_of_join(join, mine, gather_rows(join, result), result, views, mark)
+                except (duckdb.Error, pa.ArrowException) as error:
+                    why = f"{type(error).__name__}: {error}"
+                    self.drop(id)
+            if why:
+                result.failed |= dict.fromkeys((view.id for view in mine), why)
+
+    def derive_of_join(
+        self,
+        join: CompiledJoin,
+        mine: Iterable[CompiledView],
+        rows: Rows,
+        result: KernelResult,
+        views: Collection[str],
+        mark: datetime | None,
+    ) -> None:
+        """Add the states of the views of one join."""
+        kept = self.open(join, mark)
+        relation = kept.index.derive(rows, self.read_older(kept, join, rows))
+        kept.pending = rows
+        for view in mine:
+            if view.id in views:
+                with isolate_view_failure(view, result):
+                    result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
+
+    def find_doubt(self) -> str:
+        """Say why no rows can be joined: some in reach may be of another record version. Empty where they can."""
+        held, now = self.writer.master.epoch, time.monotonic()
+        if self.kept and all(each.epoch == held for each in self.kept.values()):
+            return ""
+        if self.doubt and now < self.asked_again:
+            return self.doubt
+        self.asked_again, version = now + ASKED_EVERY, self.pipeline.record_version
+        self.doubt = ""
+        if list_outdated_epochs(read_condensed_log(self.writer.layout), version, ()):
+            judged = Reprocessed(self.pipeline, self.writer.layout).verdicts()
+            waiting = list_outdated_epochs(each_epoch(self.writer.layout), version, judged, until=held)
+            if waiting:
+                self.doubt = (
+                    f"epochs {waiting[0].number}..{waiting[-1].number} are of another record version; a build, or "
+                    f"`seamline quarantine replay {self.pipeline.name}`, validates them again"
+                )
+        return self.doubt
+
+    def open(self, join: CompiledJoin, mark: datetime | None) -> Kept:
+        """Return a join's index, made from the master where there is none that stands at E."""
+        kept, held = self.kept.get(join.id), self.writer.master.epoch
+        if kept and kept.epoch == held and kept.pending is None:
+            return kept
+        self.drop(join.id)
+        began = time.monotonic()
+        horizon = find_horizon(join, mark) if mark else None
+        index = JoinedIndex(join, self.folder / join.id.replace("/", "-"))
+        rows = read_joined_rows(index.con, self.pipeline, join, self.writer.layout, (horizon, None), held)
+        index.take(rows, horizon)
+        self.kept[join.id] = kept = Kept(index, held, horizon)
+        if count := index.count_rows():
+            log.info("%s rows of %s are known again after %.1f s", count, join.name, time.monotonic() - began)
+        return kept
+
+    def read_older(self, kept: Kept, join: CompiledJoin, new: Rows) -> Rows:
+        """Read the rows below the horizon that new ones reach from the master; none where they reach none."""
+        reach = find_reach(join, new)
+        if reach is None or kept.horizon is None or reach[0] >= kept.horizon:
+            return no_rows(join)
+        times = (reach[0], min(reach[1] + 1, kept.horizon))
+        return read_joined_rows(kept.index.con, self.pipeline, join, self.writer.layout, times, kept.epoch)
+
+    def commit(self, mark: datetime | None) -> None:
+        """Take in the rows of the epoch that is committed now; forget those that later ones will hardly reach."""
+        for id, kept in self.kept.items():
+            # An epoch without records has no rows either.
+            kept.epoch = self.writer.master.epoch
+            if kept.pending is None:
+                continue
+            kept.index.take(kept.pending, kept.horizon)
+            kept.pending = None
+            kept.age += 1
+            if mark and kept.age >= PRUNED_EVERY:
+                kept.age, horizon = 0, find_horizon(self.joins[id], mark)
+                if kept.horizon is None or horizon > kept.horizon:
+                    kept.index.forget_before(horizon)
+                    kept.horizon = horizon
+
+    def drop(self, id: str) -> None:
+        """Forget one join's index."""
+        if kept := self.kept.pop(id, None):
+            kept.index.close()
+
+    def forget(self) -> None:
+        """Forget all: an epoch has failed, and nobody knows whether it is committed."""
+        for id in list(self.kept):
+            self.drop(id)
+
+
+def find_horizon(join: CompiledJoin, mark: datetime) -> int:
+    """Return the event time below which an index keeps no rows: twice the reach behind the watermark."""
+    return to_unix_micros(mark - (join.before + join.after) * 2)
+
+
+def gather_rows(join: CompiledJoin, result: KernelResult) -> Rows:
+    """Return the rows of both sides that tasks report."""
+    left, right = (
+        pa.concat_tables([blank, *(each.cast(blank.schema) for each in result.joined.get(name, []))])
+        for name, blank in zip((name_side(join, LEFT), name_side(join, RIGHT)), no_rows(join), strict=True)
+    )
+    return left, right

@@ -1,0 +1,86 @@
+"""Joined rows for the dull engine: every left row beside every right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
+from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
+from seamline.model.compile.derived_rows import PLACE
+from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.testing.folding import query_rows
+
+Record = dict[str, Any]
+
+
+def derive_plain_rows(
+    con: duckdb.DuckDBPyConnection, join: CompiledJoin, accepted: Iterable[pa.Table]
+) -> pa.Table:
+    """Return all derived rows of accepted ones: those of the epoch at which each is there first."""
+    rows = [row for table in accepted for row in table.to_pylist() if row.get(SELECTED, True)]
+    lefts, rights = ([row for row in rows if row[SOURCE] == side.source] for side in join.sides)
+    pairs = [(left, right) for left in lefts for right in rights if is_pair(join, left, right)]
+    pairs = keep_true(con, join, pairs)
+    first: dict[tuple[Any, ...], tuple[int, Record]] = {}
+    for left, right in pairs:
+        epoch, place = max(left["_epoch"], right["_epoch"]), tuple(left[name] for name in PLACE)
+        first[place] = (min(epoch, first[place][0] if place in first else epoch), left)
+    made = [
+        *(
+            describe_row(join, PAIR, max(left["_epoch"], right["_epoch"]), left, right)
+            for left, right in pairs
+        ),
+        *(describe_row(join, LEFT, left["_epoch"], left, None) for left in lefts),
+        *(describe_row(join, MATCHED, epoch, left, None) for epoch, left in first.values()),
+    ]
+    return pa.Table.from_pylist([row for row in made if row[KIND] in join.kinds], derived_schema(join))
+
+
+def is_pair(join: CompiledJoin, left: Record, right: Record) -> bool:
+    """Return whether two rows have equal keys and are near each other."""
+    for one, other, safe in join.on:
+        if left[one] != right[other] or (left[one] is None and not safe):
+            return False
+    away: int = (right["_event_time"] - left["_event_time"]) // MICROSECOND
+    return join.lower <= away <= join.upper
+
+
+def keep_true(
+    con: duckdb.DuckDBPyConnection, join: CompiledJoin, pairs: list[tuple[Record, Record]]
+) -> list[tuple[Record, Record]]:
+    """Keep the pairs for which the join's condition is true."""
+    if join.where is None or not pairs:
+        return pairs
+    table = pa.Table.from_pylist(
+        [describe_row(join, PAIR, 0, left, right) for left, right in pairs], derived_schema(join)
+    )
+    kept = query_rows(con, f"SELECT ({join.where.duckdb}) IS TRUE FROM rows", table)
+    return [pair for pair, (true,) in zip(pairs, kept, strict=True) if true]
+
+
+def derived_schema(join: CompiledJoin) -> pa.Schema:
+    """Return the columns of derived rows."""
+    places = [COORDINATES.field(name) for name in (*PLACE, "_epoch")]
+    own = [pa.field(each.name, arrow_type(each.type.spark)) for each in join.schema.fields]
+    return pa.schema([*places, pa.field("_event_time", INSTANT), *own])
+
+
+def describe_row(join: CompiledJoin, kind: str, epoch: int, left: Record, right: Record | None) -> Record:
+    """Return a derived row."""
+
+    def values(side: JoinSide, row: Record | None) -> Record:
+        return {side.named(each.name): row and row[each.name] for each in side.columns}
+
+    return {
+        KIND: kind,
+        "_epoch": epoch,
+        "_event_time": left["_event_time"],
+        **{name: left[name] for name in PLACE},
+        **values(join.left, left),
+        **values(join.right, right),
+    }

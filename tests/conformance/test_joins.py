@@ -1,0 +1,189 @@
+"""Any life of joined sources gives the same answers in plain Python and on Spark and Delta."""
+
+from __future__ import annotations
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.conformance.test_engines_agree import in_order, near
+
+from seamline import (
+    Batch,
+    Join,
+    KafkaSource,
+    Open,
+    Pipeline,
+    Session,
+    Sliding,
+    Tumbling,
+    View,
+    Watermark,
+    avg,
+    collect_distinct,
+    count,
+    distinct,
+    formula,
+    ratio,
+    sum,
+    top,
+)
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+HOURS = 6
+COUNTED = {
+    "pairs": count(),
+    "worth": sum("clicked_worth"),
+    "mean": avg("shown_cost"),
+    "who": distinct("clicked_who"),
+    "often": top("clicked_worth", 2),
+}
+ADS = Pipeline(
+    name="ads",
+    source=[
+        KafkaSource(
+            name="shown",
+            topic="shown",
+            schema="ad STRING, slot INT, site STRING, cost INT, at TIMESTAMP",
+            event_time="at",
+            where="cost IS NULL OR cost >= 0",
+            watermark=Watermark("20 minutes", idle_after="1 minute"),
+        ),
+        KafkaSource(
+            name="clicked",
+            topic="clicked",
+            schema="ad STRING, slot INT, who STRING, worth INT, at TIMESTAMP",
+            event_time="at",
+            watermark=Watermark("30 minutes", idle_after="1 minute"),
+        ),
+    ],
+    derive=[
+        Join("paid", left="shown", right="clicked", on={"ad": "ad"}, before="5 minutes", after="90 minutes"),
+        Join(
+            "again",
+            left="shown",
+            right="shown",
+            on={"site": "site", "slot": "slot"},
+            before=Open("0 seconds"),
+            after="1 hour",
+            where="left_cost <> right_cost OR right_cost IS NULL",
+            null_safe=["slot"],
+        ),
+    ],
+    views=[
+        View("by_site", of="paid", keys=["shown_site"], window=Tumbling("1 hour"), measures=COUNTED),
+        View(
+            "rates",
+            of="paid",
+            keys=["shown_site"],
+            window=Sliding("2 hours", "1 hour"),
+            where="shown_ad <> 'z'",
+            measures={
+                "shown": count("left"),
+                "hit": count("matched", where="shown_cost > 0"),
+                "missed": count("unmatched"),
+                "worth": sum("clicked_worth"),
+                "rate": ratio("hit", "shown"),
+                "each": formula("try_divide(w, n)", w=sum("clicked_worth * 1D"), n=count("left")),
+            },
+        ),
+        View(
+            "people",
+            of="paid",
+            keys=["clicked_who"],
+            window=Session("40 minutes"),
+            measures={"n": count(), "sites": collect_distinct("shown_site", limit=2)},
+        ),
+        View("twice", of="again", keys=["left_site"], window=Tumbling("30 minutes"), measures={"n": count()}),
+        View("shown", of="shown", keys=["site"], window=Tumbling("1 hour"), measures={"n": count()}),
+    ],
+    batch=Batch("1 hour", "2026-01-05"),
+)
+
+
+def steps(seed):
+    """Make a life: the same steps for both engines."""
+    dice = random.Random(seed)
+    clock = 0.0
+    for _ in range(9):
+        clock += dice.choice([10, 30, 60])
+        for topic in ("shown", "clicked"):
+            records = []
+            for _ in range(dice.randint(0, 5)):
+                late = dice.choice([0, 0, 5, 20, 200])
+                moment = START + timedelta(minutes=max(clock - late - dice.randint(0, 20), 0))
+                record = {
+                    "ad": dice.choice(["a", "b", "z", None]),
+                    "slot": dice.choice([1, None]),
+                    "at": moment.isoformat(),
+                }
+                own = (
+                    {"site": dice.choice(["x", "y"]), "cost": dice.choice([None, -1, 1, 2])}
+                    if topic == "shown"
+                    else {"who": dice.choice(["ada", "bob", None]), "worth": dice.choice([None, 3, 4])}
+                )
+                records.append({**record, **own})
+            yield "send", (topic, [*records, *dice.choices([b"{bad"], k=dice.randint(0, 1))])
+        yield dice.choice(
+            [("epoch", True), ("epoch", True), ("epoch", False), ("crash", "master"), ("crash", "ledger")]
+        )
+        if dice.random() < 0.3:
+            yield "restart", None
+        if dice.random() < 0.4:
+            yield "dirty", None
+    for topic in ("shown", "clicked"):
+        yield "send", (topic, [{"at": (START + timedelta(days=1)).isoformat()}])
+    yield "epoch", True
+    yield "dirty", None
+
+
+def live(life, seed):
+    """Take every step, and give what can be seen at the end, and after each batch."""
+    seen = []
+    for step, of in steps(seed):
+        match step:
+            case "send":
+                topic, values = of
+                life.send(*values, topic=topic)
+            case "epoch":
+                life.epoch(edge=of)
+            case "crash":
+                life.crash(of)
+            case "restart":
+                life.restart()
+            case "dirty":
+                seen.append(sorted(life.batch()))
+    answers = {
+        (each.name, side): life.answer(each.name, side)
+        for each in life.pipeline.views
+        for side in ("merged", "batch", "speed")
+    }
+    return answers, seen, life.quarantine(), life.watermark, life.engine.cuts()
+
+
+SEEDS = [int(each) for each in os.environ.get("JOIN_SEEDS", "3").split(",")]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_engines_join_alike(scenario, spark, seed):
+    """If this fails, one of the two is wrong: the time line says after which steps."""
+    now = f"{START + timedelta(days=2):%Y-%m-%d}"
+    plain, plain_seen, *plain_rest = live(scenario(ADS, now=now), seed)
+    real, real_seen, *real_rest = live(scenario(ADS, now=now, spark=spark), seed)
+    assert real_rest == plain_rest
+    assert real_seen == plain_seen
+    for name in plain:
+        assert len(real[name]) == len(plain[name]), name
+        for found, expected in zip(in_order(real[name]), in_order(plain[name]), strict=True):
+            assert near(found, expected), name
+    assert all(plain[each.name, "merged"] for each in ADS.views)
+    for view in ADS.views:
+        merged, speed = (in_order(plain[view.name, side]) for side in ("merged", "speed"))
+        parts = ("batch_part", "speed_part")
+        assert [drop(row, parts) for row in merged] == [drop(row, parts) for row in speed], view.name
+
+
+def drop(row, names):
+    """Leave columns out of a row."""
+    return {name: value for name, value in row.items() if name not in names}
