@@ -11,7 +11,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.reprocessed import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookup_join import Join, in_force
+from seamline.model.compile.lookup_join import LookupJoin, in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import merge_intervals
 
@@ -73,9 +73,9 @@ def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Ite
         yield f"      {span}  {rows} rows"
 
 
-def find_decorated_views(pipeline: CompiledPipeline) -> dict[Join, list[str]]:
+def find_decorated_views(pipeline: CompiledPipeline) -> dict[LookupJoin, list[str]]:
     """Find the look-ups that decorate, with the names of the views that show them."""
-    found: dict[Join, list[str]] = {}
+    found: dict[LookupJoin, list[str]] = {}
     for view in pipeline.views:
         for join in view.decorations:
             found.setdefault(join, []).append(view.name)

@@ -13,7 +13,7 @@ from seamline.lake.engine.lookup_joins import guarded_value_sql, key_name
 from seamline.lake.storage.arrow_types import key_fields
 from seamline.lake.tables.lookup_tables import load_lookup
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import LookupBroken
 
 Rows = list[dict[str, Any]]
@@ -42,7 +42,7 @@ class Beside:
                 row.update((column.name, match.get(column.name)) for _, column in join.columns)
 
     def lookup_keys(
-        self, join: Join, view: CompiledView, rows: Sequence[dict[str, Any]]
+        self, join: LookupJoin, view: CompiledView, rows: Sequence[dict[str, Any]]
     ) -> list[tuple[Any, ...]]:
         """Evaluate what a look-up's keys must equal, for each row."""
         schema = pa.schema(key_fields(view))

@@ -15,7 +15,7 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.epoch_log import read_condensed_log
-from seamline.lake.read.log_files import files_of
+from seamline.lake.log.log_files import files_of
 from seamline.lake.read.side_by_side import list_state_place_names
 from seamline.lake.storage.arrow_types import INSTANT, master_schema
 from seamline.lake.storage.layout import Layout

@@ -16,8 +16,8 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import connection, register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
+from seamline.lake.joins.joined_rows import list_log_files
 from seamline.lake.log.pinned_log import log_of
-from seamline.lake.read.joined_rows import list_log_files
 from seamline.lake.read.side_by_side import (
     INTERVAL,
     difference_evidence_sql,

@@ -17,8 +17,8 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
-from seamline.lake.read.joined_rows import Times, log_rows_sql
-from seamline.lake.read.log_files import files_of
+from seamline.lake.joins.joined_rows import Times, log_rows_sql
+from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

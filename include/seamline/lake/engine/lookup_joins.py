@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from seamline.lake.engine.states import quote_identifier
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.expressions import Expression
 
 
-def relation_of(join: Join) -> str:
+def relation_of(join: LookupJoin) -> str:
     """Name the relation that contains a look-up's table, as ``lookups.load`` returns it."""
     return f"lookup_{join.name}"
 
@@ -17,7 +17,7 @@ def key_name(column: str) -> str:
     return f"_{column}"
 
 
-def lookup_keys_sql(join: Join) -> str:
+def lookup_keys_sql(join: LookupJoin) -> str:
     """Write the select list of what its keys must equal."""
     keys = enumerate(made for _, made in join.keys)
     return ", ".join(f"{guarded_value_sql(made)} AS _on_{join.name}_{at}" for at, made in keys)
@@ -31,7 +31,7 @@ def guarded_value_sql(made: Expression) -> str:
     return f"CASE WHEN NOT ({wrong}) THEN {made.duckdb} END"
 
 
-def lookup_join_sql(join: Join) -> str:
+def lookup_join_sql(join: LookupJoin) -> str:
     """Write the join of its columns to a relation that has what was ``lookup_keys_sql``."""
     keys = [
         f"{quote_identifier(key_name(name))} AS _at_{join.name}_{at}"

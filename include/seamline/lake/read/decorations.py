@@ -24,7 +24,7 @@ from seamline.lake.tables.lookup_tables import (
     write_lookup_version,
 )
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import LookupBroken
 from seamline.model.recent import Recent
 
@@ -44,10 +44,10 @@ class Shown:
     """The look-up's rows; none if the version is empty."""
 
 
-_known: Recent[tuple[Location, Layout, Join], tuple[object, Shown]] = Recent(64)
+_known: Recent[tuple[Location, Layout, LookupJoin], tuple[object, Shown]] = Recent(64)
 
 
-def load_current_lookup(join: Join, layout: Layout) -> Shown:
+def load_current_lookup(join: LookupJoin, layout: Layout) -> Shown:
     """Load a look-up as it is now, read once for each change of it.
 
     Where it cannot be read, that is logged once, and it stays what it was: to this process, else to the serving table.
@@ -67,7 +67,7 @@ def load_current_lookup(join: Join, layout: Layout) -> Shown:
     return known[1]
 
 
-def read_served_lookup(join: Join, layout: Layout) -> Shown:
+def read_served_lookup(join: LookupJoin, layout: Layout) -> Shown:
     """Read a look-up as the serving table shows it; no rows where it shows none, or that of another definition."""
     path, schema = layout.lookup(join.name, NEWEST), table_schema(join)
     if path.exists():
@@ -90,13 +90,13 @@ def save_shown_lookups(view: CompiledView, layout: Layout) -> None:
             write_lookup_version(found.table, layout.lookup(join.name, NEWEST))
 
 
-def load_shown_lookups(view: CompiledView, layout: Layout) -> Mapping[Join, Shown]:
+def load_shown_lookups(view: CompiledView, layout: Layout) -> Mapping[LookupJoin, Shown]:
     """Load the look-ups that a view shows, as they are now."""
     return {join: load_current_lookup(join, layout) for join in view.decorations}
 
 
 def add_lookup_columns(
-    found: Answer, view: CompiledView, layout: Layout, used: Mapping[Join, Shown] | None = None
+    found: Answer, view: CompiledView, layout: Layout, used: Mapping[LookupJoin, Shown] | None = None
 ) -> Answer:
     """Add the columns of a view's look-ups after its keys, of now or as ``used``; the rows and their order stay."""
     if not view.decorations:
@@ -110,7 +110,7 @@ def add_lookup_columns(
     return replace(found, table=table, lookups={join.name: each.version for join, each in used.items()})
 
 
-def join_lookup_rows(keys: pa.Table, tables: Mapping[Join, pa.Table]) -> pa.Table:
+def join_lookup_rows(keys: pa.Table, tables: Mapping[LookupJoin, pa.Table]) -> pa.Table:
     """Join look-ups to rows of keys, row for row."""
     rows = keys.append_column(ROW, pa.arange(0, keys.num_rows))
     asks = ", ".join(map(lookup_keys_sql, tables))

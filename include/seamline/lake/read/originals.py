@@ -15,9 +15,9 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.joins.original_pairs import read_derived_rows
+from seamline.lake.log.log_files import files_of
 from seamline.lake.read.answer_ways import IntervalAnswer
-from seamline.lake.read.log_files import files_of
-from seamline.lake.read.original_pairs import read_derived_rows
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

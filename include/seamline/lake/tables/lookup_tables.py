@@ -24,7 +24,7 @@ from seamline.lake.storage.exact_casts import cast_exactly, through_doubles
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location, replace_file
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import LookupBroken, SeamlineError
 
 log = logging.getLogger("seamline.lookups")
@@ -33,12 +33,12 @@ SHOWN = 3
 DOUBLES = "make it DECIMAL or text where the table is made, or declare the column DOUBLE."
 
 
-def path_of(join: Join) -> Path:
+def path_of(join: LookupJoin) -> Path:
     """Return where a look-up's file or folder is; relative to the folder of definitions."""
     return definitions_folder() / join.table
 
 
-def read_lookup_signature(join: Join) -> object:
+def read_lookup_signature(join: LookupJoin) -> object:
     """Read what changes when the table does, at the cost of asking the file system; functions never change."""
     if FUNCTION.fullmatch(join.table):
         return None
@@ -49,7 +49,7 @@ def read_lookup_signature(join: Join) -> object:
     return about.st_mtime_ns, about.st_size, about.st_ino
 
 
-def read_lookup_mark(join: Join) -> object:
+def read_lookup_mark(join: LookupJoin) -> object:
     """Read the ``read_lookup_signature``, or why there is none: what is broken is read again when it changes."""
     try:
         return read_lookup_signature(join)
@@ -57,18 +57,18 @@ def read_lookup_mark(join: Join) -> object:
         return f"{type(error).__name__}: {error}"
 
 
-def table_schema(join: Join) -> pa.Schema:
+def table_schema(join: LookupJoin) -> pa.Schema:
     """Return the columns of what ``load_lookup`` returns."""
     return pa.schema([(name, arrow_type(type)) for name, _, type in columns_of(join)])
 
 
-def columns_of(join: Join) -> list[tuple[str, str, str]]:
+def columns_of(join: LookupJoin) -> list[tuple[str, str, str]]:
     """List the columns: what they are called when loaded, in the table, and their Spark types."""
     keys = [(key_name(name), name, key.type.spark) for name, key in join.keys]
     return keys + [(field.name, name, field.type.spark) for name, field in join.columns]
 
 
-def load_lookup(join: Join) -> pa.Table:
+def load_lookup(join: LookupJoin) -> pa.Table:
     """Load a look-up: its keys by ``key_name``, its columns as a row calls them, in the order of the keys.
 
     Raises LookupBroken if it cannot be read, lacks a column, has a value of another type or a key twice.
@@ -93,7 +93,7 @@ def load_lookup(join: Join) -> pa.Table:
     return require_unique_keys(join, pa.table(columns, schema=table_schema(join)))
 
 
-def read_lookup_source(join: Join, wanted: Sequence[str]) -> pa.Table:
+def read_lookup_source(join: LookupJoin, wanted: Sequence[str]) -> pa.Table:
     """Read the table as it is kept; a csv's cells are text, empty ones NULL."""
     if FUNCTION.fullmatch(join.table):
         module, _, name = join.table.partition(":")
@@ -110,7 +110,7 @@ def read_lookup_source(join: Join, wanted: Sequence[str]) -> pa.Table:
     return pcsv.read_csv(path, convert_options=options)
 
 
-def cast_lookup_column(join: Join, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
+def cast_lookup_column(join: LookupJoin, values: pa.ChunkedArray, type: str, column: str) -> pa.ChunkedArray:
     """Cast a column to what was declared, or what its key must equal; nothing is rounded."""
     wanted = arrow_type(type)
     try:
@@ -123,7 +123,7 @@ def cast_lookup_column(join: Join, values: pa.ChunkedArray, type: str, column: s
         ) from error
 
 
-def require_unique_keys(join: Join, table: pa.Table) -> pa.Table:
+def require_unique_keys(join: LookupJoin, table: pa.Table) -> pa.Table:
     """Return the rows that have a key, in its order; LookupBroken if one is there twice."""
     keys = [key_name(name) for name, _ in join.keys]
     for key in keys:
@@ -158,7 +158,7 @@ class Lookups:
 
     def __init__(
         self,
-        joins: Sequence[Join],
+        joins: Sequence[LookupJoin],
         layout: Layout,
         before: Mapping[str, str],
         *,
@@ -185,7 +185,7 @@ class Lookups:
         """Return the file of each version."""
         return {name: self.layout.lookup(name, version) for name, version in versions.items()}
 
-    def poll(self, join: Join) -> None:
+    def poll(self, join: LookupJoin) -> None:
         """Take the newest version, or log why the one before it stays."""
         try:
             self.load(join)
@@ -194,7 +194,7 @@ class Lookups:
                 raise
             log.warning("%s Version %s stays in use.", problem.message, self.versions[join.name])
 
-    def load(self, join: Join) -> None:
+    def load(self, join: LookupJoin) -> None:
         """Load a table that has changed and keep it; what it was is noted first, so that it is read once."""
         now = read_lookup_mark(join)
         if join.name in self.seen and self.seen[join.name] == now:
@@ -206,7 +206,7 @@ class Lookups:
         self.versions[join.name] = version
 
 
-def keep_lookup_version(join: Join, layout: Layout) -> str:
+def keep_lookup_version(join: LookupJoin, layout: Layout) -> str:
     """Read a look-up, store it under its version, and return that; LookupBroken as ``load_lookup``."""
     table = load_lookup(join)
     version = hash_lookup_rows(table)

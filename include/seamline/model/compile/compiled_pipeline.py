@@ -16,7 +16,7 @@ from seamline.model.compile.evolution import Timed
 from seamline.model.compile.fingerprint import event_time_identity, record_version
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER
 from seamline.model.compile.join_rules import compile_joins, find_join
-from seamline.model.compile.lookup_join import Join, check_decorating_lookups
+from seamline.model.compile.lookup_join import LookupJoin, check_decorating_lookups
 from seamline.model.compile.pipeline_checks import check_names, check_settings
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import SOURCE, Record
@@ -85,7 +85,7 @@ class CompiledPipeline:
     """Whether numbers become DECIMALs by their own digits."""
     clock: str = ""
     """The identity of the event time."""
-    lookups: tuple[Join, ...] = ()
+    lookups: tuple[LookupJoin, ...] = ()
     """The look-ups whose columns are in rows, of all sources."""
     alone: tuple[CompiledPipeline, ...] = ()
     """What each of several sources would be alone, with the views of all: see ``by_source``."""
@@ -188,7 +188,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
             for name, each in zip(record.sources, made, strict=True)
         )
     joins = compile_joins(
-        pipeline, dict(zip(record.sources, (each.record for each in made), strict=True)), grid, problems
+        pipeline, dict(zip(record.sources, (each.record for each in made), strict=False)), grid, problems
     )
     views = narrow_joins(
         [

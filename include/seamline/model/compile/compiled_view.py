@@ -13,7 +13,7 @@ from seamline.model.compile.evolution import list_used_columns
 from seamline.model.compile.explode import Explode, compile_explode
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
-from seamline.model.compile.lookup_join import Join, compile_decorations
+from seamline.model.compile.lookup_join import LookupJoin, compile_decorations
 from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
 from seamline.model.compile.record_rules import Record
 from seamline.model.compile.view_expectations import check_expectations, list_expectations
@@ -64,7 +64,7 @@ class CompiledView:
     """The array whose items are rows, None for none."""
     uses: tuple[Field, ...] = ()
     """The source's added columns without which the view has no meaning."""
-    decorations: tuple[Join, ...] = ()
+    decorations: tuple[LookupJoin, ...] = ()
     """Look-ups whose columns are shown beside the keys."""
     of: tuple[str, ...] = ()
     """The names of the sources whose rows it counts, or that of a join; none where the only source has no name."""

@@ -52,7 +52,7 @@ def compile_joins(
 ) -> dict[str, CompiledJoin]:
     """Compile the joins of a pipeline by name; note the problems of those that are left out."""
     found: dict[str, CompiledJoin] = {}
-    for join in pipeline.derive:
+    for join in pipeline.derive if records else ():
         place = f"derive[{join.name}]"
         if not NAME.fullmatch(join.name) or "__" in join.name:
             problems.note(

@@ -21,7 +21,7 @@ INEXACT = ("DOUBLE", "BINARY")
 
 
 @dataclass(frozen=True)
-class Join:
+class LookupJoin:
     """A look-up whose types are known. Keys are unique; a row without a match has NULL."""
 
     name: str
@@ -140,7 +140,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
 
 def compile_decorations(
     pipeline: Pipeline, keys: Schema, taken: Sequence[str], problems: Problems
-) -> tuple[Join, ...]:
+) -> tuple[LookupJoin, ...]:
     """Compile the look-ups whose columns a view shows beside its keys; ``taken`` are names it has for others."""
     row = keys.with_(*(Field(name, STRING) for name in taken))
     found = []
@@ -169,7 +169,7 @@ def check_decorating_lookups(
             )
 
 
-def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems) -> Join | None:
+def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems) -> LookupJoin | None:
     """Compile a look-up that reads ``seen`` and adds to ``row``; problems are noted."""
     before, place = len(problems.found), f"lookups[{lookup.name}]"
     keys = []
@@ -204,7 +204,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
         columns.append((field.name, named))
     if len(problems.found) > before:
         return None
-    return Join(lookup.name, lookup.table, tuple(keys), tuple(columns))
+    return LookupJoin(lookup.name, lookup.table, tuple(keys), tuple(columns))
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:

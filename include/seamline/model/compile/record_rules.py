@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from seamline.model.compile.lookup_join import Join, check_lookups, compile_lookup, list_pinned_lookups
+from seamline.model.compile.lookup_join import LookupJoin, check_lookups, compile_lookup, list_pinned_lookups
 from seamline.model.compile.problems import NAME, Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, makes_exactly
 from seamline.model.definition.origin import Origin
@@ -46,7 +46,7 @@ class Record:
     """The condition by which a record of no side is selected, None for all."""
     transform: Transform | None = None
     """The user's function, None for none."""
-    lookups: tuple[Join, ...] = ()
+    lookups: tuple[LookupJoin, ...] = ()
     """The look-ups whose columns are in rows."""
     added: tuple[Field, ...] = ()
     """The last of the parsed columns, which earlier rows may lack."""
@@ -124,7 +124,7 @@ def compile_record(
     transform = compile_transform(pipeline, base, problems, added)
     seen = parsed.with_(*transform.schema.fields) if transform else parsed
     check_lookups(pipeline, problems)
-    lookups: list[Join] = []
+    lookups: list[LookupJoin] = []
     for lookup in list_pinned_lookups(pipeline):
         join = compile_lookup(lookup, seen, seen.with_(*METADATA), problems)
         if join is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.compile.problems import NAME, Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
@@ -205,9 +205,9 @@ def merge_records(sources: Sequence[Pipeline], records: Sequence[Record], proble
 
 def merge_lookups(
     sources: Sequence[Pipeline], records: Sequence[Record], problems: Problems
-) -> tuple[Join, ...]:
+) -> tuple[LookupJoin, ...]:
     """List the look-ups of all sources; of one name is one table, of which each version is kept once."""
-    known: dict[str, Join] = {}
+    known: dict[str, LookupJoin] = {}
     for source, record in zip(sources, records, strict=True):
         for join in record.lookups:
             other = known.setdefault(join.name, join)

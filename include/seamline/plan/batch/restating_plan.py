@@ -7,7 +7,7 @@ from datetime import datetime
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import is_compatible_version
-from seamline.model.compile.lookup_join import Join
+from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
@@ -17,7 +17,7 @@ from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.interval_arrivals import Arrivals
 
 
-def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> Join:
+def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> LookupJoin:
     """Find a look-up that rows were made with; NotFound for no look-up, BadRange for one that decorates."""
     for join in pipeline.lookups:
         if join.name == name:

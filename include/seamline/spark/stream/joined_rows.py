@@ -23,8 +23,8 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.joined_index import JoinedIndex, Rows, find_reach, no_rows
 from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.joined_rows import read_joined_rows
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
-from seamline.lake.read.joined_rows import read_joined_rows
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView

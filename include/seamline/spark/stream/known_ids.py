@@ -19,7 +19,7 @@ from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.id_index import LOADED
 from seamline.kernel.marks import PLACE
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.read.log_files import files_of
+from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline

@@ -21,7 +21,7 @@ from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.read.log_files import files_of
+from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table

@@ -10,7 +10,7 @@ from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.joined_index import Rows, side_schema
-from seamline.lake.read.log_files import files_of
+from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema

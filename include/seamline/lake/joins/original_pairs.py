@@ -11,7 +11,7 @@ from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.read.joined_rows import log_rows_sql
+from seamline.lake.joins.joined_rows import log_rows_sql
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView

@@ -1,0 +1,214 @@
+"""What a join costs: a backlog of impressions and clicks, drained with the join and without, and killed half-way.
+
+    python -m benchmarks.joins [--records 2000000] [--rounds 1] [--kill] [--reach "1 hour"]
+
+Four impressions are followed by one click, of an impression of the last minutes, by keys of 36 characters; events are
+in order of time, 20,000 a second of event time, over so many topics and partitions that tasks meet both. With the join
+a view counts pairs, impressions, and those that were clicked; without it a view counts each source. DuckDB joins what
+was written, and what was counted must be the same. ``--kill`` kills the driver three times on the way. Rates and CPU
+are of the steady part, as in ``benchmarks.drain``; memory is the peak of the driver's own process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from shutil import rmtree
+from statistics import median
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.ads import PARTITIONS, bulk_producer, produce
+from benchmarks.drain import STEADY_FROM
+from benchmarks.machine import machine
+from benchmarks.sampler import EVERY, Sampler
+from benchmarks.spine import broker
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.read.merged_read import read_merged_answer
+from seamline.local.stack import StreamStack
+from seamline.model.protocol.read_request import ReadRequest
+from seamline.model.protocol.seam import Side
+from seamline.model.time.intervals import parse_duration
+from seamline.model.time.zone_clock import MICROSECOND
+
+PER_SECOND = 20_000
+CLICKED_WITHIN = 600
+"""Seconds of event time after which an impression is clicked, at most."""
+BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
+DEFINITION = """
+from seamline import Batch, Join, KafkaSource, Pipeline, Stream, Tumbling, View, Watermark, count, sum
+
+LATE = Watermark("1 minute", idle_after="1 minute")
+ads = Pipeline(
+    name="ads",
+    source=[
+        KafkaSource(name="shown", topic="{topic}.shown", schema="ad STRING, cost INT, at TIMESTAMP", event_time="at",
+                    watermark=LATE),
+        KafkaSource(name="clicked", topic="{topic}.clicked", schema="ad STRING, at TIMESTAMP", event_time="at",
+                    watermark=LATE),
+    ],
+{joined}
+    batch=Batch(interval="1 day", start="2026-01-01"),
+    stream=Stream(trigger="0 seconds", max_offsets_per_epoch={most}, serve_every="1 hour", epoch_target="1 minute"),
+)
+"""
+JOINED = """
+    derive=[Join("paid", left="shown", right="clicked", on={{"ad": "ad"}}, after="{reach}")],
+    views=[View("by_minute", of="paid", keys=[], window=Tumbling("1 minute"), measures={{
+        "pairs": count(), "shown": count("left"), "hit": count("matched"), "cost": sum("shown_cost")}})],
+"""
+APART = """
+    views=[View("by_minute", of="shown", keys=[], window=Tumbling("1 minute"),
+                measures={"shown": count(), "cost": sum("cost")}),
+           View("clicks", of="clicked", keys=[], window=Tumbling("1 minute"), measures={"n": count()})],
+"""
+Event = tuple[str, int, int]
+"""The key, the cost, and the microseconds since ``BEGIN``."""
+
+
+@dataclass(frozen=True)
+class Drained:
+    """One drain: events a second, CPU seconds per million of the steady part; MB of the driver's own process."""
+
+    rate: float
+    cpu: float
+    driver_mb: float
+
+
+def preload(connection: KafkaConnection, topic: str, count: int) -> tuple[list[Event], list[Event]]:
+    """Write so many events to two topics; return the impressions and the clicks."""
+    with TopicAdmin(connection) as admin:
+        for name in ("shown", "clicked"):
+            admin.create_topic(f"{topic}.{name}", PARTITIONS)
+    dice, producer = random.Random(1), bulk_producer(connection)
+    shown: list[Event] = []
+    clicked: list[Event] = []
+    for number in range(count):
+        micros = number * 1_000_000 // PER_SECOND
+        if number % 5 < 4:
+            key, cost = f"{len(shown):036d}", number % 7
+            shown.append((key, cost, micros))
+            name, more = "shown", f',"cost":{cost}'
+        else:
+            back = dice.randrange(min(len(shown), CLICKED_WITHIN * PER_SECOND))
+            key = shown[len(shown) - 1 - back][0]
+            clicked.append((key, 0, micros))
+            name, more = "clicked", ""
+        at = (BEGIN + timedelta(microseconds=micros)).isoformat()
+        value = f'{{"ad":"{key}"{more},"at":"{at}"}}'
+        produce(producer, f"{topic}.{name}", value.encode(), number % PARTITIONS)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    producer.flush()
+    return shown, clicked
+
+
+def expected(shown: Sequence[Event], clicked: Sequence[Event], reach: int) -> tuple[int, int, int, int]:
+    """Return the pairs, the impressions, those clicked, and the cost of pairs, by DuckDB's own join."""
+    tables = {
+        name: pa.table(
+            {
+                "ad": [each[0] for each in events],
+                "cost": pa.array([each[1] for each in events], pa.int64()),
+                "at": pa.array([each[2] for each in events], pa.int64()),
+                "place": pa.array(range(len(events)), pa.int64()),
+            }
+        )
+        for name, events in (("shown", shown), ("clicked", clicked))
+    }
+    with open_duckdb(None) as con:
+        for name, table in tables.items():
+            con.register(name, table)
+        [found] = con.sql(
+            "SELECT count(*), count(DISTINCT s.place), sum(s.cost)::BIGINT FROM shown s JOIN clicked c "
+            f"ON s.ad = c.ad AND c.at - s.at BETWEEN 0 AND {reach}"
+        ).fetchall()
+    return found[0], len(shown), found[1], found[2]
+
+
+def drain(
+    home: Path, connection: KafkaConnection, topic: str, joined: str, count: int, kills: int
+) -> tuple[Drained, StreamStack]:
+    """Drain both topics, the driver killed so often on the way; return the figures and the stream, which has ended."""
+    stack = StreamStack(
+        home, DEFINITION.format(topic=topic, joined=joined, most=min(200_000, count // 10)), connection, "ads"
+    )
+    stack.start()
+    for kill in range(kills):
+        wanted = count * (kill + 1) // (kills + 2)
+        stack.wait("records to be read", lambda wanted=wanted: stack.offsets_read() >= wanted, 600, EVERY)  # type: ignore[misc]
+        stack.kill()
+        stack.start()
+    assert stack.driver
+    with Sampler(stack.driver.pid) as sampler:
+        stack.drain(count, 1_800, 0.5)
+        time.sleep(2 * EVERY)
+    stack.stop()
+    rows, ends = 0, []
+    for epoch in Ledger.ensure(stack.layout).read():
+        if epoch.ranges:
+            rows += sum(map(len, epoch.ranges))
+            ends.append((epoch.committed_at.timestamp(), rows))
+    at, before = next(each for each in ends if each[1] >= STEADY_FROM * count)
+    end, million = ends[-1][0], (count - before) / 1e6
+    return Drained(
+        (count - before) / max(end - at, EVERY), sampler.cpu(at, end) / million, sampler.driver_mb
+    ), stack
+
+
+def totals(stack: StreamStack) -> tuple[int, ...]:
+    """Return the totals of the joined view's answer, in the order of ``expected``."""
+    pipeline, request = stack.pipeline, ReadRequest(side=Side.MERGED)
+    view = pipeline.view("by_minute")
+    assert view
+    table = read_merged_answer(pipeline, view, stack.layout, request).table
+    return tuple(int(pc.sum(table[name]).as_py() or 0) for name in ("pairs", "shown", "hit", "cost"))
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Drain in turns, and print medians."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.joins", description=__doc__)
+    parser.add_argument("--records", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--reach", default="1 hour")
+    parser.add_argument("--kill", action="store_true")
+    options = parser.parse_args(argv)
+    ways = {"joined": JOINED.format(reach=options.reach), "apart": APART}
+    kills = 3 if options.kill else 0
+    print(machine(), flush=True)
+    with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
+        shown, clicked = preload(connection, "ads", options.records)
+        wanted = expected(shown, clicked, parse_duration(options.reach) // MICROSECOND)
+        print(f"{len(shown):,} impressions, {len(clicked):,} clicks, {wanted[0]:,} pairs", flush=True)
+        runs: dict[str, list[Drained]] = {name: [] for name in ways}
+        for turn in range(options.rounds):
+            for name in [*ways][:: -1 if turn % 2 else 1]:
+                home = Path(folder) / f"{name}-{turn}"
+                found, stack = drain(home, connection, "ads", ways[name], options.records, kills)
+                if name == "joined" and (told := totals(stack)) != wanted:
+                    raise SystemExit(f"{told} were counted, there are {wanted}.")
+                runs[name].append(found)
+                rmtree(home)
+        for name, figures in runs.items():
+            print(
+                f"{name}: {median(each.rate for each in figures):,.0f} events/s, "
+                f"{median(each.cpu for each in figures):.2f} CPU s per million, "
+                f"driver {max(each.driver_mb for each in figures):,.0f} MB",
+                flush=True,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Rows that are joined, read from the log."""

@@ -1,0 +1,150 @@
+"""What epochs add to joined rows adds up to all of them, however rows are spread, and whatever is forgotten."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
+from seamline.lake.engine.derived_rows import DUCKDB
+from seamline.lake.engine.joined_index import JoinedIndex, find_reach, no_rows, side_schema
+from seamline.lake.storage.arrow_types import master_schema
+from seamline.model.compile.compiled_join import KIND, PAIR, CompiledJoin
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.compile.derived_rows import PLACE, RIGHT, derived_rows_sql, side_rows_sql
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.testing.joined import derive_plain_rows
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+MINUTE = 60_000_000
+
+
+def declare(join: Join) -> CompiledPipeline:
+    """Compile a pipeline of two sources whose rows are joined."""
+    sources = [
+        KafkaSource(
+            name=name,
+            topic=name,
+            schema="k INT, n INT, at TIMESTAMP",
+            event_time="at",
+            where="n IS NULL OR n > 0" if name == "a" else "",
+        )
+        for name in ("a", "b")
+    ]
+    left, right = (join.left, join.right) if join.left != join.right else ("left", "right")
+    of_left = {"all": count("left"), "hit": count("matched"), "missed": count("unmatched")}
+    views = [
+        View("of_left", of="j", keys=[f"{left}_n"], window=Tumbling("1 hour"), measures=of_left),
+        View("pairs", of="j", keys=[], window=Tumbling("1 hour"), measures={"n": count(f"{right}_n")}),
+    ]
+    batch = Batch("1 hour", "2026-01-05")
+    return compile_pipeline(Pipeline(name="p", source=sources, derive=[join], views=views, batch=batch))
+
+
+PLAIN = Join("j", left="a", right="b", on={"k": "k"}, before="2 minutes", after="3 minutes")
+PIPELINES = [
+    declare(PLAIN),
+    declare(replace(PLAIN, before=Open("2 minutes"), after=Open("0 seconds"), null_safe=["k"])),
+    declare(replace(PLAIN, right="a", before=Open("0 seconds"), where="left_n <> right_n")),
+    declare(replace(PLAIN, where="a_n > b_n OR b_n IS NULL", before="0 seconds", after="0 seconds")),
+]
+ROWS = st.tuples(
+    st.sampled_from(["a", "b"]),
+    st.integers(0, 4),
+    st.sampled_from([None, 1, 2]),
+    st.sampled_from([None, -1, 1, 2]),
+    st.integers(0, 12),
+)
+"""A row's source, epoch, key, number and minute."""
+
+
+def master_rows(
+    pipeline: CompiledPipeline, rows: list[tuple[str, int, int | None, int | None, int]]
+) -> pa.Table:
+    """Return rows as the master has them; offsets are those of the list."""
+    made = [
+        {
+            "_topic": source,
+            "_topic_id": source.upper(),
+            "_partition": 0,
+            "_offset": offset,
+            "_epoch": epoch,
+            "_event_time": START + timedelta(minutes=minute),
+            "_source": source,
+            "_selected": source == "b" or n is None or n > 0,
+            "k": key,
+            "n": n,
+        }
+        for offset, (source, epoch, key, n, minute) in enumerate(rows)
+    ]
+    return pa.Table.from_pylist(made, master_schema(pipeline))
+
+
+def join_of(pipeline: CompiledPipeline) -> CompiledJoin:
+    """Return the pipeline's join."""
+    join = pipeline.views[0].join
+    assert join
+    return join
+
+
+def seen(join: CompiledJoin, table: pa.Table, *, right: bool) -> Counter[tuple[object, ...]]:
+    """Count derived rows by what they say; ``right``: the right place of a pair too."""
+    names = [KIND, "_epoch", *PLACE, *(field.name for field in join.schema.fields if field.name != KIND)]
+    names += [name for name in RIGHT if right and name in table.column_names]
+    return Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, len(PIPELINES) - 1), st.lists(ROWS, max_size=14), st.integers(-10, 12))
+def test_what_epochs_add_is_what_there_is(
+    which: int, rows: list[tuple[str, int, int | None, int | None, int]], horizon: int
+) -> None:
+    """An index that keeps what is above a horizon, with older rows from the log, adds each derived row once."""
+    pipeline = PIPELINES[which]
+    join, whole = join_of(pipeline), master_rows(pipeline, rows)
+    with TemporaryDirectory() as folder, duckdb.connect() as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.register("logged", whole)
+        expected = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
+        plain = derive_plain_rows(con, join, [whole])
+        assert seen(join, plain, right=False) == seen(join, expected, right=False)
+        index, added = JoinedIndex(join, Path(folder)), Counter[tuple[object, ...]]()
+        border = (START - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND + horizon * MINUTE
+        for epoch in range(5):
+            new = rows_of(con, join, f"_epoch = {epoch}")
+            reach = find_reach(join, new)
+            older = no_rows(join)
+            if reach and reach[0] < border:
+                older = rows_of(
+                    con,
+                    join,
+                    f"_epoch < {epoch} AND epoch_us(_event_time) < {border} "
+                    f"AND epoch_us(_event_time) BETWEEN {reach[0]} AND {reach[1]}",
+                )
+            relation = index.derive(new, older)
+            found = seen(join, index.con.table(relation).to_arrow_table(), right=True)
+            assert {row[1] for row in found} <= {epoch}
+            added += found
+            index.take(new, border)
+        index.close()
+    assert added == seen(join, expected, right=True)
+    assert all(kind == PAIR or join.kinds != (PAIR,) for kind, *_ in added)
+
+
+def rows_of(con: duckdb.DuckDBPyConnection, join: CompiledJoin, where: str) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of both sides for which a condition is true."""
+    left, right = (
+        con.sql(side_rows_sql(join, side, f"(SELECT * FROM logged WHERE {where})", DUCKDB))
+        .to_arrow_table()
+        .cast(side_schema(side))
+        for side in join.sides
+    )
+    return left, right
