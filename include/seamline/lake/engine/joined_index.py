@@ -86,7 +86,8 @@ class JoinedIndex:
         join, con = self.join, self.con
         self.register(new_left=new[0], new_right=new[1], older_left=older[0], older_right=older[1])
         before = {
-            name: f"SELECT * FROM kept.{name} UNION ALL BY NAME SELECT * FROM older_{name}" for name in SIDES
+            name: f"SELECT * FROM kept.{name}{where} UNION ALL BY NAME SELECT * FROM older_{name}"
+            for name, where in zip(SIDES, near_sql(join, new), strict=True)
         }
         everything = f"{before['right']} UNION ALL BY NAME SELECT * FROM new_right"
         pairs = (
@@ -94,10 +95,36 @@ class JoinedIndex:
             pairs_sql(join, before["left"], "SELECT * FROM new_right", DUCKDB),
         )
         con.execute(f"CREATE OR REPLACE TEMP TABLE pairs AS {' UNION ALL '.join(pairs)}")
-        matched = newly_matched_sql(join, before["left"], before["right"]) if MATCHED in join.kinds else ""
+        rights = "SELECT * FROM kept.right UNION ALL BY NAME SELECT * FROM older_right"
+        matched = newly_matched_sql(join, before["left"], rights) if MATCHED in join.kinds else ""
         kinds = list_kinds_sql(join, "SELECT * FROM new_left", "SELECT * FROM pairs", matched, DUCKDB)
         con.execute(f"CREATE OR REPLACE TEMP TABLE derived AS {' UNION ALL '.join(kinds)}")
         return "derived"
+
+
+def near_sql(join: CompiledJoin, new: Rows) -> tuple[str, str]:
+    """Write which left and right rows new rows of the other side may be joined with: DuckDB skips groups of others."""
+    left, right = (read_bounds(table) for table in new)
+    return (
+        between_sql(right and (right[0] - join.upper, right[1] - join.lower)),
+        between_sql(left and (left[0] + join.lower, left[1] + join.upper)),
+    )
+
+
+def read_bounds(table: pa.Table) -> tuple[int, int] | None:
+    """Return the first and the last event time of rows, in microseconds; None without rows."""
+    if not table.num_rows:
+        return None
+    times = table["_event_time"].cast(INSTANT).cast(pa.int64())
+    return pc.min(times).as_py(), pc.max(times).as_py()
+
+
+def between_sql(bounds: tuple[int, int] | None) -> str:
+    """Write the condition that an event time is within bounds; no row is without any."""
+    if bounds is None:
+        return " WHERE false"
+    first, last = (f"make_timestamptz({bound})" for bound in bounds)
+    return f" WHERE _event_time >= {first} AND _event_time <= {last}"
 
 
 def newly_matched_sql(join: CompiledJoin, lefts: str, rights: str) -> str:
@@ -115,10 +142,8 @@ def find_reach(join: CompiledJoin, new: Rows) -> tuple[int, int] | None:
 
     The rows that a left row has found before are among them, which say whether it is newly matched. None without rows.
     """
-    times = [table["_event_time"].cast(INSTANT).cast(pa.int64()) for table in new if table.num_rows]
-    if not times:
+    bounds = [each for each in map(read_bounds, new) if each]
+    if not bounds:
         return None
     reach = (join.before + join.after) // MICROSECOND
-    first: int = min(pc.min(each).as_py() for each in times)
-    last: int = max(pc.max(each).as_py() for each in times)
-    return first - reach, last + reach
+    return min(first for first, _ in bounds) - reach, max(last for _, last in bounds) + reach

@@ -178,7 +178,7 @@ def plan_batch(
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
         hold = manifest.hold(views, interval.id) if causes and dirty else None
-        if why := find_build_blocker(edge, hold, closed=closed or provisional):
+        if why := find_build_blocker(edge, hold, ahead, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
         elif own:
             builds.append(build)
@@ -218,9 +218,10 @@ def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     return set(list(chosen)[:most])
 
 
-def find_build_blocker(edge: Epoch, rollback: Statement | None, *, closed: bool) -> str:
+def find_build_blocker(edge: Epoch, rollback: Statement | None, ahead: timedelta, *, closed: bool) -> str:
     """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
     if not closed:
         mark = format_utc_instant(edge.watermark) if edge.watermark else "unknown"
-        return f"open: the watermark is {mark} at epoch {edge.number}"
+        joined = f", and rows are joined up to {ahead} behind its end" if ahead else ""
+        return f"open: the watermark is {mark} at epoch {edge.number}{joined}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""

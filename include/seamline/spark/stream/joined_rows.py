@@ -67,7 +67,7 @@ class JoinedRows:
 
     def derive(self, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
         """Add the states of what an epoch adds to joined rows, or why a view has none, to the kernel's result."""
-        doubt = self.find_doubt()
+        doubt = self.find_doubt() if self.joins else ""
         for id, join in self.joins.items():
             mine = [view for view in self.pipeline.views if view.join and view.join.id == id]
             why = doubt

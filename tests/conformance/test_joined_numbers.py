@@ -1,0 +1,148 @@
+"""What is said of a joined number: both rows of each pair, that slices are what their rows make, and why it changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pyarrow.compute as pc
+import pytest
+from tests.unit.model.test_joins import ADS, BY_SITE, PAID
+
+from seamline import Watermark, count, max, ratio, sum
+from seamline.lake.audit.recounted import recount_states
+from seamline.lake.audit.volumes import check_published_generations
+from seamline.lake.engine import states
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.tables.committed_log import CommittedLog
+from seamline.model.protocol.audit import Wrong
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.quality.certify import Certificates
+from seamline.serve.explain import explain_number
+from seamline.serve.explanation import format_explanation
+from seamline.spark.stream.catch_up import compute_missing_slices
+
+EVERY = {
+    "clicks": count(),
+    "worth": sum("clicked_worth"),
+    "dearest": max("clicked_worth"),
+    "all": count("left"),
+    "hit": count("matched"),
+    "missed": count("unmatched"),
+    "rate": ratio("hit", "all"),
+}
+LATE = Watermark("10 minutes", idle_after="1 minute")
+PIPELINE = replace(
+    ADS,
+    source=[replace(source, watermark=LATE) for source in ADS.sources],
+    derive=[replace(PAID, before="0 seconds", where="shown_cost IS NULL OR clicked_worth > 0")],
+    views=[replace(BY_SITE, measures=EVERY)],
+)
+DAY = "2026-01-05"
+
+
+def shown(ad: str, at: str, cost: int | None = 1) -> dict[str, object]:
+    """Return an impression."""
+    return {"ad": ad, "site": "x", "cost": cost, "part": 0.5, "at": f"{at}:00Z"}
+
+
+def clicked(ad: str, at: str, worth: int = 5) -> dict[str, object]:
+    """Return a click."""
+    return {"ad": ad, "worth": worth, "at": f"{at}:00Z"}
+
+
+@pytest.fixture
+def life(scenario, spark):
+    """A day that was built, with a pair over its end, and a pair that came after it."""
+    made = scenario(PIPELINE, spark=spark, now="2026-01-09")
+    made.send(
+        shown("a", f"{DAY}T10:00"), shown("b", f"{DAY}T23:40"), shown("c", f"{DAY}T10:20"), topic="shown"
+    )
+    made.send(clicked("a", f"{DAY}T10:30"), clicked("a", f"{DAY}T10:40", -1), topic="clicked")
+    made.epoch()
+    made.send(clicked("b", "2026-01-06T00:20"), topic="clicked")
+    made.send(shown("z", "2026-01-06T00:50"), topic="shown")
+    made.epoch()
+    return made
+
+
+def test_a_day_is_over_when_nothing_can_be_joined_with_its_last_rows(life):
+    """Its watermark is past its end, and a click may come until one."""
+    life.send(clicked("z", "2026-01-06T01:05"), topic="clicked")
+    life.send(shown("z", "2026-01-06T01:05"), topic="shown")
+    life.epoch()
+    assert life.watermark > parse_moment("2026-01-06")
+    plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert not plan.builds
+    assert f"rows are joined up to {timedelta(hours=1)} behind its end" in plan.left_out[0].reason
+    [row] = life.answer("by_site", "merged")[:1]
+    assert not row.get("complete")
+
+
+def test_a_joined_number_is_taken_apart_to_both_rows(life):
+    """The reader sees which click is counted for which impression."""
+    for name in ("clicked", "shown"):
+        life.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
+    life.epoch()
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
+    life.send(clicked("c", f"{DAY}T10:25", 7), topic="clicked")
+    life.epoch()
+    pipeline, layout = life.pipeline, life.engine.layout
+    [view] = pipeline.views
+    key, asked = {"shown_site": "x"}, (parse_moment(f"{DAY}T10:00"), None)
+    found = explain_number(pipeline, view, layout, key, asked)
+    assert found.proven, found.proofs
+    told = "\n".join(format_explanation(found))
+    assert "pair of shown partition 0 offset 0 and clicked partition 0 offset 0, epoch 0" in told
+    assert "pair of shown partition 0 offset 2 and clicked partition 0 offset 4" in told
+    assert "matched: shown partition 0 offset 2, epoch 3" in told
+    assert "offset 1" not in told, "that click is worth nothing, and the other impression is of another hour"
+    over = explain_number(pipeline, view, layout, key, (parse_moment(f"{DAY}T23:00"), None))
+    assert over.proven
+    assert "clicked partition 0 offset 2" in "\n".join(format_explanation(over))
+    checks = {
+        check.name: check.found
+        for each in Certificates.ensure(layout).of(run="run-1")
+        for check in each.checks
+    }
+    assert "1:00:00 for what is joined" in checks["watermark has passed the end"]
+    assert checks["rows read = rows in the ledger"] == "9 read, 9 in the ledger"
+
+
+def test_slices_of_a_join_are_counted_again(life):
+    """An audit that joins other rows than the stream would cry wolf, or nothing."""
+    pipeline, layout = life.pipeline, life.engine.layout
+    [view] = pipeline.views
+    log = CommittedLog.pin(pipeline, layout)
+    whole = recount_states(pipeline, view, layout, log)
+    assert (whole.findings, whole.states > 0) == ((), True)
+    day = Interval(parse_moment(DAY), parse_moment("2026-01-06"))
+    assert recount_states(pipeline, view, layout, CommittedLog.pin(pipeline, layout, day)).findings == ()
+    for name in ("clicked", "shown"):
+        life.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
+    life.epoch()
+    life.batch()
+    assert check_published_generations(pipeline, view, layout) == (1, [])
+    held = life.engine.writer.slices[view.id]
+    held.append(held.table.read().drop_columns(["from_epoch", "to_epoch"]), from_epoch=1, to_epoch=1)
+    wrong = recount_states(pipeline, view, layout, CommittedLog.pin(pipeline, layout)).findings
+    assert [each.wrong for each in wrong] == [Wrong.SLICES]
+
+
+@pytest.mark.parametrize("after", [-1, 0, 1])
+def test_a_catch_up_makes_what_the_stream_made(life, after):
+    """Whatever epochs it begins with: a click of one epoch may be of an impression of an earlier one."""
+    life.send(clicked("c", f"{DAY}T10:25", 7), clicked("a", f"{DAY}T10:59", 3), topic="clicked")
+    life.epoch()
+    engine, [view] = life.engine, life.pipeline.views
+    held = engine.writer.slices[view.id]
+    missing = compute_missing_slices(engine.spark, engine.writer, held, after=after, until=2)
+    made = held.table.refresh().read()
+    above = made.filter(pc.greater(made["from_epoch"], after))
+    by = ["from_epoch", "to_epoch"]
+    one, other = (
+        states.combine_states(view, [table], by=by).sort_by([(name, "ascending") for name in (*by, "pane")])
+        for table in (missing, above)
+    )
+    assert one.num_rows
+    assert one.to_pylist() == other.to_pylist()
