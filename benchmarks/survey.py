@@ -25,7 +25,7 @@ from benchmarks.machine import machine
 from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
 from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
-from seamline.kernel.id_index import LOADED, NEW, IdIndex
+from seamline.kernel.id_index import NEW, IdIndex
 from seamline.kernel.marks import PLACE
 from seamline.kernel.survey import survey_records
 from seamline.kernel.validation import REPEATED
@@ -34,6 +34,7 @@ from seamline.local.flights import Span, read_flights
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.protocol.seam import NOTHING
 from seamline.spark.stream.known_ids import decode_tables
 from seamline.spark.stream.register import Register
 from seamline.spark.tasks.id_parts import MARKS, IndexAsked, mark_ids, survey_by_ids
@@ -70,8 +71,8 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         counting = any(view.counts for view in pipeline.views)
         register = Register(pipeline, Layout(Path(folder), "flights")) if counting else None
-        asked = IndexAsked(Path(folder), "index", LOADED, 1)
-        IdIndex.load(asked.part_folder(0), asked.name, [])
+        asked = IndexAsked(Path(folder), ("index",), NOTHING)
+        IdIndex.load(asked.part_folder(0), "index", str(NOTHING), [])
         seconds = []
         for at in range(EPOCHS):
             batches = records(values, topic, at * len(values), at=NOW).to_batches()
@@ -80,7 +81,7 @@ def timed(definition: Pipeline, values: list[bytes]) -> float:
             if pipeline.surveyed:
                 config = replace(config, marks=surveyed(pipeline, batches, config, asked, register))
             run(batches, config)
-            asked = replace(asked, after=str(at))
+            asked = replace(asked, after=at)
             if register:
                 register.commit()
             seconds.append(time.perf_counter() - began)
@@ -111,8 +112,8 @@ def held() -> Iterator[str]:
     chance = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "part"
-        IdIndex.load(place, "index", [])
-        after = LOADED
+        after = str(NOTHING)
+        IdIndex.load(place, "index", after, [])
         for number in range(IDS // CHUNK):
             index = IdIndex.open(place, "index", after)
             assert index

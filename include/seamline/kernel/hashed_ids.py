@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import duckdb
 import numpy as np
@@ -40,7 +40,10 @@ def id_text_sql(pipeline: CompiledPipeline) -> str:
     return f"concat_ws(':', {', '.join(texts)})"
 
 
-def split_ids(table: pa.Table, parts: int) -> list[pa.Table]:
-    """Share ids out among so many parts."""
+def split_ids(table: pa.Table, parts: int, chosen: Iterable[int] | None = None) -> dict[int, pa.Table]:
+    """Share ids out among so many parts; return the shares of those ``chosen``, of all for None."""
     part = table["high"].to_numpy() % np.uint64(parts)
-    return [table.filter(pa.array(part == number)) for number in range(parts)]
+    return {
+        number: table.filter(pa.array(part == number))
+        for number in (range(parts) if chosen is None else chosen)
+    }

@@ -2,7 +2,7 @@
 
 The index is a cache of the master. An epoch's ids are *pending* until the next survey says that the epoch was
 committed; those of one that was not are dropped. Whoever asks names the index and the epoch after which it is to
-stand: an index that does not stand there is lost, and is made again from the master.
+stand: a part that does not stand there is lost, and is made again from the master, up to that epoch.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import pyarrow as pa
 from seamline.kernel.id_runs import HASHES, Run, RunFiles, find_known, list_to_merge, merge_runs, sort_ids
 from seamline.lake.engine.duckdb_connections import query_tables
 
-LOADED = "loaded"
-"""After what an index stands that was just made from the master."""
 GATHERED = 4_000_000
 """Ids that are sorted in memory while an index is made."""
 NEW = pa.schema(
@@ -43,7 +41,7 @@ class IndexState:
     index: str
     """The index's name: it is made anew under another one."""
     after: str
-    """The epoch up to which its runs have all ids, or ``LOADED``."""
+    """The epoch up to which its runs have all ids."""
     runs: tuple[Run, ...] = ()
     """From the oldest to the newest."""
     pending: Run | None = None
@@ -86,9 +84,9 @@ class IdIndex:
         return made
 
     @classmethod
-    def load(cls, folder: Path, index: str, ids: Iterable[pa.Table]) -> IdIndex:
-        """Make an index of ids (``HASHES``), a bounded number in memory."""
-        made = cls(folder, IndexState(index, LOADED))
+    def load(cls, folder: Path, index: str, after: str, ids: Iterable[pa.Table]) -> IdIndex:
+        """Make an index of the ids (``HASHES``) of every epoch up to ``after``, a bounded number in memory."""
+        made = cls(folder, IndexState(index, after))
         waiting: list[pa.Table] = []
         count = 0
         for table in ids:

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 from seamline.kernel import id_index, id_runs
-from seamline.kernel.id_index import LOADED, NEW, IdIndex
+from seamline.kernel.id_index import NEW, IdIndex
 from seamline.kernel.id_runs import HASHES, RunFiles, find_known, merge_runs, sort_ids
 
 NAME = "an index"
+LOADED = "-1"
+"""The epoch up to which it is made."""
 
 
 def ids(*pairs: tuple[int, int], first: int = 0) -> pa.Table:
@@ -38,7 +40,7 @@ def ids(*pairs: tuple[int, int], first: int = 0) -> pa.Table:
 
 def loaded(folder: Path, *pairs: tuple[int, int]) -> IdIndex:
     """Load an index of ids and event times."""
-    return IdIndex.load(folder, NAME, [ids(*pairs).select(HASHES.names)])
+    return IdIndex.load(folder, NAME, LOADED, [ids(*pairs).select(HASHES.names)])
 
 
 def mark(folder: Path, after: str, epoch: str, found: pa.Table, oldest: int | None = None) -> list[bool]:

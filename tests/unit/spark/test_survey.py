@@ -117,7 +117,7 @@ def test_an_epoch_that_landed_after_it_was_given_up_is_known(gate: Surveyed) -> 
     assert gate.surveys.ids.asked is None
     gate.said("b")
     assert before and gate.surveys.ids.asked
-    assert gate.surveys.ids.asked.name != before.name
+    assert gate.surveys.ids.asked.names != before.names
 
 
 def test_an_earlier_horizon_makes_the_index_again(gate: Surveyed) -> None:
@@ -126,7 +126,7 @@ def test_an_earlier_horizon_makes_the_index_again(gate: Surveyed) -> None:
     for hours in (5, 6, 4):
         gate.said("a", watermark=AT + timedelta(hours=hours))
         assert gate.surveys.ids and gate.surveys.ids.asked
-        names.append(gate.surveys.ids.asked.name)
+        names.append(gate.surveys.ids.asked.names)
     assert names[0] == names[1] != names[2]
 
 

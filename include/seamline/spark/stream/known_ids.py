@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,14 +15,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kernel.epoch_kernel import KernelConfig
-from seamline.kernel.id_index import LOADED
 from seamline.kernel.marks import PLACE
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.log_files import files_of
+from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
+from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import split_by_size
 from seamline.spark.session.arrow_batches import MEASURED, BatchSize
@@ -50,7 +50,7 @@ Found = tuple[pa.Table, list[pa.Table]]
 class KnownIds:
     """The index of one driver, below ``folder``; an epoch that is committed is told of by ``commit``.
 
-    The index is made from the master at the first survey, and again where a part has lost its own.
+    The index is made from the master at the first survey, and a part again that has lost its own.
     """
 
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, folder: Path) -> None:
@@ -66,15 +66,21 @@ class KnownIds:
         within = self.pipeline.dedup_within
         horizon = config.watermark - within if config.watermark and within is not None else None
         oldest = None if horizon is None else to_unix_micros(horizon)
-        asked = self.asked
+        asked, spark = self.asked, frame.sparkSession
+        # Parts forget what is older: for an earlier horizon the index is made again.
         if asked is None or (asked.oldest is not None and (oldest is None or oldest < asked.oldest)):
-            self.load(frame.sparkSession, oldest, horizon)
-        rows = self.survey(frame, config, oldest)
-        if is_lost(rows):
-            log.warning("Parts of the index of event ids are lost; it is made again from the master")
-            self.load(frame.sparkSession, oldest, horizon)
-            rows = self.survey(frame, config, oldest)
-        if is_lost(rows):
+            asked = self.load(spark, oldest, horizon)
+        self.asked = replace(asked, oldest=oldest)
+        rows = self.survey(frame, config, self.asked)
+        if lost := list_lost_parts(rows):
+            log.warning(
+                "Parts %s of %s of the index of event ids are lost; they are made again from the master",
+                ", ".join(map(str, lost)),
+                self.asked.parts,
+            )
+            self.asked = self.make_parts_again(spark, self.asked, lost, horizon)
+            rows = self.survey(frame, config, self.asked)
+        if list_lost_parts(rows):
             raise SetupError(
                 f"The index of event ids below {self.folder} does not keep what is written to it.",
                 hint="the tasks of a stream that drops duplicates need a folder that all of its workers have.",
@@ -85,23 +91,20 @@ class KnownIds:
             decode_tables(rows, COUNTED),
         )
 
-    def survey(self, frame: DataFrame, config: KernelConfig, oldest: int | None) -> list[Row]:
+    def survey(self, frame: DataFrame, config: KernelConfig, asked: IndexAsked) -> list[Row]:
         """Ask the parts, once."""
-        assert self.asked
-        # Parts forget what is older: for an earlier horizon the index is made again.
-        self.asked = replace(self.asked, oldest=oldest)
         return run_in_parts(
             frame,
-            survey_by_ids(config, self.asked.parts, counting=self.counting),
-            mark_ids(self.asked, config.epoch, dry=config.dry),
-            parts=self.asked.parts,
+            survey_by_ids(config, asked.parts, counting=self.counting),
+            mark_ids(asked, config.epoch, dry=config.dry),
+            parts=asked.parts,
             memory=self.pipeline.definition.stream.worker_memory,
         )
 
     def commit(self) -> None:
         """Let what the last survey found new be known, if there was one since: its epoch is committed."""
         if self.asked and self.attempt:
-            self.asked = replace(self.asked, after=self.attempt)
+            self.asked = replace(self.asked, after=int(self.attempt))
             self.dropped.clear()
         self.attempt = ""
 
@@ -117,38 +120,64 @@ class KnownIds:
         self.dropped.update([self.attempt] if self.attempt else [])
         self.attempt = ""
 
-    def load(self, spark: SparkSession, oldest: int | None, horizon: datetime | None) -> None:
-        """Make the index from the master's rows of the horizon and later; each file is read by one task."""
-        began = time.monotonic()
-        # Another driver, which was fenced off or has fenced us off, has an index of its own in the folder.
+    def load(self, spark: SparkSession, oldest: int | None, horizon: datetime | None) -> IndexAsked:
+        """Make the index from the master's rows of the horizon and later."""
         if self.asked:
-            shutil.rmtree(self.folder / self.asked.name, ignore_errors=True)
+            self.delete_parts(self.asked, range(self.asked.parts))
+        # An index that cannot be made is asked for again.
+        self.asked, self.attempt = None, ""
         parts = self.pipeline.definition.stream.parts or count_task_slots(spark)
-        asked = IndexAsked(self.folder, uuid.uuid4().hex, LOADED, parts, oldest)
+        newest = read_cached_table(self.layout.table("master"), "newest", lambda table: Master(table).epoch)
+        after = NOTHING if newest is None else newest
+        asked = IndexAsked(self.folder, ("",) * parts, after, oldest).rename(range(parts))
+        self.fill_parts(spark, asked, range(parts), horizon)
+        return asked
+
+    def make_parts_again(
+        self, spark: SparkSession, asked: IndexAsked, lost: Sequence[int], horizon: datetime | None
+    ) -> IndexAsked:
+        """Make the parts that are ``lost`` stand where the others do, which keep what is pending."""
+        self.delete_parts(asked, lost)
+        made = asked.rename(lost)
+        self.fill_parts(spark, made, lost, horizon)
+        return made
+
+    def fill_parts(
+        self, spark: SparkSession, asked: IndexAsked, made: Sequence[int], horizon: datetime | None
+    ) -> None:
+        """Let parts be made from the master's rows; each file is read by one task."""
+        began = time.monotonic()
         files = read_cached_table(self.layout.table("master"), "files", Files.of)
         paths = (
             files_of(files, Interval(horizon or EPOCH.min.replace(tzinfo=UTC), EVER), NEVER) if files else []
         )
         shares = [
-            [paths[at] for at in share] for share in split_by_size([1] * len(paths), parts, least=1)
+            [paths[at] for at in share] for share in split_by_size([1] * len(paths), asked.parts, least=1)
         ] or [[]]
-        with measured_batches(spark):
-            rows = run_in_parts(
-                spark.range(0, len(shares), 1, len(shares)),
-                read_master_ids(self.pipeline, shares, asked),
-                load_index(asked),
-                parts=parts,
-                memory=self.pipeline.definition.stream.worker_memory,
-            )
-        self.asked, self.attempt = asked, ""
-        count = sum(int(payload) for _, payload in rows)
-        if count:
+        try:
+            with measured_batches(spark):
+                rows = run_in_parts(
+                    spark.range(0, len(shares), 1, len(shares)),
+                    read_master_ids(self.pipeline, shares, asked, made),
+                    load_index(asked, made),
+                    parts=asked.parts,
+                    memory=self.pipeline.definition.stream.worker_memory,
+                )
+        except Exception:
+            self.delete_parts(asked, made)
+            raise
+        if count := sum(int(payload) for _, payload in rows):
             log.info(
                 "%s event ids of %s files are known again after %.1f s",
                 count,
                 len(paths),
                 time.monotonic() - began,
             )
+
+    def delete_parts(self, asked: IndexAsked, parts: Iterable[int]) -> None:
+        """Delete the folders of parts, and of no other driver's, which was fenced off or has fenced us off."""
+        for part in parts:
+            shutil.rmtree(asked.part_folder(part), ignore_errors=True)
 
 
 @contextmanager
@@ -163,9 +192,9 @@ def measured_batches(spark: SparkSession) -> Iterator[None]:
         BatchSize(*map(int, before)).apply(spark)
 
 
-def is_lost(rows: list[Row]) -> bool:
-    """Return whether a part has said that its index is not there."""
-    return any(kind == LOST for kind, _ in rows)
+def list_lost_parts(rows: list[Row]) -> list[int]:
+    """List the parts that have said that their index is not there."""
+    return sorted(int(payload) for kind, payload in rows if kind == LOST)
 
 
 def decode_tables(rows: list[Row], kind: str) -> list[pa.Table]:

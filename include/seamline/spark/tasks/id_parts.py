@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,18 +44,28 @@ class IndexAsked:
 
     folder: Path
     """The folder of all indexes of the pipeline, on whichever machine a part is."""
-    name: str
-    """The index's name."""
-    after: str
+    names: tuple[str, ...]
+    """The name of each part's index: one that is made again has another, which no task of before can write to."""
+    after: int
     """The epoch up to which it is to have all ids."""
-    parts: int
-    """Into how many parts it is divided."""
     oldest: int | None = None
     """Ids of before are not known, in microseconds since 1970; None where all are."""
 
+    @property
+    def parts(self) -> int:
+        """Into how many parts it is divided."""
+        return len(self.names)
+
     def part_folder(self, part: int) -> Path:
         """Return the folder of a part."""
-        return self.folder / self.name / f"{part:05d}"
+        return self.folder / self.names[part] / f"{part:05d}"
+
+    def rename(self, parts: Iterable[int]) -> IndexAsked:
+        """Return what is asked once some parts were made again, under a name that nobody has used."""
+        name, others = uuid.uuid4().hex, set(parts)
+        return replace(
+            self, names=tuple(name if part in others else old for part, old in enumerate(self.names))
+        )
 
 
 def survey_by_ids(
@@ -71,7 +82,7 @@ def survey_by_ids(
             places = [name for name in NEW.names if name not in HASHES.names]
             ids = hash_ids(con, config.pipeline, "surveyed_rows", places).to_arrow_table().cast(NEW)
             con.unregister("surveyed_rows")
-            for part, share in enumerate(split_ids(ids, parts)):
+            for part, share in split_ids(ids, parts).items():
                 yield from split_into_pieces(part, IDS, share)
             if counting:
                 yield from split_into_pieces(task % parts, COUNTED, table)
@@ -103,7 +114,7 @@ def mark_ids(asked: IndexAsked, epoch: int, *, dry: bool) -> Callable[[int, Rece
                 found.append(piece)
             else:
                 yield TABLE + kind, encode_table(piece)
-        index = IdIndex.open(asked.part_folder(part), asked.name, asked.after)
+        index = IdIndex.open(asked.part_folder(part), asked.names[part], str(asked.after))
         if index is None:
             yield LOST, str(part).encode()
             return
@@ -121,9 +132,12 @@ def mark_ids(asked: IndexAsked, epoch: int, *, dry: bool) -> Callable[[int, Rece
 
 
 def read_master_ids(
-    pipeline: CompiledPipeline, shares: Sequence[Sequence[str]], asked: IndexAsked
+    pipeline: CompiledPipeline, shares: Sequence[Sequence[str]], asked: IndexAsked, made: Collection[int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[Piece]]:
-    """Make the first stage of making an index: a task reads the ids in its share of the master's files, once."""
+    """Make the first stage of making parts: a task reads the ids in its share of the master's files, once.
+
+    Ids of other parts than those that are ``made`` go no further, nor do those of epochs after which none stands.
+    """
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
         con = open_worker_duckdb()
@@ -133,24 +147,28 @@ def read_master_ids(
             for path in shares[number]:
                 rows = f"SELECT * FROM {read_parquet_sql([localize_file(path)], uneven=True)}"
                 chosen = f"{record_version_sql(pipeline.record_version)} AND {selected_sql(pipeline)}"
+                chosen += f" AND _epoch <= {asked.after}"
                 if asked.oldest is not None:
                     chosen += f" AND epoch_us(_event_time) >= {asked.oldest}"
                 relation = f"(SELECT * FROM (SELECT * FROM blank UNION ALL BY NAME {rows}) WHERE {chosen})"
                 for batch in hash_ids(con, pipeline, relation).to_arrow_reader(AT_ONCE):
                     ids = pa.Table.from_batches([batch]).cast(HASHES)
-                    for part, share in enumerate(split_ids(ids, asked.parts)):
+                    for part, share in split_ids(ids, asked.parts, made).items():
                         yield from split_into_pieces(part, IDS, share)
         con.unregister("blank")
 
     return make
 
 
-def load_index(asked: IndexAsked) -> Callable[[int, Received], Iterator[Row]]:
-    """Make the second stage of making an index: each part writes its own."""
+def load_index(asked: IndexAsked, made: Collection[int]) -> Callable[[int, Received], Iterator[Row]]:
+    """Make the second stage of making parts: each of those that are ``made`` writes its own."""
 
     def merge(part: int, received: Received) -> Iterator[Row]:
         tables = (piece for _, piece in received if isinstance(piece, pa.Table))
-        index = IdIndex.load(asked.part_folder(part), asked.name, tables)
+        if part not in made:
+            assert not list(tables)
+            return
+        index = IdIndex.load(asked.part_folder(part), asked.names[part], str(asked.after), tables)
         yield IDS, str(sum(run.rows for run in index.state.runs)).encode()
 
     return merge
