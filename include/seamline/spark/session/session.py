@@ -6,6 +6,7 @@ It is of a Spark of this process, or of the Spark Connect server that SPARK_REMO
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 import threading
@@ -103,7 +104,7 @@ def open_spark_session(
     bucket = is_in_bucket(warehouse)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     master = submitted_master() if submitted else cores
-    local = master.startswith("local")
+    local = is_in_driver(master)
     builder = SparkSession.builder
     if not submitted:
         builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
@@ -164,6 +165,11 @@ def close_connect_session(spark: SparkSession) -> None:
     """Close the session on a server. A Spark of this process ends with it, and takes a second less than to stop."""
     if is_spark_connect():
         spark.stop()
+
+
+def is_in_driver(master: str) -> bool:
+    """Return whether tasks run in the driver's own JVM; of ``local-cluster[...]`` each executor is a process."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def submitted_master() -> str:
