@@ -27,7 +27,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.errors import SetupError
+from seamline.model.errors import SetupError, SparkFailed, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.stream import known_ids
@@ -278,8 +278,11 @@ def test_only_the_ids_of_lost_parts_are_sent(driver: Driver, monkeypatch: pytest
     assert len(paths) == len({*paths}) == 2
 
 
-def test_a_part_that_cannot_be_made_stays_lost(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its files are not left behind, and the next survey makes it: the others stay as they are."""
+@pytest.mark.parametrize("dry", [False, True])
+def test_a_part_that_cannot_be_made_stays_lost(
+    dry: bool, driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record is to blame, which a trial would condemn; the next survey makes it, and the others stay as they are."""
     driver.commit(*range(20))
     before = driver.asked
     driver.lose(1)
@@ -290,8 +293,8 @@ def test_a_part_that_cannot_be_made_stays_lost(driver: Driver, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(IdIndex, "load", fail)
-    with pytest.raises(Exception, match="No space left"):
-        driver.survey(*range(30))
+    with pytest.raises(SparkFailed, match="cannot be made: .*No space left"):
+        driver.survey(*range(30), dry=dry)
     assert driver.asked.names == before.names
     assert len([*driver.known.folder.rglob("state.json")]) == PARTS - 1
     monkeypatch.undo()
@@ -299,6 +302,19 @@ def test_a_part_that_cannot_be_made_stays_lost(driver: Driver, monkeypatch: pyte
     driver.survey(*range(30))
     assert renamed(driver, before.names) == [1]
     driver.judge()
+
+
+def test_a_store_that_is_away_while_an_index_is_made_is_waited_for(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As anywhere else."""
+
+    def fail(*_: object) -> IdIndex:
+        raise OSError("Generic S3 error: timed out")
+
+    monkeypatch.setattr(IdIndex, "load", fail)
+    with pytest.raises(StoreUnavailable):
+        driver.survey(1)
 
 
 def test_a_task_of_before_cannot_write_to_a_part_made_again(driver: Driver) -> None:

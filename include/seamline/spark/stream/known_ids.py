@@ -22,10 +22,11 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.errors import SetupError
+from seamline.model.errors import SeamlineError, SetupError, SparkFailed
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.work_shares import split_by_size
+from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED, BatchSize
 from seamline.spark.tasks.id_parts import (
     COUNTED,
@@ -37,6 +38,7 @@ from seamline.spark.tasks.id_parts import (
     read_master_ids,
     survey_by_ids,
 )
+from seamline.spark.tasks.kernel_attempts import find_worker_message
 from seamline.spark.tasks.parts import TABLE, Row, decode_table, run_in_parts
 from seamline.spark.tasks.spread import count_task_slots
 
@@ -145,7 +147,10 @@ class KnownIds:
     def fill_parts(
         self, spark: SparkSession, asked: IndexAsked, made: Sequence[int], horizon: datetime | None
     ) -> None:
-        """Let parts be made from the master's rows; each file is read by one task."""
+        """Let parts be made from the master's rows; each file is read by one task.
+
+        Raises an error of ours, whatever fails: no record of an epoch has to do with it.
+        """
         began = time.monotonic()
         files = read_cached_table(self.layout.table("master"), "files", Files.of)
         paths = (
@@ -163,9 +168,9 @@ class KnownIds:
                     parts=asked.parts,
                     memory=self.pipeline.definition.stream.worker_memory,
                 )
-        except Exception:
+        except Exception as error:
             self.delete_parts(asked, made)
-            raise
+            raise explain_failure(error) from error
         if count := sum(int(payload) for _, payload in rows):
             log.info(
                 "%s event ids of %s files are known again after %.1f s",
@@ -190,6 +195,16 @@ def measured_batches(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         BatchSize(*map(int, before)).apply(spark)
+
+
+def explain_failure(error: Exception) -> SeamlineError:
+    """Return the error that it is if an index cannot be made; of a store that is away it says so."""
+    if isinstance(error, SeamlineError):
+        return error
+    return store_failed(error) or SparkFailed(
+        f"The index of event ids cannot be made: {find_worker_message(error)}",
+        hint="it is tried again; the folder that all workers have needs space for the ids of the horizon.",
+    )
 
 
 def list_lost_parts(rows: list[Row]) -> list[int]:
