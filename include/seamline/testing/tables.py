@@ -118,7 +118,7 @@ class Tables:
             self.writer.commit(whole, result, views)
             self.joined.commit(whole.watermark)
             if self.pipeline.surveyed:
-                self.surveys.commit()
+                self.surveys.commit(number)
         except Killed:
             self.joined.forget()
         Writer.repair_ledger(self.writer)

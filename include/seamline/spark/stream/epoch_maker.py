@@ -167,7 +167,7 @@ class Epochs(KernelRuns):
         """Commit an epoch, and remember it."""
         self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
         if self.surveys:
-            self.surveys.commit()
+            self.surveys.commit(epoch.number)
         log_warnings(self.refusals.add(epoch.number, attempt.result.refused, epoch.committed_at))
 
     def commit_epoch(

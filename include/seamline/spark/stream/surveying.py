@@ -14,6 +14,7 @@ from seamline.kernel.survey import survey_schema
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.seam import NOTHING
 from seamline.spark.stream.known_ids import KnownIds, decode_tables
 from seamline.spark.stream.register import Register
 from seamline.spark.tasks.id_parts import COUNTED, survey_for_counts
@@ -31,9 +32,11 @@ class Surveys:
         self.ids = KnownIds(pipeline, layout, folder) if pipeline.record.dedup else None
         counting = any(view.counts for view in pipeline.views)
         self.register = Register(pipeline, layout) if counting else None
+        self.epoch = NOTHING
 
     def survey(self, frame: DataFrame, config: KernelConfig) -> KernelConfig:
         """Survey a micro-batch, and return the marks for the kernel."""
+        self.epoch = config.epoch
         if self.ids:
             repeated, counted = self.ids.find_repeated(frame, config)
         else:
@@ -49,8 +52,11 @@ class Surveys:
         work = limit_task_memory(survey_for_counts(config), self.pipeline.definition.stream.worker_memory)
         return decode_tables(collect_reports(frame.mapInArrow(work, REPORT)), COUNTED)
 
-    def commit(self) -> None:
-        """Keep what the last survey found, if there was one since: its epoch is committed."""
+    def commit(self, epoch: int) -> None:
+        """Keep what the last survey found if it was of this epoch, which is committed, and drop it if not."""
+        if epoch != self.epoch:
+            self.settle(epoch)
+            return
         if self.ids:
             self.ids.commit()
         if self.register:
