@@ -11,7 +11,7 @@ from tests.lives.here import Frame
 from tests.lives.records import START, Record
 
 from seamline.kafka.first_records import Place
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.stream.read_topics import Topics
@@ -84,8 +84,8 @@ class Topic:
 class Read(Topics):
     """The shipped look at topics, which asks the list in the place of a broker."""
 
-    def __init__(self, topic: Topic, pipeline: str, source: KafkaSource) -> None:
-        self.pipeline, self.source, self.names = pipeline, source, source.topics
+    def __init__(self, topic: Topic, definition: Pipeline) -> None:
+        self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = dict.fromkeys(self.names, ID)
 
