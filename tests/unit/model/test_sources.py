@@ -114,6 +114,24 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "source[returns].lookups[tariff]",
         "another table, key or columns",
     ),
+    "a look-up that no row has": (
+        with_sources(replace(ORDERS, lookups=[TARIFF]), RETURNS),
+        "source[orders].lookups[tariff]",
+        "Nothing uses its columns",
+    ),
+    "a look-up of a source and of answers": (
+        with_sources(
+            replace(ORDERS, lookups=[TARIFF], select={"rated": "tariff_rate"}), RETURNS, lookups=[TARIFF]
+        ),
+        "source[orders].lookups[tariff]",
+        "has 'tariff' too",
+    ),
+    "two rules of a name": (
+        with_sources(replace(ORDERS, rules=[Rule("r", "amount > 0"), Rule("r", "amount < 9")]), RETURNS),
+        "source[orders].rules",
+        "'r' is declared twice",
+    ),
+    "nothing for a source": (replace(SHOP, source=None), "source", "needs a source"),  # type: ignore[arg-type]
     "a view of no source": (with_sources(views=[OF_NOBODY]), "views[v].of", "several sources"),
     "a view of another source": (
         with_sources(views=[replace(OF_NOBODY, of="claims")]),

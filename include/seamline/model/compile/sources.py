@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from seamline.model.compile.lookup_join import LookupJoin
+from seamline.model.compile.lookup_join import LookupJoin, list_decorating_lookups
 from seamline.model.compile.problems import NAME, Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
@@ -76,7 +76,8 @@ def check_unnamed_source(pipeline: Pipeline, problems: Problems) -> None:
 
 def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
     """Note what several sources may not say together, and return whether they are sources at all."""
-    sources, origin = pipeline.sources, pipeline.origin
+    declared: object = pipeline.source
+    sources, origin = pipeline.sources if isinstance(declared, Sequence) else (), pipeline.origin
     if not sources or not all(isinstance(each, KafkaSource) for each in sources):
         problems.note(
             "source",
@@ -105,6 +106,7 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
                 "A source of several has no added columns.",
                 "declare them in schema=, without NOT NULL: its rows are then validated again.",
             )
+        check_steps(pipeline, source, problems)
     check_joined(pipeline, problems)
     check_shared_settings(sources, problems)
     check_topics(sources, problems)
@@ -135,6 +137,34 @@ def check_joined(pipeline: Pipeline, problems: Problems) -> None:
                     if setting == "event_id"
                     else "derive its columns in select=, or look them up by the keys of the view.",
                 )
+
+
+def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> None:
+    """Note rules of one name, and look-ups that make no row of their source, or that the pipeline has too."""
+    names = [rule.name for rule in source.rules]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        problems.note(
+            f"source[{source.name}].rules",
+            source.origin,
+            f"{name!r} is declared twice.",
+            "rename one of them.",
+        )
+    for lookup in list_decorating_lookups(narrow_to_source(pipeline, source)):
+        problems.note(
+            f"source[{source.name}].lookups[{lookup.name}]",
+            lookup.origin,
+            "Nothing uses its columns.",
+            "use one in an expression of the source or of its views; one that is shown beside the keys of answers "
+            "goes to lookups= of the pipeline.",
+        )
+    shown = {lookup.name for lookup in pipeline.lookups}
+    for lookup in (each for each in source.lookups if each.name in shown):
+        problems.note(
+            f"source[{source.name}].lookups[{lookup.name}]",
+            lookup.origin,
+            f"lookups= of the pipeline has {lookup.name!r} too.",
+            "rename one of them.",
+        )
 
 
 def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) -> None:
