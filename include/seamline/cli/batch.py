@@ -8,10 +8,10 @@ import click
 
 from seamline.cli.building import plan_and_build
 from seamline.cli.context import current_actor, open_pipeline, parse_range
-from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import BackfillFailed, BadRange
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.wording.plan_text import format_plan
+from seamline.plan.wording.source_text import list_time_bounds
 
 
 @click.command()
@@ -36,7 +36,7 @@ def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bo
     found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
     click.echo("\n".join(format_plan(found, why=why)))
     if why:
-        click.echo(describe_time_bounds(compiled.definition))
+        click.echo("\n".join(list_time_bounds(compiled.definition)))
 
 
 @click.command()

@@ -13,10 +13,10 @@ from typing import BinaryIO, Literal, Unpack
 import click
 
 from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
-from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.read_request import ReadOptions
 from seamline.plan.spelling import format_quantity
+from seamline.plan.wording.source_text import list_source_lines
 
 
 @click.command()
@@ -26,11 +26,12 @@ def check() -> int:
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
         click.echo(f"{name}  {definition.origin.file}:{definition.origin.line}")
-        click.echo(f"  topic {', '.join(definition.topics)} by connection {definition.connection}")
-        click.echo(f"  {describe_time_bounds(definition)}")
+        for line in list_source_lines(definition):
+            click.echo(f"  {line}")
         for view in pipeline.views:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
-            click.echo(f"  {view.qualified}  by {keys}, {view.window}, version {view.fingerprint}")
+            of = f"of {', '.join(view.of)} " if view.of else ""
+            click.echo(f"  {view.qualified}  {of}by {keys}, {view.window}, version {view.fingerprint}")
     for problem in found.problems:
         click.echo(f"\n{problem}", err=True)
     if found.problems:

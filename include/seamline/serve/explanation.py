@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seamline.model.compile.compiled_join import KIND, PAIR
+from seamline.model.compile.record_rules import SOURCE
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.explain import format_key
 from seamline.serve.explained_number import Explanation, Row
@@ -102,4 +103,6 @@ def format_master_rows(found: Explanation) -> Iterator[str]:
         values = ", ".join(
             f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
         )
-        yield f"  partition {row['_partition']} offset {row['_offset']} epoch {row['_epoch']}{spare}: {values}"
+        source = f"{row[SOURCE]}: " if SOURCE in row else ""
+        place = f"{row['_topic']}/{row['_partition']}@{row['_offset']}"
+        yield f"  {source}{place} epoch {row['_epoch']}{spare}: {values}"

@@ -48,8 +48,9 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     """Describe what each look-up feeds or decorates, and of which versions its columns are."""
     used = list_lookup_uses(read_reprocessed_epochs(pipeline, layout))
     current = in_force(read_condensed_log(layout), pipeline.record_version)
-    lines = [pipeline.name if pipeline.definition.lookups else f"{pipeline.name} has no look-ups"]
     declared = {join.name: join for join in pipeline.lookups}
+    some = declared or pipeline.definition.lookups
+    lines = [pipeline.name if some else f"{pipeline.name} has no look-ups"]
     gone = set(used) - set(declared)
     for name in [*declared, *sorted(gone)]:
         table = declared[name].table if name in declared else "no longer in the definition"

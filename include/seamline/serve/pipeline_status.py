@@ -15,7 +15,6 @@ from seamline.lake.tables.control_table import ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
-from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.protocol.condensed import count_of
 from seamline.model.protocol.epoch import Epoch
@@ -28,6 +27,7 @@ from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
+from seamline.plan.wording.source_text import list_time_bounds
 from seamline.serve.refused_records import count_refused_records
 
 DECISIONS = 10
@@ -39,7 +39,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
     epochs = read_split_log(pipeline, layout, manifest, [view.id for view in live.views])
-    lines = [pipeline.name, f"  {describe_time_bounds(pipeline.definition)}"]
+    lines = [pipeline.name, *(f"  {line}" for line in list_time_bounds(pipeline.definition))]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
         mark = format_utc_instant(newest.watermark) if newest.watermark else "unknown"

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.log.master import Master
-from seamline.lake.read.originals import SHOWN
+from seamline.lake.read.originals import IN_ORDER, list_shown_columns
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -22,7 +22,8 @@ def side_rows(pipeline: CompiledPipeline, layout: Layout, name: str) -> pa.Table
             f"{pipeline.name} has no side {name!r}.", hint=f"it has {', '.join(names) or 'none'}; see side=."
         )
     master = Master.open(layout).table
-    columns = [*SHOWN, *(field.name for field in pipeline.schema.fields)]
+    of = [each.source.name for each in pipeline.alone if name in dict(each.record.sides)]
+    columns = list_shown_columns(pipeline, of)
     held = master.handle.to_pyarrow_dataset()
     added = [field for field in pipeline.record.added if field.name not in held.schema.names]
     later = {field.name for field in added}
@@ -36,4 +37,4 @@ def side_rows(pipeline: CompiledPipeline, layout: Layout, name: str) -> pa.Table
     for field in added:
         found = found.append_column(field.name, pa.nulls(found.num_rows, arrow_type(field.type.spark)))
     found = found.select(columns)
-    return found.sort_by([(column, "ascending") for column in ("_epoch", "_partition", "_offset")])
+    return found.sort_by(IN_ORDER)

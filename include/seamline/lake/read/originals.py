@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,12 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.record_rules import SELECTED
+from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import Interval, parse_moment
 
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
-
+IN_ORDER = [(name, "ascending") for name in READ_ORDER]
+"""How rows are sorted that are shown: in the order in which they were read."""
 
 Again = Callable[[pa.Table], pa.Table]
 """Returns rows of the master as restatements have them."""
@@ -90,10 +91,20 @@ def read_original_rows(
         shown.append(rows)
     if not shown:
         return counted, []
-    whole = pa.concat_tables(shown).sort_by(
-        [("_epoch", "ascending"), ("_partition", "ascending"), ("_offset", "ascending")]
-    )
+    whole = pa.concat_tables(shown).sort_by(IN_ORDER)
     return counted, whole.slice(page * size, size).to_pylist()
+
+
+def list_shown_columns(pipeline: CompiledPipeline, sources: Collection[str] = ()) -> list[str]:
+    """List what is shown of rows: where they are from, then the columns that those of ``sources`` have.
+
+    Of a pipeline of one source those are all columns.
+    """
+    own = {
+        field.name for each in pipeline.alone if each.source.name in sources for field in each.schema.fields
+    }
+    columns = [field.name for field in pipeline.schema.fields if not pipeline.alone or field.name in own]
+    return [*([SOURCE] if pipeline.alone else []), "_topic", *SHOWN, *columns]
 
 
 def count_true_rows(mask: pa.ChunkedArray) -> int:
@@ -114,7 +125,7 @@ def read_interval_rows(
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     spare = f"_epoch <= {cut} AND {repeated_id_sql(pipeline)}"
-    columns = ", ".join([*SHOWN, *(quote_identifier(field.name) for field in pipeline.schema.fields)])
+    columns = ", ".join(map(quote_identifier, list_shown_columns(pipeline, view.of)))
     # A column that no file has yet comes from ``blank``.
     given = {
         "blank": rows_schema(pipeline).empty_table(),
@@ -144,7 +155,7 @@ def read_interval_rows(
         given, source = {**given, "restated": pa.concat_tables(parts)}, "restated"
     with register_tables(**given) as con:
         return con.sql(
-            f"WITH read AS (SELECT _topic, {columns}, {spare} AS _spare FROM {source}), "
+            f"WITH read AS (SELECT {columns}, {spare} AS _spare FROM {source}), "
             f"rows AS ({numbered_rows_sql(view, 'read')}) "
             f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
             f"WHERE {chosen} AND {' AND '.join(matches)}"

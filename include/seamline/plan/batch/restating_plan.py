@@ -22,7 +22,8 @@ def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> LookupJoin:
     for join in pipeline.lookups:
         if join.name == name:
             return join
-    names = [each.name for each in pipeline.definition.lookups]
+    joined = [each.name for each in pipeline.lookups]
+    names = list(dict.fromkeys([*joined, *(each.name for each in pipeline.definition.lookups)]))
     if name not in names:
         raise NotFound(
             f"{pipeline.name} has no look-up {name!r}.",

@@ -1,0 +1,35 @@
+"""Sentences about what a pipeline reads: its topics, how their records are read, and the bounds of event times."""
+
+from __future__ import annotations
+
+from seamline.model.compile.defaults import describe_time_bounds
+from seamline.model.compile.sources import has_several, list_narrowed
+from seamline.model.definition.formats import format_of
+from seamline.model.definition.pipeline import KafkaSource, Pipeline
+
+
+def list_time_bounds(pipeline: Pipeline) -> list[str]:
+    """List which bounds of event times are in force, a line for each of several sources."""
+    if not has_several(pipeline):
+        return [describe_time_bounds(pipeline)]
+    return [f"{each.only_source.name}: {describe_time_bounds(each)}" for each in list_narrowed(pipeline)]
+
+
+def list_source_lines(pipeline: Pipeline) -> list[str]:
+    """List what is read by which connection, then the bounds of each source; several are listed by name."""
+    if not has_several(pipeline):
+        topics = ", ".join(pipeline.topics)
+        return [f"topic {topics} by connection {pipeline.connection}", describe_time_bounds(pipeline)]
+    found = [f"{len(pipeline.sources)} sources by connection {pipeline.connection}"]
+    for each in list_narrowed(pipeline):
+        found += [
+            f"source {describe_source(each.only_source)}",
+            f"  {describe_time_bounds(each)}",
+        ]
+    return found
+
+
+def describe_source(source: KafkaSource) -> str:
+    """Say what one of several sources reads, and what its event time is."""
+    topics = f"topic{'s' * (len(source.topics) > 1)} {', '.join(source.topics)}"
+    return f"{source.name}: {topics} as {format_of(source.format).kind}, event time {source.event_time}"
