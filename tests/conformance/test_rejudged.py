@@ -12,9 +12,11 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, Lookup, Pipeline, Rule, Tumbling, View, count, distinct, sum
+from seamline.lake.audit.recounted import recount_states
 from seamline.lake.publish.flipping import flip_view
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.delta_table import Table
+from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.errors import ProtocolError, PublishRefused
@@ -307,6 +309,12 @@ def test_a_definition_that_is_put_back_catches_up_over_what_the_other_read(shop:
     assert [(row["shop"], row["window_start"].day, row["n"]) for row in speed if row["shop"] == "c"] == [
         ("c", 8, 1)
     ]
+    log = CommittedLog.pin(engine.pipeline, engine.layout)
+    counted = [
+        recount_states(engine.pipeline, view, engine.layout, log) for view in engine.pipeline.views[:2]
+    ]
+    assert all(each.states for each in counted)
+    assert [each.findings for each in counted] == [(), ()], "an audit makes them of the same records"
 
 
 def test_a_record_that_is_gone_stops_the_build(shop: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:

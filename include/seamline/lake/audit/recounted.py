@@ -29,7 +29,7 @@ from seamline.lake.tables.committed_log import (
     live_slices_sql,
 )
 from seamline.lake.tables.manifest_table import manifest_of
-from seamline.lake.tables.reprocessed import rows_schema
+from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
@@ -83,7 +83,7 @@ def recount_states(
         until = find_uncrossed_epoch(con, slices, frontier) if slices else frontier
         kept = read_merged_slices(con, view, slices, until, log)
         with register_tables(stated=kept):
-            made = recompute_states(con, view, layout, log, until)
+            made = recompute_states(con, view, layout, log, until, manifest.births[view.id])
             with register_tables(made=made):
                 wrong = con.sql(state_difference_sql(view)).to_arrow_table()
     return Recount(view.id, until, kept.num_rows, (*late, *find_state_differences(view, wrong)))
@@ -138,9 +138,17 @@ def read_merged_slices(
 
 
 def recompute_states(
-    con: duckdb.DuckDBPyConnection, view: CompiledView, layout: Layout, log: CommittedLog, until: int
+    con: duckdb.DuckDBPyConnection,
+    view: CompiledView,
+    layout: Layout,
+    log: CommittedLog,
+    until: int,
+    born: int,
 ) -> pa.Table:
-    """Make the states of the same blocks from the master; a record that is in none is a block of its own."""
+    """Make the states of the same blocks from the master; a record that is in none is a block of its own.
+
+    What another definition has read since the view was ``born`` is in its slices as it was validated again.
+    """
     pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
     if view.join:
@@ -149,7 +157,7 @@ def recompute_states(
             f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor"
         )
     else:
-        rows = counted_rows_sql(log, until, interval)
+        rows = counted_rows_sql(log, Reprocessed(pipeline, layout).files(), until, born, interval)
     pane = floor_sql("pane", pipeline.grid.length)
     blocks = f"SELECT DISTINCT {pane} AS _interval, _from, _to FROM stated"
     places = (
@@ -175,15 +183,21 @@ def derived_log_sql(
     )
 
 
-def counted_rows_sql(log: CommittedLog, until: int, interval: str) -> str:
-    """Write the rows of committed epochs above the floors of their intervals."""
+def counted_rows_sql(log: CommittedLog, again: Files | None, until: int, born: int, interval: str) -> str:
+    """Write the rows of committed epochs above the floors of their intervals; ``again`` are those validated again."""
     pipeline = log.pipeline
     paths = log.master.paths if log.span is None else files_of(log.master, log.span, until)
-    source = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME " if paths else ""
+    parts = ["SELECT * FROM blank"]
+    if paths:
+        fitting = record_version_sql(pipeline.record_version)
+        parts.append(f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} WHERE {fitting}")
+    if again and again.actions.num_rows:
+        files = read_parquet_sql(again.paths, uneven=True)
+        parts.append(f"SELECT * FROM {files} WHERE {REASON} IS NULL AND _epoch >= {born}")
     return (
-        f"SELECT r.*, f._interval FROM ({source}SELECT * FROM blank) r JOIN floors f ON f._interval = {interval} "
-        f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)} "
-        f"AND {record_version_sql(pipeline.record_version)}"
+        f"SELECT r.*, f._interval FROM ({' UNION ALL BY NAME '.join(parts)}) r JOIN floors f "
+        f"ON f._interval = {interval} "
+        f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)}"
     )
 
 
