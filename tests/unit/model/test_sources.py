@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,10 @@ import pytest
 from seamline import Batch, KafkaSource, Lookup, Pipeline, Rule, Tumbling, View, count, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.event_ids import list_id_expressions
+from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.protocol.manifest import Manifest, fold_statements
+from seamline.plan.publish.publication import plan_births
 
 ORDERS = KafkaSource(
     name="orders",
@@ -256,3 +260,14 @@ def test_a_source_is_not_read_as_another_s() -> None:
     """What is forgotten would be a row of some source that is not its own."""
     with pytest.raises(TypeError, match="2 sources"):
         _ = compile_pipeline(SHOP).source
+
+
+def test_the_order_of_sources_does_not_stop_an_earlier_version() -> None:
+    """They have other places in the file now, and the same topics."""
+    before, now = compile_pipeline(SHOP), datetime(2026, 1, 1, tzinfo=UTC)
+    births = plan_births(Manifest(), {view.id: to_json(SHOP) for view in before.views}, held=-1, now=now)
+    manifest = fold_statements([replace(each, seq=at) for at, each in enumerate(births)], len(births))
+    changed = replace(BY_SHOP, measures={"n": count(), "total": sum("amount")})
+    after = compile_pipeline(with_sources(RETURNS, ORDERS, views=[changed, BOTH]))
+    assert stood_still(after, manifest) == {}
+    assert before.views[0].id in [view.id for view in live_views(after, manifest).views]

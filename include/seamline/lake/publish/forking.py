@@ -80,7 +80,7 @@ def require_one_warehouse(layout: Layout, to: Layout) -> None:
 def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -> None:
     """Refuse a fork into a pipeline that has begun, or that reads something else."""
     theirs, ours = (each.definition for each in (source, other))
-    if (theirs.topics, theirs.connection) != (ours.topics, ours.connection):
+    if (set(theirs.topics), theirs.connection) != (set(ours.topics), ours.connection):
         raise BadRange(
             f"{other.name} reads {', '.join(ours.topics)} of {ours.connection}, {source.name} reads "
             f"{', '.join(theirs.topics)} of {theirs.connection}.",

@@ -42,7 +42,7 @@ def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
         )
     if missing := [field.name for field in view.uses if field not in pipeline.record.added]:
         return f"it uses {', '.join(missing)}, which the definition does not add"
-    if stored.definition.topics != pipeline.definition.topics:
+    if set(stored.definition.topics) != set(pipeline.definition.topics):
         return f"it reads topic {', '.join(stored.definition.topics)}"
     if stored.grid != pipeline.grid:
         return f"its intervals are of {stored.definition.batch.interval}"
