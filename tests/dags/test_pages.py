@@ -11,6 +11,10 @@ from tests.dags.server import EVIL
 from tests.unit.past import build
 from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
 
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.catalog import load_catalog
+from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.web import view_page
@@ -162,3 +166,40 @@ def test_what_a_record_holds_is_text(client, shop: Shop) -> None:
         "/pipelines/shop/explain/sales", params={"key.customer": markup, "window": "2013-01-01T00:00:00Z"}
     )
     assert "&lt;img src=x onerror=alert(1)&gt;" in explained.text and "<img src=x" not in explained.text
+
+
+SOURCES = """
+from seamline import *
+
+day = Tumbling("1 day")
+pipeline = Pipeline(
+    name="two",
+    source=[
+        KafkaSource(name="orders", topic="two.orders", schema="id INT, at TIMESTAMP", event_time="at"),
+        KafkaSource(name="returns", topic=["r1", "r2"], format="csv", schema="at TIMESTAMP", event_time="at"),
+    ],
+    views=[
+        View("sold", of="orders", keys=["id"], window=day, measures={"n": count()}),
+        View("both", of=["orders", "returns"], keys=[], window=day, measures={"n": count()}),
+    ],
+    batch=Batch("1 day", "2026-01-01"),
+)
+"""
+
+
+def test_several_sources_are_told_apart(client, shop: Shop, tmp_path) -> None:
+    """Which of them a view counts, and what each reads, is on the pages, in the API and in the DAGs' texts."""
+    (tmp_path / "definitions" / "two.py").write_text(SOURCES)
+    two = load_catalog(tmp_path / "definitions").pipeline("two")
+    Master.ensure(Layout(shop.layout.warehouse, "two"), two)
+    assert "<td>orders, returns</td>" in page(client, "/pipelines/two/views")
+    assert "Rows of orders and returns." in page(client, "/pipelines/two/views/both")
+    text = unescape(page(client, "/pipelines/two/stream"))
+    assert "<dt>orders</dt><dd>topic two.orders as json, event time at; event times up to 1 day ahead" in text
+    assert "<dt>returns</dt><dd>topics r1, r2 as csv, event time at;" in text
+    assert "<dt>source</dt><dd>topic sales as json" in unescape(page(client, "/pipelines/shop/stream"))
+    found = {each["view"]: each.get("of") for each in client.get("/api/v1/views").json()["views"]}
+    assert found == {"sold": ["orders"], "both": ["orders", "returns"], "sales": None}
+    said = format_dag_doc(two.definition, "stream")
+    assert "Topics `two.orders`, `r1`, `r2` through connection" in said
+    assert "- `returns`: topics r1, r2 as csv, event time at" in said

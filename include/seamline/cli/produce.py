@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from seamline.cli.context import open_pipeline
-from seamline.model.errors import NotFound
+from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 FLIGHTS = "flights"
@@ -62,7 +62,9 @@ OF = {"file": "a file", FLIGHTS: "the year 2013", "generator": "a generator"}
     help="File with one record per line, sent unchanged; - for stdin.",
 )
 @click.option(
-    "--topic", default="", help="With --file: the topic to send to. [default: the pipeline's first]"
+    "--topic",
+    default="",
+    help="With --file: the topic to send to. [default: that of the pipeline, the first of several]",
 )
 @click.pass_context
 def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: str, **options: Any) -> None:
@@ -164,12 +166,17 @@ def show_send_progress(sent: int, clock: datetime) -> None:
 
 
 def from_file(name: str, source: Path, topic: str) -> None:
-    """Send each line of a file as one record, as it is; to the first of the pipeline's topics by default."""
+    """Send each line of a file as one record, as it is; to the first topic of a pipeline of one source by default."""
     from seamline.kafka.connections import read_airflow_connection
     from seamline.kafka.produce import RecordWriter
 
     compiled, _ = open_pipeline(name)
     declared = compiled.definition
+    if not topic and declared.sources[1:]:
+        raise BadRange(
+            f"{name} has {len(declared.sources)} sources.",
+            hint=f"say to which topic the records go: --topic, one of {', '.join(declared.topics)}.",
+        )
     to = topic or declared.topics[0]
     if to not in declared.topics:
         raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")

@@ -222,7 +222,8 @@ def drain(pipeline: str, reason: str) -> None:
         Drained(lanes, current_actor(), reason), now=datetime.now(UTC)
     )
     click.echo(
-        f"{compiled.name}: {', '.join(source.topics)} ends at {sum(lanes.values())} offsets, by declaration."
+        f"{compiled.name}: {', '.join(source.topics)} end{'s' * (len(source.topics) == 1)} at "
+        f"{sum(lanes.values())} offsets, by declaration."
     )
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
+from seamline.plan.wording.source_text import describe_source
 
 
 def name_of(stem: str) -> str:
@@ -45,8 +46,11 @@ def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
         "where they do not agree, unless the form says not to; changes nothing.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
+    topics = f"Topic{'s' * (len(pipeline.topics) > 1)} `{'`, `'.join(pipeline.topics)}`"
+    sources = "".join(f"- `{each.name}`: {describe_source(each)}\n" for each in pipeline.sources if each.name)
+    views += f"\n\nSources:\n\n{sources}" if sources else "\n"
     return (
         f"{pipeline.description}\n\n{about}\n\nOwner: {pipeline.owner}. "
-        f"Topic `{'`, `'.join(pipeline.topics)}` through connection `{pipeline.connection}`; "
-        f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}\n"
+        f"{topics} through connection `{pipeline.connection}`; "
+        f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}"
     )

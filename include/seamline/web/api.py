@@ -103,6 +103,7 @@ def views(user: GetUserDep) -> Response:
             "pipeline": name,
             "view": view.name,
             "version": view.fingerprint,
+            **({"of": list(view.of)} if view.of else {}),
             "keys": {key.name: key.type.spark for key in view.keys},
             "window": str(view.window),
             "measures": {measure.name: measure.result for measure in view.measures},

@@ -23,6 +23,7 @@ from seamline.plan.wording.observation_text import format_observation_notes
 from seamline.plan.wording.observation_text import format_observation_row as observed
 from seamline.plan.wording.observation_text import serialize_observation as facts_of
 from seamline.plan.wording.plan_text import format_plan_total
+from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.refused_records import list_refusals
 from seamline.web import charts
@@ -169,6 +170,7 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
         arrivals=charts.draw_arrivals(epochs),
         phases=charts.draw_epoch_phases(epochs),
         lag=list(facts_of(seen)["lag"]["partitions"].items()),
+        reads=list_source_facts(compiled.definition),
         refused=list_refusals(compiled, layout),
         operates=may_operate(pipeline, user),
     )

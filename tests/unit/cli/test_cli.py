@@ -37,6 +37,21 @@ def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -
     return found
 
 
+TWO_SOURCES = """
+from seamline import *
+
+pipeline = Pipeline(
+    name="two",
+    source=[
+        KafkaSource(name="orders", topic="two.orders", schema="at TIMESTAMP", event_time="at"),
+        KafkaSource(name="returns", topic=["r1", "r2"], format="csv", schema="at TIMESTAMP", event_time="at"),
+    ],
+    views=[View("both", of=["orders", "returns"], keys=[], window=Tumbling("1 day"), measures={"n": count()})],
+    batch=Batch("1 day", "2026-01-01"),
+)
+"""
+
+
 def test_check_lists_every_problem_at_once(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,6 +72,19 @@ def test_check_lists_every_problem_at_once(
     assert "shop.sales" in printed.out
     assert "broken.py:" in printed.err
     assert "worse.py:1" in printed.err
+
+
+def test_sources_are_listed_and_a_file_is_of_one_of_them(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of orders that went to the topic of returns would all be refused."""
+    (tmp_path / "definitions" / "two.py").write_text(TWO_SOURCES)
+    assert main(["check"]) == 0
+    said = capsys.readouterr().out
+    assert "source returns: topics r1, r2 as csv, event time at" in said
+    assert "two.both  of orders, returns by no keys, tumbling 1 day" in said
+    assert main(["produce", "two", "--file", "-"]) == 5
+    assert "to which topic the records go: --topic, one of two.orders, r1, r2" in capsys.readouterr().err
 
 
 def test_query_prints_rows_and_how_far_they_are_right(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

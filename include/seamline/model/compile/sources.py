@@ -221,7 +221,7 @@ def merge_records(sources: Sequence[Pipeline], records: Sequence[Record], proble
                     f"source[{source.only_source.name}].schema",
                     source.only_source.origin,
                     f"Column {each.name!r} is {each.type}, but {known.name!r} of source {owner!r} is {known.type}.",
-                    "give it the same name and type, or another name: select= may rename it.",
+                    "declare the same name and type in both; columns of CSV and text may be named otherwise.",
                 )
     sides = {name: condition for record in reversed(records) for name, condition in reversed(record.sides)}
     return Record(

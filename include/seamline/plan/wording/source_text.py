@@ -6,6 +6,7 @@ from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import KafkaSource, Pipeline
+from seamline.plan.spelling import format_quantity
 
 
 def list_time_bounds(pipeline: Pipeline) -> list[str]:
@@ -20,16 +21,28 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
     if not has_several(pipeline):
         topics = ", ".join(pipeline.topics)
         return [f"topic {topics} by connection {pipeline.connection}", describe_time_bounds(pipeline)]
-    found = [f"{len(pipeline.sources)} sources by connection {pipeline.connection}"]
+    found = [f"{format_quantity(len(pipeline.sources), 'source')} by connection {pipeline.connection}"]
     for each in list_narrowed(pipeline):
         found += [
-            f"source {describe_source(each.only_source)}",
+            f"source {each.only_source.name}: {describe_source(each.only_source)}",
             f"  {describe_time_bounds(each)}",
         ]
     return found
 
 
 def describe_source(source: KafkaSource) -> str:
-    """Say what one of several sources reads, and what its event time is."""
+    """Say what a source reads, and what its event time is."""
     topics = f"topic{'s' * (len(source.topics) > 1)} {', '.join(source.topics)}"
-    return f"{source.name}: {topics} as {format_of(source.format).kind}, event time {source.event_time}"
+    return f"{topics} as {format_of(source.format).kind}, event time {source.event_time}"
+
+
+def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """List what is read, source by source, with its bounds, for a page; the source of one alone has no name."""
+    return [
+        ("connection", pipeline.connection),
+        *(
+            (each.only_source.name or "source", f"{describe_source(each.only_source)}; {bounds}")
+            for each in list_narrowed(pipeline)
+            for bounds in [describe_time_bounds(each)]
+        ),
+    ]
