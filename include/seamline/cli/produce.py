@@ -104,9 +104,10 @@ def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
 
     compiled, _ = open_pipeline(name)
     declared, generator = compiled.definition, GENERATORS[name]
-    if generator.topic not in declared.topics:
+    topics = ", ".join(generator.topics)
+    if not set(generator.topics) <= set(declared.topics):
         raise NotFound(
-            f"{name} reads {', '.join(declared.topics)}; its generator writes {generator.topic}.",
+            f"{name} reads {', '.join(declared.topics)}; its generator writes {topics}.",
             hint="the generator matches the definition in include/examples; send your own records with --file.",
         )
     seed, rate = 1 if options["seed"] is None else options["seed"], options["rate"]
@@ -121,7 +122,7 @@ def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
         on_progress=show_send_progress if sys.stderr.isatty() else None,
     )
     click.echo(
-        f"Sent {format_kind_counts(kinds)} to {generator.topic} (--seed {seed} --from {format_utc_instant(start)})."
+        f"Sent {format_kind_counts(kinds)} to {topics} (--seed {seed} --from {format_utc_instant(start)})."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seamline.local.generators import (
+    ad_attribution,
     ad_campaigns,
     payments,
     sensor_average,
@@ -14,6 +15,7 @@ from seamline.local.generators import (
 from seamline.local.generators.record import Generator, Load, Record
 
 GENERATORS: Mapping[str, Generator] = {
+    "ad_attribution": ad_attribution.GENERATOR,
     "ad_campaigns": ad_campaigns.GENERATOR,
     "payments": payments.GENERATOR,
     "sensor_average": sensor_average.GENERATOR,

@@ -72,6 +72,8 @@ class Record:
     """``event``, ``late``, ``duplicate``, or ``bad:REASON``, with the reason that quarantine will state."""
     partition: int | None = None
     """None leaves the choice to the producer."""
+    topic: str = ""
+    """Where to send it; "" for the generator's first topic."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,16 @@ class Generator:
     """The records of one shipped pipeline."""
 
     topic: str
-    """The only topic for which they are made."""
+    """The topic of records that name none."""
     records: Callable[[Load], Iterator[Record]]
     """Makes the records of a load, in the order in which they are sent."""
+    more: tuple[str, ...] = ()
+    """The other topics for which they are made."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """All topics for which records are made."""
+        return (self.topic, *self.more)
 
 
 def instant(ms: int) -> str:
