@@ -27,8 +27,11 @@ from seamline.supervisor import prespawned
 RESULT = "RESULT "
 TEST = f"""
 import json, os, sys
+from datetime import timedelta
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from seamline.orchestration import failures
+failures.DELAY = timedelta(seconds=1)
 for line in sys.stdin:
     asked = json.loads(line)
     os.environ.update(asked["settings"])
