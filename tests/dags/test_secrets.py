@@ -9,6 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 from tests.dags.test_access import spelled
 
+from seamline.kafka.admin import TopicAdmin
 from seamline.web.app import app
 
 CANARY = "canary-6f1d0b"
@@ -39,9 +40,10 @@ def test_no_page_and_no_answer_has_it(client, connection, caplog, path: str) -> 
     assert CANARY not in answer.text and CANARY not in caplog.text
 
 
-def test_no_error_has_it(database, client, connection, caplog) -> None:
+def test_no_error_has_it(database, client, connection, caplog, monkeypatch) -> None:
     """A start at an instant asks the broker, which is not there."""
     caplog.set_level(logging.DEBUG)
+    monkeypatch.setitem(TopicAdmin.__init__.__kwdefaults__, "timeout", 1.0)
     answer = client.post("/api/v1/streams/shop", json={"action": "start", "position": "latest"})
     assert answer.status_code == 503, answer.text
     assert CANARY not in answer.text and CANARY not in caplog.text

@@ -222,5 +222,6 @@ def test_an_audit_without_a_broker_says_so(
     reading.read()
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "localhost:1"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    monkeypatch.setattr("seamline.supervisor.auditing.ANSWERS_WITHIN", 1.0)
     assert main(["audit", "audited"]) == 10
     assert "No Kafka broker answers at localhost:1" in capsys.readouterr().err
