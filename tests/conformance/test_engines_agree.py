@@ -285,8 +285,13 @@ COUNTED = ("view", "interval", "rows", "state_rows", "rows_read", "duplicates", 
 
 @pytest.mark.parametrize(
     "pipeline",
-    [LIFE, WITHOUT_IDS, PLAIN, WITH_IDS, SOURCES],
-    ids=["ids", "no ids", "plain", "plain ids", "sources"],
+    [
+        pytest.param(LIFE, id="ids"),
+        pytest.param(WITHOUT_IDS, id="no ids", marks=pytest.mark.faults),
+        pytest.param(PLAIN, id="plain"),
+        pytest.param(WITH_IDS, id="plain ids"),
+        pytest.param(SOURCES, id="sources"),
+    ],
 )
 def test_a_build_is_the_same_both_ways(scenario, spark, pipeline, monkeypatch):
     """By Spark's own aggregation; by the kernel's SQL in one task; in many, that shuffle ids and keep states in files.

@@ -139,7 +139,7 @@ def serving_version(world: World) -> str:
     return ManifestTable.ensure(world.layout).read().serving[OLD.name].partition("/")[2]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.faults)])
 def test_an_edited_view_is_flipped_to_and_back(tmp_path: Path, seed: int) -> None:
     """Editing a definition may neither stop an answer nor change one before somebody flips."""
     world = World(tmp_path, seed, PIPELINE)
