@@ -75,6 +75,17 @@ def test_a_number_is_explained_by_the_rows_of_its_sources(shop: Scenario) -> Non
     assert "amount" not in said, "which no return has"
 
 
+def test_a_restated_number_is_explained(shop: Scenario, tmp_path: Path) -> None:
+    """Rows of the source with the look-up are made again, those of the other as they were."""
+    (tmp_path / "cities.csv").write_text("shop,city\na,Oslo\n")
+    shop.restate("cities", "2026-01-05")
+    shop.batch("2026-01-05")
+    said = explained(shop, "both")
+    assert "orders: orders/0@0 epoch 0: id=1, shop=a, amount=1" in said
+    assert said.count(", city=Oslo") == 3
+    assert said.count(", city=?") == 2
+
+
 def test_a_side_has_the_columns_of_its_source(shop: Scenario) -> None:
     """Two topics may have a record at one place each: a row says which it is of."""
     assert isinstance(shop.engine, Tables)

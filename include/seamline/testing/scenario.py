@@ -133,7 +133,7 @@ class Scenario:
         the view: both versions would run, and a scenario asks one.
         """
         made = compile_pipeline(pipeline)
-        if (made.name, pipeline.topics) != (self.pipeline.name, self.topics):
+        if (made.name, {*pipeline.topics}) != (self.pipeline.name, {*self.topics}):
             raise BadRange(f"{made.name} over {', '.join(pipeline.topics)} is another pipeline.")
         kept = is_compatible_version(made.record_version, self.pipeline.record_version)
         if lost := [
