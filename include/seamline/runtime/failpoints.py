@@ -9,7 +9,8 @@ task of a build: ``partials`` (before it reports a view's states), ``hashed`` (i
 has heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (merged states are written).
 ``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
-process), ``worker`` (a Python worker of Spark's), or ``freeze``: all are stopped, as a suspended machine's are.
+process), ``worker`` (a Python worker of Spark's), ``executor`` (the JVM of one, where it is not the driver's: in a
+task its own), or ``freeze``: all are stopped, as a suspended machine's are.
 ``SEAMLINE_POISON=<text>`` makes the kernel fail at every chunk in which a record's value contains the text: a bug
 that one record sets off. ``SEAMLINE_DEADLY=<text>`` kills the driver, its JVM and its workers there, each time: a
 record for which the machine runs out of memory.
@@ -44,26 +45,34 @@ class Family:
     """Its JVM; None without one."""
     workers: tuple[int, ...] = ()
     """Spark's Python workers."""
+    executors: tuple[int, ...] = ()
+    """JVMs of executors, where they are processes of this machine and of the driver's JVM."""
 
     @classmethod
     def of_driver(cls, pid: int, jvm: int | None = None) -> Family:
         """Find what belongs to a driver, whose JVM is found where it is not passed."""
         below = [each for each in psutil.Process(pid).children(recursive=True) if is_process_running(each)]
         jvms = [each.pid for each in below if each.name() == "java"]
+        executors = tuple(each.pid for each in below if each.pid in jvms and each.ppid() in jvms)
         daemons = {each.pid for each in below if DAEMON in " ".join(each.cmdline()) and each.ppid() in jvms}
         workers = tuple(each.pid for each in below if each.ppid() in daemons)
-        return cls(pid, jvm or next(iter(jvms), None), workers)
+        return cls(pid, jvm or next(iter(jvms), None), workers, executors)
 
     @classmethod
     def of_worker(cls) -> Family:
-        """Find what a worker, this process, belongs to: its daemon's parent is the JVM, whose parent the driver."""
-        _, jvm, driver = psutil.Process().parents()[:3]
+        """Find what a worker, this process, belongs to: its daemon's parent is the JVM, whose parent the driver.
+
+        The parent of an executor's JVM is the driver's.
+        """
+        _, jvm, driver, *above = psutil.Process().parents()
+        if driver.name() == "java":
+            return cls(above[0].pid, driver.pid, (os.getpid(),), (jvm.pid,))
         return cls(driver.pid, jvm.pid, (os.getpid(),))
 
     def strike(self, victim: str) -> None:
         """Kill the victim at once, or stop the whole family; this process is the last of it."""
         everybody = sorted(
-            [*self.workers, *([self.jvm] if self.jvm else []), self.driver],
+            [*self.workers, *self.executors, *([self.jvm] if self.jvm else []), self.driver],
             key=lambda pid: pid == os.getpid(),
         )
         struck = {
@@ -71,6 +80,7 @@ class Family:
             "jvm": [pid for pid in everybody if pid == self.jvm],
             "python": [self.driver],
             "worker": self.workers[:1],
+            "executor": self.executors[:1],
             "freeze": everybody,
         }[victim]
         for pid in struck:
