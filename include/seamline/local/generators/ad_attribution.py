@@ -20,7 +20,7 @@ def records(load: Load) -> Iterator[Record]:
     dice = load.seeded_random("ad_attribution")
     shown: deque[tuple[str, int]] = deque(maxlen=REMEMBERED)
     for number, at_ms in load.ticks():
-        event_ms = load.event_ms(at_ms, lag_of(dice))
+        event_ms = load.event_ms(at_ms, draw_lag(dice))
         if number % CLICK_EVERY == CLICK_EVERY - 1 and shown:
             topic, impression, seen_ms = CLICKED, *dice.choice(shown)
             event_ms = max(event_ms, seen_ms + SECOND)
@@ -44,7 +44,7 @@ def records(load: Load) -> Iterator[Record]:
             yield Record(at_ms, impression.encode(), value, late, topic=topic)
 
 
-def lag_of(dice: random.Random) -> int:
+def draw_lag(dice: random.Random) -> int:
     """Draw how many milliseconds after it happened an event is sent."""
     return dice.randrange(15 * SECOND, 20 * MINUTE) if dice.random() < 0.01 else dice.randrange(SECOND)
 
