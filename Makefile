@@ -1,7 +1,8 @@
 # Everything by one command; `make` alone lists them.
 PYTHON ?= python3
 ARGS ?=
-# The longest files come first, so that no worker is left alone with them at the end.
+# The longest files come first, so that no worker is left alone with them at the end. Three of them keep two cores busy:
+# these tests wait for processes, too.
 SLOW := tests/e2e tests/dags tests/conformance
 # Trials that nothing beside them disturbs.
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
@@ -27,7 +28,7 @@ docs: setup ## Make a site of the pages, .seamline/site; a warning is an error
 test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(if $(strip $(ARGS)),,$(MAKE) --no-print-directory lint)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
-	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/services tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
+	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/services tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 services: setup ## Build the servers that only the slow suites ask for into .seamline/services (needs Go)
 	@$(ENV) exec python -m tests.services.programs
