@@ -57,6 +57,9 @@ class Machine:
         made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
         made.attempted = Attempted(self.file)
         made.size.restore(made.attempted.read(), made.progress.vector)
+        made.joined = SimpleNamespace(
+            joins={}, derive=lambda *_: None, commit=lambda _: None, forget=lambda: None
+        )
         made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict)
         made.writer = SimpleNamespace(
             take_number=lambda: 1, current=frozenset(), end_phase=lambda _: None, token=1

@@ -291,7 +291,11 @@ def test_the_end_waits_for_no_broker_and_no_store(driver: Any, gone: Callable[[]
 def epochs(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Epochs with nothing behind them."""
     made: Any = object.__new__(Epochs)
+    made.joined = SimpleNamespace(
+        joins={}, derive=lambda *_: None, commit=lambda _: None, forget=lambda: None
+    )
     made.said = []
+    made.progress = SimpleNamespace(mark=None)
     made.unstated = set()
     made.writer = SimpleNamespace(behind={"v": 3})
 
@@ -330,9 +334,9 @@ def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> N
 def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
     """Then nothing is left to state."""
     epochs.unstated = {"v"}
-    epochs.writer.commit = lambda *_: "whole"
-    after = SimpleNamespace(commit=lambda whole: f"held {whole}")
-    assert epochs.commit_epoch(after, Epoch, None, ()) == "held whole"
+    epochs.writer.commit = lambda *_: SimpleNamespace(watermark=None)
+    after = SimpleNamespace(commit=lambda whole: whole.watermark)
+    assert epochs.commit_epoch(after, Epoch, None, ()) is None
     assert epochs.unstated == set()
     epochs.commit_empty = away
     epochs.state_frontiers()
