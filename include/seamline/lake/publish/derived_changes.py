@@ -47,14 +47,14 @@ def read_derived_arrivals(
 def read_slice_changes(
     pipeline: CompiledPipeline, view: CompiledView, layout: Layout, until: int
 ) -> Iterator[tuple[str, int, int, int]]:
-    """Read the interval, the first and last epoch and the rows of each set of slices up to an epoch."""
+    """Read the interval, the first and last epoch and the rows of each set of slices that begins up to an epoch."""
     slices = read_cached_table(layout.slices(view), "files", Files.of)
     if slices is None or not slices.actions.num_rows:
         return
     rows = states.stored_states_sql(view, slices.paths)
     query = (
         f"SELECT {floor_sql('pane', pipeline.grid.length)} AS _interval, from_epoch, to_epoch, sum(rows)::BIGINT "
-        f"FROM {rows} WHERE to_epoch <= {until} GROUP BY ALL"
+        f"FROM {rows} WHERE from_epoch <= {until} GROUP BY ALL"
     )
     for start, first, last, count in connection().sql(query).fetchall():
         yield format_utc_instant(start), first, last, count
