@@ -70,8 +70,16 @@ ADS = Pipeline(
             where="left_cost <> right_cost OR right_cost IS NULL",
             null_safe=["slot"],
         ),
+        Join(
+            "window",
+            left="shown",
+            right="clicked",
+            on={"ad": "ad"},
+            same=Tumbling("30 minutes", offset="10 minutes"),
+        ),
     ],
     views=[
+        View("beside", of="near", keys=["shown_site"], window=Tumbling("1 hour"), measures={"n": count()}),
         View("by_site", of="paid", keys=["shown_site"], window=Tumbling("1 hour"), measures=COUNTED),
         View(
             "rates",

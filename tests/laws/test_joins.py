@@ -54,6 +54,9 @@ PIPELINES = [
     declare(PLAIN),
     declare(replace(PLAIN, before=Open("2 minutes"), after=Open("0 seconds"), null_safe=["k"])),
     declare(replace(PLAIN, right="a", before=Open("0 seconds"), where="left_n <> right_n")),
+    declare(
+        replace(PLAIN, before="0 seconds", after="0 seconds", same=Tumbling("3 minutes", offset="1 minute"))
+    ),
     declare(replace(PLAIN, where="a_n > b_n OR b_n IS NULL", before="0 seconds", after="0 seconds")),
 ]
 ROWS = st.tuples(

@@ -12,6 +12,7 @@ from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
 from seamline.model.compile.derived_rows import PLACE
 from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.testing.folding import query_rows
 
@@ -45,6 +46,11 @@ def is_pair(join: CompiledJoin, left: Record, right: Record) -> bool:
     """Return whether two rows have equal keys and are near each other."""
     for one, other, safe in join.on:
         if left[one] != right[other] or (left[one] is None and not safe):
+            return False
+    if join.same:
+        size, offset = join.same
+        one, other = ((row["_event_time"] - EPOCH) // MICROSECOND - offset for row in (left, right))
+        if one // size != other // size:
             return False
     away: int = (right["_event_time"] - left["_event_time"]) // MICROSECOND
     return join.lower <= away <= join.upper

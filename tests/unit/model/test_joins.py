@@ -17,6 +17,7 @@ from seamline import (
     Lookup,
     Open,
     Pipeline,
+    Sliding,
     Tumbling,
     View,
     count,
@@ -95,6 +96,22 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "No right row is between",
     ),
     "a reach too far": (with_join(after="200 days"), "derive[paid]", "more than 100 intervals"),
+    "a window that slides": (
+        with_join(before="0 seconds", after="0 seconds", same=Sliding("1 hour", "10 minutes")),
+        "derive[paid].same",
+        "not a tumbling window in UTC",
+    ),
+    "a window of a zone": (
+        with_join(before="0 seconds", after="0 seconds", same=Tumbling("1 day", zone="Europe/Rome")),
+        "derive[paid].same",
+        "not a tumbling window in UTC",
+    ),
+    "a window beside bounds": (with_join(same=HOUR), "derive[paid].same", "no bounds beside it"),
+    "a window of no size": (
+        with_join(before="0 seconds", after="0 seconds", same=Tumbling("soon")),
+        "derive[paid].same",
+        "'soon' is not a duration",
+    ),
     "a condition on no pair": (with_join(where="cost > 1"), "derive[paid].where", "cost"),
     "a condition that can fail": (
         with_join(where="shown_cost + clicked_worth > 1"),
@@ -241,6 +258,7 @@ def test_what_a_join_says_is_part_of_its_views_versions() -> None:
 
 def test_a_stored_definition_has_its_joins() -> None:
     """A version that is born outlives the file it was in."""
-    stored = with_join(before=Open("1 minute"), where="shown_cost > 1", null_safe=["ad"])
-    assert from_json(to_json(stored)) == stored
-    assert view_of(from_json(to_json(stored))) == view_of(stored)
+    bounded = with_join(before=Open("1 minute"), where="shown_cost > 1", null_safe=["ad"])
+    for stored in (bounded, with_join(before="0 seconds", after="0 seconds", same=HOUR)):
+        assert from_json(to_json(stored)) == stored
+        assert view_of(from_json(to_json(stored))) == view_of(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from seamline.lake.engine.duckdb_scans import span_start_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.derived_rows import Dialect
 from seamline.model.types.schema import parse_type
@@ -12,4 +13,5 @@ DUCKDB = Dialect(
     same="IS NOT DISTINCT FROM",
     text=lambda made: made.duckdb,
     null=lambda type: f"NULL::{parse_type(type, '').duckdb}",
+    start=lambda micros, size: span_start_sql(f"({micros})", size),
 )

@@ -58,6 +58,8 @@ class CompiledJoin:
     """The condition on the columns of a pair, None for all pairs."""
     selective: bool
     """Whether rows say whether they are selected; those that are not are not joined."""
+    same: tuple[int, int] | None = None
+    """The size of the windows in which both rows are, and where one begins, in microseconds from 1970; None for any."""
     kinds: tuple[str, ...] = (PAIR,)
     """The kinds of derived rows that views count."""
 
@@ -70,6 +72,7 @@ class CompiledJoin:
             self.on,
             self.lower,
             self.upper,
+            self.same,
             self.where and self.where.text,
             self.kinds,
         ]

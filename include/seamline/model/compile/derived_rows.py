@@ -43,6 +43,8 @@ class Dialect:
     """Returns an expression's text."""
     null: Callable[[str], str]
     """Writes a NULL of a type that is spelled as in Spark."""
+    start: Callable[[str, int], str]
+    """Writes the start of the span of so many microseconds that contains an instant, all in microseconds."""
 
 
 def side_rows_sql(join: CompiledJoin, side: JoinSide, relation: str, dialect: Dialect) -> str:
@@ -70,6 +72,12 @@ def pairs_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> 
         f"l.{quote(left)} {dialect.same if safe else '='} r.{quote(right)}" for left, right, safe in join.on
     ]
     near = [f"{away} >= {join.lower}", f"{away} <= {join.upper}"]
+    if join.same:
+        size, offset = join.same
+        one, other = (
+            dialect.start(f"{dialect.micros}({alias}._event_time) - {offset}", size) for alias in "lr"
+        )
+        near = [f"{one} = {other}", *near]
     found = (
         f"SELECT {', '.join(columns)} FROM ({lefts}) l JOIN ({rights}) r ON {' AND '.join([*equal, *near])}"
     )

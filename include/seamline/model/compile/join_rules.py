@@ -17,6 +17,7 @@ from seamline.model.compile.problems import (
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.time.intervals import Grid, parse_duration
@@ -38,6 +39,7 @@ def join_facts(join: Join) -> dict[str, Any]:
         "on": sorted(join.on.items()),
         "bounds": bounds,
         **({"where": join.where} if join.where else {}),
+        **({"same": join.same.facts} if join.same else {}),
         **({"null_safe": sorted(join.null_safe)} if join.null_safe else {}),
     }
 
@@ -91,6 +93,9 @@ def compile_join(
     if len(problems.found) > before or None in bounds:
         return None
     lower, upper = -int(bounds[0] or 0), int(bounds[1] or 0)
+    same = compile_same_window(join, problems) if join.same else None
+    if same:
+        lower, upper = 1 - same[0], same[0] - 1
     left, right = make_sides(join, records)
     record = records[join.left]
     made = CompiledJoin(
@@ -102,6 +107,7 @@ def compile_join(
         upper,
         None,
         record.selective,
+        same,
     )
     check_reach(made, join, grid, problems)
     names = [field.name.lower() for field in made.schema.fields]
@@ -122,6 +128,27 @@ def measure_bound(bound: str | Open) -> int:
     if isinstance(bound, Open):
         return parse_duration(bound.duration, zero=True) // MICROSECOND - 1
     return parse_duration(bound, zero=True) // MICROSECOND
+
+
+def compile_same_window(join: Join, problems: Problems) -> tuple[int, int] | None:
+    """Return the size of a window join's windows and where one begins, in microseconds; note what cannot be."""
+    place, window = f"derive[{join.name}].same", join.same
+    if not isinstance(window, Tumbling) or window.zone != "UTC":
+        problems.note(
+            place,
+            join.origin,
+            f"{window} is not a tumbling window in UTC.",
+            'write same=Tumbling("10 minutes").',
+        )
+        return None
+    if (join.before, join.after) != (Join.before, Join.after):
+        problems.note(place, join.origin, "A window has no bounds beside it.", "remove before= and after=.")
+        return None
+    size = problems.attempt(place, join.origin, lambda: parse_duration(window.size))
+    offset = problems.attempt(
+        place, join.origin, lambda: parse_duration(window.offset or "0 seconds", zero=True)
+    )
+    return None if size is None or offset is None else (size // MICROSECOND, offset // MICROSECOND)
 
 
 def make_sides(join: Join, records: Mapping[str, Record]) -> tuple[JoinSide, JoinSide]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seamline.model.definition.origin import Origin, declare_origin_field
+from seamline.model.definition.windows import Tumbling
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class Join:
     """How far it may be after it."""
     where: str = ""
     """A condition on the columns of a pair; all pairs if empty."""
+    same: Tumbling | None = None
+    """A window join instead: the right row is in the same window of this size, ``Tumbling("10 minutes")`` in UTC, as
+    the left one; without ``before`` and ``after``."""
     null_safe: Sequence[str] = ()
     """Left columns of ``on`` of which NULL equals NULL."""
     origin: Origin = declare_origin_field()

@@ -14,6 +14,7 @@ SPARK = Dialect(
     same="<=>",
     text=lambda made: made.spark,
     null=lambda type: f"CAST(NULL AS {type})",
+    start=lambda micros, size: f"(({micros}) - pmod(({micros}), {size}))",
 )
 
 
