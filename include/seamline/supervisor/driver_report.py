@@ -45,6 +45,8 @@ class DriverReport:
     """Since when it reads; None if it does not say."""
     hot: Mapping[str, KeyShare] = field(default_factory=dict)
     """The hot key of each view that has one, by version id."""
+    indexed: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the index of each join keeps, by the join's name."""
     process: str = ""
     """The driver's process, as ``processes.own_process_name`` says; empty from a driver that does not say."""
 
@@ -71,6 +73,7 @@ class DriverReport:
             parse_heartbeat_sample(row.get("reached")),
             parse_moment(row["up"]) if row.get("up") else None,
             {view: KeyShare(**each) for view, each in row.get("hot", {}).items()},
+            dict(row.get("indexed", {})),
             str(row.get("process", "")),
         )
 

@@ -210,6 +210,7 @@ def observe(
         last_error=beat.last_error if beat else "",
         behind=list_lagging_views(last, said),
         hot=said.hot if said else {},
+        indexed=said.indexed if said else {},
         holes=it.list_open_gaps(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),

@@ -139,6 +139,12 @@ FAMILIES = (
         ("view",),
     ),
     Family(
+        "seamline_join_indexed_rows",
+        "Rows that the driver's index of a join keeps.",
+        lambda found: (((join,), rows) for join, rows in sorted(found.indexed.items())),
+        ("join",),
+    ),
+    Family(
         "seamline_driver_restarts_total",
         "Starts of the driver but the first, under its present supervisor.",
         make_unlabelled_sample(lambda found: found.restarts),

@@ -180,6 +180,8 @@ class Observation:
     """
     hot: Mapping[str, KeyShare] = field(default_factory=dict)
     """The key that has a tenth or more of the last epoch's rows, by the id of the version."""
+    indexed: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the driver's index of each join keeps, by the join's name."""
 
     @property
     def epoch_age(self) -> timedelta | None:

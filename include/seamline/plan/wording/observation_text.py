@@ -57,12 +57,14 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
 
 
 def format_view_notes(found: Observation) -> Iterator[str]:
-    """Say in lines which views are behind, and which have a hot key."""
+    """Say in lines which views are behind, which have a hot key, and how many rows joins keep."""
     for view, behind in sorted(found.behind.items()):
         why = f": {behind.error}" if behind.error else ""
         yield f"view {view} is complete to epoch {behind.frontier} only{why}"
     for view, hot in sorted(found.hot.items()):
         yield f"view {view} has a hot key: {hot.key} is {hot.share:.0%} of the last epoch"
+    for join, rows in sorted(found.indexed.items()):
+        yield f"join {join} keeps {rows:,} rows in the driver's index"
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
@@ -129,6 +131,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
             view: {"frontier": each.frontier, "error": each.error} for view, each in found.behind.items()
         },
         "hot_keys": {view: {"key": each.key, "share": each.share} for view, each in found.hot.items()},
+        "indexed_rows": dict(found.indexed),
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,

@@ -42,6 +42,8 @@ class Heartbeat:
     """Why a view is behind, as far as is known, by version id."""
     hot: Mapping[str, KeyShare] = field(default_factory=dict)
     """The key that has a tenth or more of the rows of the last epoch of some size, by version id."""
+    indexed: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the index of each join keeps, by the join's name."""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)

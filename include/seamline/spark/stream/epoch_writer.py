@@ -108,6 +108,7 @@ class Writer:
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.hot: Mapping[str, KeyShare] = {}
+        self.indexed: dict[str, int] = {}
         self.sure = True
         self.timing = EpochTiming()
 

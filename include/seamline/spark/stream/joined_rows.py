@@ -129,7 +129,8 @@ class JoinedRows:
         rows = read_joined_rows(index.con, self.pipeline, join, self.writer.layout, (horizon, None), held)
         index.take(rows, horizon)
         self.kept[join.id] = kept = Kept(index, held, horizon)
-        if count := index.count_rows():
+        count = self.writer.indexed[join.name] = index.count_rows()
+        if count:
             log.info("%s rows of %s are known again after %.1f s", count, join.name, time.monotonic() - began)
         return kept
 
@@ -151,6 +152,7 @@ class JoinedRows:
             kept.index.take(kept.pending, kept.horizon)
             kept.pending = None
             kept.age += 1
+            self.writer.indexed[self.joins[id].name] = kept.index.count_rows()
             if mark and kept.age >= PRUNED_EVERY:
                 kept.age, horizon = 0, find_horizon(self.joins[id], mark)
                 if kept.horizon is None or horizon > kept.horizon:

@@ -51,6 +51,7 @@ class Pulse:
                 at=format_utc_instant(now),
                 errors=dict(writer.errors),
                 hot=dict(writer.hot),
+                indexed=dict(writer.indexed),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,
