@@ -23,7 +23,7 @@ from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.batch_plan import NAMED, BatchPlan, LeftOut, needs_approval, plan_batch
 from seamline.plan.batch.build_causes import Cause, Kind
 from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, add_cost_estimates
-from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals
 from seamline.plan.stream.overdue_intervals import list_overdue_intervals
 from seamline.plan.wording.plan_text import format_plan, serialize_plan
 
@@ -387,3 +387,40 @@ def test_an_open_interval_is_planned_where_it_may_be_provisional_and_again_when_
     assert planned(closed, How.PROVISIONAL) == [("01", "closed since it was published")]
     assert planned(closed, How.CERTIFIED) == []
     assert plan(open_, published()).builds == ()
+
+
+def test_an_interval_of_joined_rows_is_built_for_what_its_reach_has_brought() -> None:
+    """Late rows that join nothing make nothing dirty; what they add is named as what it is."""
+    manifest = published(d1=3)
+    nothing = plan_batch(
+        LEDGER, manifest, GRID, [VIEW], asked=None, dirty=True, derived={VIEW: DerivedArrivals([])}
+    )
+    assert "2013-01-01T00:00:00Z" not in [each.interval.id for each in nothing.builds]
+    changes = [("2013-01-01T00:00:00Z", 2, 3, 5), ("2013-01-01T00:00:00Z", 4, 6, 2)]
+    found = plan_batch(
+        LEDGER, manifest, GRID, [VIEW], asked=None, dirty=True, derived={VIEW: DerivedArrivals(changes)}
+    )
+    [build] = [each for each in found.builds if each.interval.id == "2013-01-01T00:00:00Z"]
+    assert build.causes == (Cause(Kind.JOINED, VIEW, 3, since=4, rows=2),)
+    assert build.reason == "joined rows changed"
+    told = "\n".join(format_plan(found, why=True))
+    assert "2 joined rows more since epoch 4, by records of this interval or of one in reach; cut 3" in told
+
+
+def test_an_interval_closes_when_its_reach_has_passed() -> None:
+    """Until then rows may come that are joined with its last ones."""
+    found = plan_batch(LEDGER, published(), GRID, [VIEW], asked=None, dirty=True, ahead=timedelta(days=1))
+    near = plan_batch(LEDGER, published(), GRID, [VIEW], asked=None, dirty=True)
+    assert len(found.builds) == len(near.builds) - 1
+    assert any(
+        "rows are joined up to 1 day, 0:00:00 behind its end" in each.reason for each in found.left_out
+    )
+
+
+def test_a_published_interval_that_has_closed_says_so() -> None:
+    """It was built before, while it was open."""
+    statement = Statement(
+        Act.PUBLISH, VIEW, epoch=7, interval="2013-01-01T00:00:00Z", generation="g", how=How.PROVISIONAL
+    )
+    found = plan_batch(LEDGER, fold_statements([statement], 1), GRID, [VIEW], asked=None, dirty=True)
+    assert f"    {VIEW}: closed since it was published; cut 7" in list(format_plan(found, why=True))

@@ -40,7 +40,7 @@ class Build:
     @property
     def reason(self) -> str:
         """Say why in a few words; of late rows as many as the view lacks that lacks most."""
-        late = max((each.rows for each in self.causes), default=0)
+        late = max((each.rows for each in self.causes if each.kind is Kind.LATE), default=0)
         words = (f"{late} late row{'s' * (late > 1)}" if each == Kind.LATE else each for each in self.kinds)
         return ", ".join(words)
 

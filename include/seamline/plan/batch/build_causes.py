@@ -21,6 +21,7 @@ class Kind(StrEnum):
     CHANGED = "definition changed"
     RESTATED = "restated"
     LATE = "late rows"
+    JOINED = "joined rows changed"
     CLOSED = "closed since it was published"
     RAISED = "to be built above its floor"
 
@@ -38,7 +39,7 @@ class Cause:
     since: int = NOTHING
     """The epoch that made the interval dirty."""
     rows: int = 0
-    """Late rows from then on."""
+    """Late rows from then on, or joined ones that they have added."""
     names: tuple[str, ...] = ()
     """The look-ups that were restated, or the view that changed."""
 
@@ -102,7 +103,8 @@ def causes_of(
         mine = derived.get(view, arrivals)
         if (since := mine.since(interval.id, after=cut)) > NOTHING:
             rows = mine.total(interval.id) - mine.rows(interval.id, until=cut)
-            yield Cause(Kind.LATE, view, cut, since=since, rows=rows)
+            kind = Kind.JOINED if view in derived else Kind.LATE
+            yield Cause(kind, view, cut, since=since, rows=rows)
 
 
 def list_new_restatements(

@@ -55,6 +55,11 @@ def format_cause(cause: Cause, build: Build) -> str:
     match cause.kind:
         case Kind.LATE:
             said = f"{cause.rows} late row{'s' * (cause.rows > 1)} {since}"
+        case Kind.JOINED:
+            rows = f"{cause.rows} joined row{'s' * (cause.rows > 1)}"
+            said = f"{rows} more {since}, by records of this interval or of one in reach"
+        case Kind.CLOSED:
+            said = "closed since it was published"
         case Kind.RESTATED:
             said = f"restated: {', '.join(cause.names)}, {since}"
         case Kind.CHANGED:
