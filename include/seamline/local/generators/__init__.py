@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from seamline.local.generators import (
     ad_attribution,
     ad_campaigns,
+    interval_join,
     payments,
     sensor_average,
     visitors_by_country,
@@ -17,6 +18,7 @@ from seamline.local.generators.record import Generator, Load, Record
 GENERATORS: Mapping[str, Generator] = {
     "ad_attribution": ad_attribution.GENERATOR,
     "ad_campaigns": ad_campaigns.GENERATOR,
+    "interval_join": interval_join.GENERATOR,
     "payments": payments.GENERATOR,
     "sensor_average": sensor_average.GENERATOR,
     "visitors_by_country": visitors_by_country.GENERATOR,
