@@ -71,7 +71,7 @@ ADS = Pipeline(
             null_safe=["slot"],
         ),
         Join(
-            "window",
+            "near",
             left="shown",
             right="clicked",
             on={"ad": "ad"},
