@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pyarrow.compute as pc
 import pytest
@@ -74,7 +73,7 @@ def test_a_day_is_over_when_nothing_can_be_joined_with_its_last_rows(life):
     assert life.watermark > parse_moment("2026-01-06")
     plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert not plan.builds
-    assert f"rows are joined up to {timedelta(hours=1)} behind its end" in plan.left_out[0].reason
+    assert "; rows up to 2026-01-06T01:00:00Z are joined with its own" in plan.left_out[0].reason
     [row] = life.answer("by_site", "merged")[:1]
     assert not row.get("complete")
 
@@ -105,7 +104,8 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life):
         for each in Certificates.ensure(layout).of(run="run-1")
         for check in each.checks
     }
-    assert "1:00:00 for what is joined" in checks["watermark has passed the end"]
+    said = checks["watermark has passed the end"]
+    assert said.endswith("end 2026-01-06T00:00:00Z; rows up to 2026-01-06T01:00:00Z are joined with its own")
     assert checks["rows read = rows in the ledger"] == "9 read, 9 in the ledger"
 
 

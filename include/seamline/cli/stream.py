@@ -208,10 +208,10 @@ def supervise(pipeline: str) -> int:
 @click.argument("pipeline")
 @click.option("--reason", required=True, help="Reason, recorded in the ledger.")
 def drain(pipeline: str, reason: str) -> None:
-    """Declare that the topic is finite: no more records will come.
+    """Declare that the topics are finite: no more records will come.
 
-    Once the stream has read them all it moves the watermark past the last interval, which can be built then.
-    A record that comes all the same is late, and counted.
+    Once the stream has read them all it moves the watermark past the last interval and what is joined with it, so
+    that the interval can be built. A record that comes all the same is late, and counted.
     """
     from seamline.lake.tables.control_table import ControlTable, Drained
     from seamline.supervisor.topic_losses import offsets_now

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from seamline.model.errors import (
     SparkFailed,
     StoreUnavailable,
 )
+from seamline.model.protocol.control import Drained
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Turns
@@ -316,6 +318,22 @@ def test_a_frontier_that_was_reached_is_stated_as_soon_as_it_can(epochs: Any) ->
     epochs.commit_empty = lambda: epochs.said.append("empty")
     epochs.state_frontiers()
     assert epochs.said == ["empty"]
+
+
+def test_a_topic_that_is_declared_finite_closes_what_is_joined_too(epochs: Any) -> None:
+    """An interval is open until nothing can be joined with its last row: a watermark at its end closes none."""
+    day, hour = datetime(2026, 1, 5, tzinfo=UTC), timedelta(hours=1)
+    vector = {Lane("t", 0): 7}
+    epochs.progress = SimpleNamespace(
+        epoch=Epoch(3, 1, day, "v"), vector=vector, mark=day, last_interval_end=lambda _: day + hour
+    )
+    epochs.pipeline = SimpleNamespace(
+        grid=None, views=[SimpleNamespace(after=timedelta(0)), SimpleNamespace(after=2 * hour)]
+    )
+    epochs.refusals = SimpleNamespace(take_due=lambda _: [])
+    epochs.commit_empty = lambda **stated: epochs.said.append((stated["watermark"], stated["reason"]))
+    epochs.declare_idle_edge(Drained(vector, "ada", "the end"))
+    assert epochs.said == [(day + 3 * hour, "drained, ada: the end")]
 
 
 def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> None:

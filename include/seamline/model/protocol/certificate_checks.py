@@ -46,7 +46,7 @@ class Evidence:
     expectations_checked: int = 0
     """How many expectations were checked."""
     ahead: timedelta = timedelta(0)
-    """How far behind the interval rows may be that are joined with its own; rows are counted of all in reach."""
+    """How far after its end rows may be that are joined with its own; rows are counted of all intervals in reach."""
     joined: bool = False
     """Whether the rows in states are those of a join."""
 
@@ -173,7 +173,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     left_out = evidence.duplicates + evidence.not_selected
     expected = evidence.rows_read - left_out + evidence.exploded
     end, mark = evidence.interval.end + evidence.ahead, evidence.watermark
-    reach = f" with {evidence.ahead} for what is joined" if evidence.ahead else ""
+    reach = f"; rows up to {format_utc_instant(end)} are joined with its own" if evidence.ahead else ""
     failed = list(evidence.expectations)
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
@@ -187,7 +187,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
             CLOSED,
             mark is not None and mark >= end,
             f"watermark {format_utc_instant(mark) if mark else 'unknown'} at the cut, "
-            f"end {format_utc_instant(end)}{reach}",
+            f"end {format_utc_instant(evidence.interval.end)}{reach}",
         ),
         Check(
             "rows read = rows in the ledger",

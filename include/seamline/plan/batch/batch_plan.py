@@ -172,13 +172,14 @@ def plan_batch(
     left_out: list[LeftOut] = []
     for interval, own in [(each, True) for each in named] + [(each, False) for each in others]:
         causes = [Cause(Kind.ASKED)] if own else []
-        closed = edge.watermark is not None and edge.watermark - ahead >= interval.end
+        closes = interval.end + ahead
+        closed = edge.watermark is not None and edge.watermark >= closes
         causes += causes_of(manifest, views, interval, arrivals, restated, built, derived, closed=closed)
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
         hold = manifest.hold(views, interval.id) if causes and dirty else None
-        if why := find_build_blocker(edge, hold, ahead, closed=closed or provisional):
+        if why := find_build_blocker(edge, hold, closes if ahead else None, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
         elif own:
             builds.append(build)
@@ -218,10 +219,15 @@ def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     return set(list(chosen)[:most])
 
 
-def find_build_blocker(edge: Epoch, rollback: Statement | None, ahead: timedelta, *, closed: bool) -> str:
-    """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be."""
+def find_build_blocker(
+    edge: Epoch, rollback: Statement | None, reached: datetime | None, *, closed: bool
+) -> str:
+    """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be.
+
+    ``reached`` is the instant up to which rows are joined with its own, None where none are.
+    """
     if not closed:
         mark = format_utc_instant(edge.watermark) if edge.watermark else "unknown"
-        joined = f", and rows are joined up to {ahead} behind its end" if ahead else ""
+        joined = f"; rows up to {format_utc_instant(reached)} are joined with its own" if reached else ""
         return f"open: the watermark is {mark} at epoch {edge.number}{joined}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +233,7 @@ class Epochs(KernelRuns):
         log_warnings(self.refusals.take_due(now))
         last = self.progress.epoch
         if drained and last and drained.ends == self.progress.vector:
-            closing, mark = self.last_interval_end(), self.progress.mark
+            closing, mark = self.find_closing_watermark(), self.progress.mark
             if closing and (mark is None or mark < closing):
                 self.commit_empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")
                 return
@@ -245,12 +245,15 @@ class Epochs(KernelRuns):
         ):
             self.commit_empty()
 
-    def last_interval_end(self) -> datetime | None:
-        """Return the end of the last interval that has rows; for a clock without event times yet the log knows it."""
-        known = self.progress.last_interval_end(self.pipeline.grid)
-        if known or not (last := self.writer.find_last_filled(self.pipeline)):
-            return known
-        return self.pipeline.grid.named(last).end
+    def find_closing_watermark(self) -> datetime | None:
+        """Return the watermark that closes the last interval with rows, for what is joined with them too.
+
+        For a clock without event times yet the log knows the interval.
+        """
+        end = self.progress.last_interval_end(self.pipeline.grid)
+        if end is None and (last := self.writer.find_last_filled(self.pipeline)):
+            end = self.pipeline.grid.named(last).end
+        return end and end + max((view.after for view in self.pipeline.views), default=timedelta(0))
 
     def commit_empty(self, **stated: Any) -> None:
         """Commit an empty epoch that is an edge and states the given facts."""

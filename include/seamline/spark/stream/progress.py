@@ -92,7 +92,7 @@ class Progress:
         return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy)
 
     def last_interval_end(self, grid: Grid) -> datetime | None:
-        """Return the end of the last interval that has rows: a watermark there closes every one."""
+        """Return the end of the last interval that has rows; None without event times."""
         last = max(self.largest.values(), default=None)
         return None if last is None else grid.of(last).end
 
