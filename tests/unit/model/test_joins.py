@@ -88,6 +88,11 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "derive[paid].null_safe",
         "not a left column of on=",
     ),
+    "null-safe columns as a text": (
+        with_join(null_safe="ad"),
+        "derive[paid].null_safe",
+        "write null_safe=['ad']",
+    ),
     "a bound that is none": (with_join(after="soon"), "derive[paid].after", "'soon' is not a duration"),
     "an open bound that is none": (with_join(before=Open("x")), "derive[paid].before", "not a duration"),
     "nothing between the bounds": (
@@ -106,7 +111,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "derive[paid].same",
         "not a tumbling window in UTC",
     ),
-    "a window beside bounds": (with_join(same=HOUR), "derive[paid].same", "no bounds beside it"),
+    "a window beside bounds": (with_join(same=HOUR), "derive[paid].same", "window join has no bounds"),
     "a window of no size": (
         with_join(before="0 seconds", after="0 seconds", same=Tumbling("soon")),
         "derive[paid].same",
@@ -134,6 +139,26 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         replace(ADS, source=[replace(SHOWN, event_id=["ad"]), replace(CLICKED, event_id=["ad"])]),
         "source[shown].event_id",
         "has no event_id",
+    ),
+    "ids of a source beside joined ones": (
+        replace(ADS, source=[SHOWN, CLICKED, replace(SHOWN, name="bought", topic="bought", event_id=["ad"])]),
+        "source[bought].event_id",
+        "no source of its pipeline has one",
+    ),
+    "a view of a join that there is not": (
+        with_view(of="payed"),
+        "views[by_site].of",
+        "one or more of the sources shown, clicked, or one of the joins paid",
+    ),
+    "the kind of a derived row as a key": (
+        with_view(keys=["_kind"]),
+        "views[by_site]",
+        "no column '_kind'",
+    ),
+    "the kind of a derived row in a measure": (
+        with_view(measures={"n": count(where="_kind = 'left'")}),
+        "views[by_site]",
+        "no column '_kind'",
     ),
     "a joined source with a look-up": (
         replace(ADS, source=[replace(SHOWN, lookups=[TARIFF], select={"r": "tariff_rate"}), CLICKED]),
@@ -183,7 +208,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a view of a join and a source": (
         with_view(of=["paid", "shown"], keys=[]),
         "views[by_site].of",
-        "no source 'paid'",
+        "'paid' is a join",
     ),
 }
 

@@ -17,6 +17,7 @@ from tests.unit.lake.read import test_decorations
 from tests.unit.model import (
     test_definition,
     test_evolution,
+    test_joins,
     test_lookups,
     test_record,
     test_sources,
@@ -45,6 +46,7 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         **test_definition.WRONG,
         **test_own_measures.WRONG,
         **test_sources.WRONG,
+        **test_joins.WRONG,
     }.items():
         yield name, wrong, field
     for name, (format, schema, _) in test_formats.WRONG.items():

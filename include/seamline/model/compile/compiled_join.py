@@ -9,9 +9,9 @@ from datetime import timedelta
 
 from seamline.model.expressions import Expression
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.model.types.schema import STRING, Field, Schema
+from seamline.model.types.schema import DERIVED_KIND, STRING, Field, Schema
 
-KIND = "_kind"
+KIND = DERIVED_KIND
 """The column that says what a derived row is."""
 PAIR, LEFT, MATCHED = "pair", "left", "matched"
 """Kinds: a pair; a left row, once; a left row that has a pair, once."""

@@ -257,7 +257,9 @@ def compile_own_view(
     if has_several(pipeline):
         known = dict(zip(record.sources, (each.record for each in sources), strict=True))
         seen = problems.attempt(
-            f"views[{view.name}].of", view.origin, lambda: narrow_record(record, names, known)
+            f"views[{view.name}].of",
+            view.origin,
+            lambda: narrow_record(record, names, known, [join.name for join in pipeline.derive]),
         )
         if seen is None:
             return None

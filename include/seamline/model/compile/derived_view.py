@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -14,7 +15,7 @@ from seamline.model.compile.compiled_join import (
 )
 from seamline.model.compile.compiled_view import CompiledView, compile_view
 from seamline.model.compile.join_rules import require_sound_expression
-from seamline.model.compile.problems import Problems
+from seamline.model.compile.problems import Problems, format_known_columns
 from seamline.model.compile.record_rules import Record, restrict_condition
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.windows import CountWindow
@@ -130,6 +131,8 @@ def list_expressions(view: CompiledView) -> Iterator[tuple[str, Expression]]:
 def check_derived_view(view: View, join: CompiledJoin, problems: Problems) -> None:
     """Note what a view of a join's rows cannot have."""
     place = f"views[{view.name}]"
+    if KIND in view.keys or any(re.search(rf"\b{KIND}\b", text) for text in list_texts(view)):
+        problems.note(place, view.origin, f"There is no column {KIND!r}.", format_known_columns(join.schema))
     if isinstance(view.window, CountWindow):
         problems.note(
             f"{place}.window",
@@ -169,6 +172,13 @@ def check_derived_view(view: View, join: CompiledJoin, problems: Problems) -> No
                 "The condition reads the right side, which left rows without a pair do not have.",
                 "put it into where= of the join.",
             )
+
+
+def list_texts(view: View) -> Iterator[str]:
+    """List the expressions of a view as they are written."""
+    yield view.where
+    for each in flatten(view.measures.values()):
+        yield from (each.of, each.where)
 
 
 def compile_columns(text: str, join: CompiledJoin) -> frozenset[str]:

@@ -82,7 +82,7 @@ def compile_join(
     before, place = len(problems.found), f"derive[{join.name}]"
     for side, name in (("left", join.left), ("right", join.right)):
         if name not in records:
-            known = ", ".join(records) or "none: sources that are joined are a list, each with a name"
+            known = ", ".join(filter(None, records)) or "none: sources that are joined have names"
             problems.note(
                 f"{place}.{side}", join.origin, f"There is no source {name!r}.", f"the sources are {known}."
             )
@@ -142,7 +142,9 @@ def compile_same_window(join: Join, problems: Problems) -> tuple[int, int] | Non
         )
         return None
     if (join.before, join.after) != (Join.before, Join.after):
-        problems.note(place, join.origin, "A window has no bounds beside it.", "remove before= and after=.")
+        problems.note(
+            place, join.origin, "A window join has no bounds.", "remove before= and after=, or same=."
+        )
         return None
     size = problems.attempt(place, join.origin, lambda: parse_duration(window.size))
     offset = problems.attempt(
@@ -201,15 +203,21 @@ def compile_keys(
                 place, join.origin, f"{pair[0]} is {fields[0].type}.", "a key must compare exactly."
             )
         found.append((*pair, pair[0] in join.null_safe))
+    check_null_safe(join, problems)
+    return tuple(found)
+
+
+def check_null_safe(join: Join, problems: Problems) -> None:
+    """Note what is no list of columns that the join compares."""
+    place = f"derive[{join.name}].null_safe"
+    if isinstance(join.null_safe, str):
+        said = f"{join.null_safe!r} is not a list of columns."
+        problems.note(place, join.origin, said, f"write null_safe=[{join.null_safe!r}].")
+        return
     for name in join.null_safe:
         if name not in join.on:
-            problems.note(
-                f"derive[{join.name}].null_safe",
-                join.origin,
-                f"{name!r} is not a left column of on=.",
-                "name columns that the join compares.",
-            )
-    return tuple(found)
+            said = f"{name!r} is not a left column of on=."
+            problems.note(place, join.origin, said, "name columns that the join compares.")
 
 
 def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) -> None:

@@ -53,4 +53,4 @@ def find_column(schema: Schema, name: str) -> Field | None:
 
 def format_known_columns(schema: Schema) -> str:
     """Say which columns there are."""
-    return f"the schema has {', '.join(field.name for field in schema.fields)}."
+    return f"the schema has {', '.join(schema.names)}."

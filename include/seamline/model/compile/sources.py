@@ -32,7 +32,7 @@ def list_view_sources(view: View) -> tuple[str, ...]:
 
 def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:
     """Return the pipeline that has one of the sources alone: its steps, and the views that count its rows."""
-    steps = {name: getattr(source, name) for name in (*STEPS, "lookups")}
+    steps = {name: getattr(source, name) for name in (*STEPS, "lookups")} | dict.fromkeys(OF_ONE, "")
     views = [view for view in pipeline.views if source.name in list_view_sources(view)]
     return replace(pipeline, source=source, views=views, **steps)
 
@@ -108,7 +108,7 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
             )
         check_steps(pipeline, source, problems)
     check_joined(pipeline, problems)
-    check_shared_settings(sources, problems)
+    check_shared_settings(sources, problems, joined=bool(pipeline.derive))
     check_topics(sources, problems)
     for name, nothing in (*STEPS.items(), *((each, "") for each in OF_ONE)):
         if getattr(pipeline, name) and getattr(pipeline, name) != nothing:
@@ -124,9 +124,16 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
 
 
 def check_joined(pipeline: Pipeline, problems: Problems) -> None:
-    """Note what a source that is joined cannot have."""
+    """Note what a source that is joined cannot have, nor sources beside it."""
     joined = {name for join in pipeline.derive for name in (join.left, join.right)}
     for source in pipeline.sources:
+        if joined and source.event_id and source.name not in joined:
+            problems.note(
+                f"source[{source.name}].event_id",
+                source.origin,
+                "A source that is joined has no event_id, and no source of its pipeline has one.",
+                "remove it, or declare this source in a pipeline of its own.",
+            )
         for setting in ("event_id", "lookups") if source.name in joined else ():
             if getattr(source, setting):
                 problems.note(
@@ -167,8 +174,8 @@ def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> 
         )
 
 
-def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) -> None:
-    """Note where sources differ in what all of them must have the same."""
+def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems, *, joined: bool) -> None:
+    """Note where sources differ in what all of them must have the same; ids are refused elsewhere where they join."""
     for name in SHARED:
         said = [getattr(source, name) for source in sources]
         if len(set(said)) > 1:
@@ -178,7 +185,7 @@ def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) ->
                 f"The sources of a pipeline share one {name}, but these have {', '.join(map(repr, said))}.",
                 "declare the same for each.",
             )
-    if any(source.event_id for source in sources) and not all(source.event_id for source in sources):
+    if not joined and len({bool(source.event_id) for source in sources}) > 1:
         lacking = ", ".join(source.name for source in sources if not source.event_id)
         problems.note(
             "source.event_id",
@@ -254,17 +261,22 @@ def merge_lookups(
     return tuple(known.values())
 
 
-def narrow_record(record: Record, names: Sequence[str], records: Mapping[str, Record]) -> Record:
+def narrow_record(
+    record: Record, names: Sequence[str], records: Mapping[str, Record], joins: Sequence[str]
+) -> Record:
     """Return the record that a view of some sources sees: the columns that all of them have.
 
-    DefinitionError for a name that is no source's.
+    DefinitionError for a name that is no source's; ``joins`` are what a view could be of instead.
     """
     if not names or not set(names) <= set(records):
         wrong = next((name for name in names if name not in records), "")
-        raise DefinitionError(
-            f"There is no source {wrong!r}." if wrong else "The pipeline has several sources.",
-            hint=f"say whose rows the view counts: of= one or more of {', '.join(records)}.",
-        )
+        said = f"There is no source {wrong!r}." if wrong else "The pipeline has several sources."
+        if wrong in joins:
+            said = f"{wrong!r} is a join, and a view of a join is of nothing else."
+        known = ", ".join(filter(None, records))
+        if joins:
+            known = f"the sources {known}, or one of the joins {', '.join(joins)}"
+        raise DefinitionError(said, hint=f"say whose rows the view counts: of= one or more of {known}.")
     if len(set(names)) < len(names):
         raise DefinitionError("A source is named twice.", hint="name each once.")
     common = list[Field]()

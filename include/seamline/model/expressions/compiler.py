@@ -141,7 +141,7 @@ class Compiler:
 
     def unknown(self, node: exp.Expr, first: str) -> Exception:
         """Make the error of a name that is no column."""
-        names = [field.name for field in self.schema.fields]
+        names = self.schema.names
         close = difflib.get_close_matches(first.lower(), [name.lower() for name in names], n=3)
         near = [name for name in names if name.lower() in close]
         hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}."

@@ -27,6 +27,8 @@ class TypeKind(Enum):
     MAP = "MAP"
 
 
+DERIVED_KIND = "_kind"
+"""The column that says what a row of a join is; no definition names it."""
 NESTED = (TypeKind.STRUCT, TypeKind.ARRAY, TypeKind.MAP)
 DUCKDB = {
     TypeKind.STRING: "VARCHAR",
@@ -155,6 +157,11 @@ class Schema:
                 "The schema is empty.", hint='list the columns: "carrier STRING, delay DOUBLE".'
             )
         return cls(require_distinct_fields(tuple(parse_field(part) for part in split_top_level(text))))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names that a definition may use."""
+        return [field.name for field in self.fields if field.name != DERIVED_KIND]
 
     def field(self, name: str) -> Field | None:
         """Find a column as Spark does: by its name, whatever the case."""
