@@ -18,7 +18,7 @@ from seamline.model.protocol.audit import Wrong
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
-from seamline.serve.explanation import format_explanation
+from seamline.serve.explanation import format_explanation, tabulate_rows
 from seamline.spark.stream.catch_up import compute_missing_slices
 
 EVERY = {
@@ -92,13 +92,22 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life):
     found = explain_number(pipeline, view, layout, key, asked)
     assert found.proven, found.proofs
     told = "\n".join(format_explanation(found))
-    assert "pair of shown partition 0 offset 0 and clicked partition 0 offset 0, epoch 0" in told
-    assert "pair of shown partition 0 offset 2 and clicked partition 0 offset 4" in told
-    assert "matched: shown partition 0 offset 2, epoch 3" in told
-    assert "offset 1" not in told, "that click is worth nothing, and the other impression is of another hour"
+    assert "pair of shown/0@0 and clicked/0@0, epoch 0" in told
+    assert "pair of shown/0@2 and clicked/0@4" in told
+    assert "matched: shown/0@2, epoch 3" in told
+    assert "clicked/0@1" not in told and "shown/0@1" not in told, (
+        "that click is worth nothing, and the other impression is of another hour"
+    )
     over = explain_number(pipeline, view, layout, key, (parse_moment(f"{DAY}T23:00"), None))
     assert over.proven
-    assert "clicked partition 0 offset 2" in "\n".join(format_explanation(over))
+    assert "clicked/0@2" in "\n".join(format_explanation(over))
+    table = tabulate_rows(found)
+    assert [list(row)[:5] for row in table[:1]] == [
+        ["row", "left record", "right record", "epoch", "event time"]
+    ]
+    assert not [name for row in table for name in row if name.startswith("_")]
+    first = [(row["row"], row["right record"]) for row in table if row["left record"] == "shown/0@0"]
+    assert first == [("left", ""), ("matched", ""), ("pair", "clicked/0@0")]
     checks = {
         check.name: check.found
         for each in Certificates.ensure(layout).of(run="run-1")

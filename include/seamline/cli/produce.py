@@ -64,7 +64,7 @@ OF = {"file": "a file", FLIGHTS: "the year 2013", "generator": "a generator"}
 @click.option(
     "--topic",
     default="",
-    help="With --file: the topic to send to. [default: that of the pipeline, the first of several]",
+    help="With --file: the topic to send to; a pipeline of several sources needs it. [default: the pipeline's first]",
 )
 @click.pass_context
 def produce(context: click.Context, /, pipeline: str, file: Path | None, topic: str, **options: Any) -> None:

@@ -194,7 +194,8 @@ def parse_key_values(view: CompiledView, key: Mapping[str, str | None]) -> dict[
     """Parse key values by their types; BadRange if they are no grouping set, or one cannot be read."""
     if sorted(key) not in [sorted(names) for names in view.sets]:
         sets = " or ".join(", ".join(names) or "no keys" for names in view.sets)
-        raise BadRange(f"{view.qualified} has the keys {sets}.", hint="pass each once: --key carrier=UA.")
+        asked = " ".join(f"--key {key.name}=VALUE" for key in view.keys) or "no --key"
+        raise BadRange(f"{view.qualified} has the keys {sets}.", hint=f"pass each once: {asked}.")
     values = {}
     for each in (each for each in view.keys if each.name in key):
         text = key[each.name]

@@ -70,11 +70,11 @@ class Explanation:
                 all(is_same_value(self.row[k], v) for k, v in self.together.items()),
             ),
             (
-                f"batch: {batch} rows of the master up to the cuts, {self.row['batch_part']} counted",
+                f"batch: {batch} rows up to the cuts, {self.row['batch_part']} counted",
                 batch == self.row["batch_part"],
             ),
             (
-                f"speed: {speed} rows of the master above the cuts, {self.row['speed_part']} counted",
+                f"speed: {speed} rows above the cuts, {self.row['speed_part']} counted",
                 speed == self.row["speed_part"],
             ),
         ]

@@ -29,18 +29,47 @@ def format_explanation(found: Explanation) -> list[str]:
     ]
 
 
-def format_derived_row(row: Row) -> str:
-    """Show a derived row with the places of what it is made of."""
-    place = f"{row['_topic']} partition {row['_partition']} offset {row['_offset']}"
-    if row[KIND] == PAIR:
-        right = f"{row['_right_topic']} partition {row['_right_partition']} offset {row['_right_offset']}"
-        place = f"pair of {place} and {right}"
-    else:
-        place = f"{row[KIND]}: {place}"
-    values = ", ".join(
+def format_place(row: Row, prefix: str = "") -> str:
+    """Write where a row is in Kafka: ``orders/0@42``."""
+    topic, partition, offset = (row[f"{prefix}_{name}"] for name in ("topic", "partition", "offset"))
+    return f"{topic}/{partition}@{offset}"
+
+
+def format_values(row: Row) -> str:
+    """Write the columns that a definition names."""
+    return ", ".join(
         f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
     )
-    return f"  {place}, epoch {row['_epoch']}: {values}"
+
+
+def format_derived_row(row: Row) -> str:
+    """Show a derived row with the places of what it is made of."""
+    place = format_place(row)
+    pair = row[KIND] == PAIR
+    place = f"pair of {place} and {format_place(row, '_right')}" if pair else f"{row[KIND]}: {place}"
+    return f"  {place}, epoch {row['_epoch']}: {format_values(row)}"
+
+
+def is_joined(found: Explanation) -> bool:
+    """Return whether the rows of a page are those of a join; a page without rows has none."""
+    return any(KIND in row for row in found.page)
+
+
+def tabulate_rows(found: Explanation) -> list[Row]:
+    """Return the rows of a page for a table: those of a join with what each is, and the places it is made of."""
+    return [tabulate_derived_row(row) if KIND in row else row for row in found.page]
+
+
+def tabulate_derived_row(row: Row) -> Row:
+    """Name what a derived row is made of for a reader."""
+    return {
+        "row": row[KIND],
+        "left record": format_place(row),
+        "right record": format_place(row, "_right") if row[KIND] == PAIR else "",
+        "epoch": row["_epoch"],
+        "event time": row["_event_time"],
+        **{name: value for name, value in row.items() if not name.startswith("_")},
+    }
 
 
 def format_window(found: Explanation) -> str:
@@ -94,15 +123,11 @@ def format_explained_parts(found: Explanation) -> Iterator[str]:
 def format_master_rows(found: Explanation) -> Iterator[str]:
     """Show the rows of the master that were asked for."""
     if found.page:
-        yield "Rows of the master:"
+        yield "Joined rows:" if is_joined(found) else "Rows of the master:"
     for row in found.page:
         if KIND in row:
             yield format_derived_row(row)
             continue
         spare = "  (duplicate, left out)" if row["_spare"] else ""
-        values = ", ".join(
-            f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
-        )
         source = f"{row[SOURCE]}: " if SOURCE in row else ""
-        place = f"{row['_topic']}/{row['_partition']}@{row['_offset']}"
-        yield f"  {source}{place} epoch {row['_epoch']}{spare}: {values}"
+        yield f"  {source}{format_place(row)} epoch {row['_epoch']}{spare}: {format_values(row)}"

@@ -116,6 +116,7 @@ def explain(
 ) -> Response:
     """Take one number apart."""
     from seamline.serve.explain import explain as take_apart
+    from seamline.serve.explanation import is_joined, tabulate_rows
 
     compiled, layout = open_requested_pipeline(pipeline)
     find_view(compiled, layout, view)
@@ -128,6 +129,8 @@ def explain(
         "explain.html",
         here="views",
         found=found,
+        rows=tabulate_rows(found),
+        joined=is_joined(found),
         page=page,
         before=f"?{urlencode([*others, ('page', page - 1)])}" if page else "",
         after=f"?{urlencode([*others, ('page', page + 1)])}" if page < pages else "",

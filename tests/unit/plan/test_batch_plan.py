@@ -404,7 +404,7 @@ def test_an_interval_of_joined_rows_is_built_for_what_its_reach_has_brought() ->
     assert build.causes == (Cause(Kind.JOINED, VIEW, 3, since=4, rows=2),)
     assert build.reason == "joined rows changed"
     told = "\n".join(format_plan(found, why=True))
-    assert "2 joined rows more since epoch 4, by records of this interval or of one in reach; cut 3" in told
+    assert "2 more joined rows since epoch 4, by records of this interval or of one in reach; cut 3" in told
 
 
 def test_an_interval_closes_when_its_reach_has_passed() -> None:

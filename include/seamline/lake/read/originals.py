@@ -22,6 +22,7 @@ from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
+from seamline.model.compile.compiled_join import KIND
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import Interval, parse_moment
@@ -29,6 +30,11 @@ from seamline.model.time.intervals import Interval, parse_moment
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 IN_ORDER = [(name, "ascending") for name in READ_ORDER]
 """How rows are sorted that are shown: in the order in which they were read."""
+OF_ONE = [
+    (name, "ascending")
+    for name in (KIND, "_right_epoch", "_right_partition", "_right_offset", "_right_topic")
+]
+"""How the derived rows of one left row are sorted after it."""
 
 Again = Callable[[pa.Table], pa.Table]
 """Returns rows of the master as restatements have them."""
@@ -91,7 +97,7 @@ def read_original_rows(
         shown.append(rows)
     if not shown:
         return counted, []
-    whole = pa.concat_tables(shown).sort_by(IN_ORDER)
+    whole = pa.concat_tables(shown).sort_by([*IN_ORDER, *(OF_ONE if view.join else [])])
     return counted, whole.slice(page * size, size).to_pylist()
 
 

@@ -1,11 +1,13 @@
-"""Sentences about what a pipeline reads: its topics, how their records are read, and the bounds of event times."""
+"""Sentences about what a pipeline reads: its topics, how their records are read, event times, and what is joined."""
 
 from __future__ import annotations
 
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
 from seamline.model.definition.formats import format_of
+from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import KafkaSource, Pipeline
+from seamline.model.time.intervals import parse_duration
 from seamline.plan.spelling import format_quantity
 
 
@@ -17,7 +19,7 @@ def list_time_bounds(pipeline: Pipeline) -> list[str]:
 
 
 def list_source_lines(pipeline: Pipeline) -> list[str]:
-    """List what is read by which connection, then the bounds of each source; several are listed by name."""
+    """List what is read by which connection, the bounds of each source, and joins; several sources by name."""
     if not has_several(pipeline):
         topics = ", ".join(pipeline.topics)
         return [f"topic {topics} by connection {pipeline.connection}", describe_time_bounds(pipeline)]
@@ -27,7 +29,7 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
             f"source {each.only_source.name}: {describe_source(each.only_source)}",
             f"  {describe_time_bounds(each)}",
         ]
-    return found
+    return [*found, *(f"join {each.name}: {describe_join(each)}" for each in pipeline.derive)]
 
 
 def describe_source(source: KafkaSource) -> str:
@@ -36,8 +38,34 @@ def describe_source(source: KafkaSource) -> str:
     return f"{topics} as {format_of(source.format).kind}, event time {source.event_time}"
 
 
+def describe_join(join: Join) -> str:
+    """Say which rows a join pairs: equal columns, then how far from its left row the right one may be."""
+    left, right = ("left", "right") if join.left == join.right else (join.left, join.right)
+    keys = [f"{left}.{one} = {right}.{other}" for one, other in join.on.items()]
+    if join.same:
+        near = f"both in one window, {join.same}"
+    else:
+        sides = [(join.before, "before"), (join.after, "after")]
+        near = " and ".join(f"{describe_bound(bound)} {side}" for bound, side in sides if is_wide(bound))
+        near = f"{right} {near} {left}" if near else "at the same instant"
+        if any(isinstance(bound, Open) and not is_wide(bound) for bound, _ in sides):
+            near += ", not at the same instant"
+    itself = [f"{join.left} with itself"] if join.left == join.right else []
+    return ", ".join([*itself, *keys, near, *([f"where {join.where}"] if join.where else [])])
+
+
+def is_wide(bound: str | Open) -> bool:
+    """Return whether a bound leaves any time between two rows."""
+    return bool(parse_duration(bound.duration if isinstance(bound, Open) else bound, zero=True))
+
+
+def describe_bound(bound: str | Open) -> str:
+    """Write how far away a row may be."""
+    return f"less than {bound.duration}" if isinstance(bound, Open) else f"up to {bound}"
+
+
 def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
-    """List what is read, source by source, with its bounds, for a page; the source of one alone has no name."""
+    """List what is read, source by source, with its bounds, then joins, for a page; one source alone has no name."""
     return [
         ("connection", pipeline.connection),
         *(
@@ -45,4 +73,5 @@ def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
             for each in list_narrowed(pipeline)
             for bounds in [describe_time_bounds(each)]
         ),
+        *((f"join {each.name}", describe_join(each)) for each in pipeline.derive),
     ]
