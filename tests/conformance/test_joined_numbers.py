@@ -16,6 +16,7 @@ from seamline.lake.publish.planning import plan_run
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.protocol.audit import Wrong
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.batch.build_causes import Kind
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
@@ -116,6 +117,23 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life):
     said = checks["watermark has passed the end"]
     assert said.endswith("end 2026-01-06T00:00:00Z; rows up to 2026-01-06T01:00:00Z are joined with its own")
     assert checks["rows read = rows in the ledger"] == "9 read, 9 in the ledger"
+
+
+def test_a_day_that_was_built_is_built_again_for_a_click_of_the_next_one(life):
+    """The click is a row of the day after, which is open: but for the slices nothing says that this day has changed."""
+    for name in ("clicked", "shown"):
+        life.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
+    life.epoch()
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
+    plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert not plan.builds
+    life.send(clicked("b", "2026-01-06T00:30", 7), topic="clicked")
+    late = life.epoch().number
+    plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert [each.interval.id for each in plan.builds] == [f"{DAY}T00:00:00Z"]
+    [cause] = plan.builds[0].causes
+    assert (cause.kind, cause.since, cause.rows) == (Kind.JOINED, late, 1)
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
 
 
 def test_slices_of_a_join_are_counted_again(life):
