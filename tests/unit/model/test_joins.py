@@ -200,6 +200,16 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "views[by_site].where",
         "reads the right side",
     ),
+    "a right condition on matched rows": (
+        with_view(measures={"dear": count("matched", where="clicked_worth > 3")}),
+        "views[by_site].measures[dear]",
+        "left and matched rows do not have",
+    ),
+    "a right condition in a formula": (
+        with_view(measures={"f": formula("n", n=count("left", where="CLICKED_WORTH IS NULL"))}),
+        "views[by_site].measures[f]",
+        "left and matched rows do not have",
+    ),
     "a formula of unmatched rows": (
         with_view(measures={"f": formula("n", n=count("unmatched"))}),
         "views[by_site].measures[f]",

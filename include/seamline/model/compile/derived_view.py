@@ -156,22 +156,35 @@ def check_derived_view(view: View, join: CompiledJoin, problems: Problems) -> No
                 "use min, max or collect_distinct.",
             )
     if any(list_counts(view.measures.values())):
-        of_right = {field.name for field in join.right.fields}
-        for key in view.keys:
-            if key in of_right:
-                problems.note(
-                    f"{place}.keys",
-                    view.origin,
-                    f"{key!r} is a column of the right side, which left rows without a pair do not have.",
-                    "use keys of the left side, or count pairs only.",
-                )
-        if view.where and compile_columns(view.where, join) & of_right:
+        check_left_rows(view, join, problems)
+
+
+def check_left_rows(view: View, join: CompiledJoin, problems: Problems) -> None:
+    """Note where a view that counts left rows reads the right side, which they do not have."""
+    place, of_right = f"views[{view.name}]", {field.name for field in join.right.fields}
+    for key in view.keys:
+        if key in of_right:
             problems.note(
-                f"{place}.where",
+                f"{place}.keys",
                 view.origin,
-                "The condition reads the right side, which left rows without a pair do not have.",
-                "put it into where= of the join.",
+                f"{key!r} is a column of the right side, which left rows without a pair do not have.",
+                "use keys of the left side, or count pairs only.",
             )
+    for name, measure in view.measures.items():
+        if any(compile_columns(each.where, join) & of_right for each in list_counts([measure])):
+            problems.note(
+                f"{place}.measures[{name}]",
+                view.origin,
+                "Its where= reads the right side, which left and matched rows do not have.",
+                "put the condition into where= of the join.",
+            )
+    if compile_columns(view.where, join) & of_right:
+        problems.note(
+            f"{place}.where",
+            view.origin,
+            "The condition reads the right side, which left rows without a pair do not have.",
+            "put it into where= of the join.",
+        )
 
 
 def list_texts(view: View) -> Iterator[str]:
@@ -184,7 +197,7 @@ def list_texts(view: View) -> Iterator[str]:
 def compile_columns(text: str, join: CompiledJoin) -> frozenset[str]:
     """List the columns of a condition; none where it is none, which is noted elsewhere."""
     try:
-        return compile_expression(text, join.schema).columns
+        return compile_expression(text, join.schema).columns if text else frozenset()
     except DefinitionError:
         return frozenset()
 
