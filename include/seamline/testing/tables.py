@@ -99,7 +99,7 @@ class Tables:
         try:
             self.writer.end_phase("planned")
             result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
-            self.joined.derive(result, views, before.mark)
+            self.joined.derive(number, result, views, before.mark)
             self.writer.end_phase("files")
             after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = build_watermark_policy(self.pipeline.definition.sources, self.topic_ids)
@@ -115,8 +115,7 @@ class Tables:
                 lookups=versions if raw.num_rows else {},
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
-            self.writer.commit(whole, result, views)
-            self.joined.commit(whole.watermark)
+            self.joined.commit(self.writer.commit(whole, result, views))
             if self.pipeline.surveyed:
                 self.surveys.commit(number)
         except Killed:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import MATCHED, CompiledJoin, JoinSide
 from seamline.model.compile.derived_rows import PLACE, READ, list_kinds_sql, matched_sql, pairs_sql
@@ -45,7 +46,7 @@ class JoinedIndex:
     def __init__(self, join: CompiledJoin, folder: Path) -> None:
         self.join, self.con = join, open_duckdb()
         folder.mkdir(parents=True, exist_ok=True)
-        self.con.execute(f"ATTACH '{folder / 'rows.duckdb'}' AS kept")
+        self.con.execute(f"ATTACH {quote_literal(str(folder / 'rows.duckdb'))} AS kept")
         for name, blank in zip(SIDES, no_rows(join), strict=True):
             self.register(blank=blank)
             self.con.execute(f"CREATE OR REPLACE TABLE kept.{name} AS FROM blank")

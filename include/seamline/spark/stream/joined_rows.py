@@ -28,6 +28,7 @@ from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.spark.stream.epoch_writer import Writer
 
@@ -48,8 +49,8 @@ class Kept:
     """The last epoch that it has taken in."""
     horizon: int | None
     """The event time, in microseconds, from which on it has all rows; None for all."""
-    pending: Rows | None = None
-    """The rows of the epoch that is being committed."""
+    pending: tuple[int, Rows] | None = None
+    """The number of the epoch that is being committed, and its rows."""
     age: int = 0
     """Epochs since rows were forgotten."""
 
@@ -65,34 +66,36 @@ class JoinedRows:
         self.doubt, self.asked_again = "", 0.0
         shutil.rmtree(folder, ignore_errors=True)
 
-    def derive(self, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
-        """Add the states of what an epoch adds to joined rows, or why a view has none, to the kernel's result."""
+    def derive(
+        self, number: int, result: KernelResult, views: Collection[str], mark: datetime | None
+    ) -> None:
+        """Add the states of what an epoch adds to joined rows, or why one of ``views`` has none, to its result."""
         doubt = self.find_doubt() if self.joins else ""
         for id, join in self.joins.items():
             mine = [view for view in self.pipeline.views if view.join and view.join.id == id]
             why = doubt
             if not why:
                 try:
-                    self.derive_of_join(join, mine, gather_rows(join, result), result, views, mark)
+                    self.derive_of_join(join, mine, (number, gather_rows(join, result)), result, views, mark)
                 except (duckdb.Error, pa.ArrowException) as error:
                     why = f"{type(error).__name__}: {error}"
                     self.drop(id)
             if why:
-                result.failed |= dict.fromkeys((view.id for view in mine), why)
+                result.failed |= dict.fromkeys((view.id for view in mine if view.id in views), why)
 
     def derive_of_join(
         self,
         join: CompiledJoin,
         mine: Iterable[CompiledView],
-        rows: Rows,
+        new: tuple[int, Rows],
         result: KernelResult,
         views: Collection[str],
         mark: datetime | None,
     ) -> None:
-        """Add the states of the views of one join."""
-        kept = self.open(join, mark)
+        """Add the states of the views of one join; ``new`` are the rows of an epoch, and its number."""
+        kept, (_, rows) = self.open(join, mark), new
         relation = kept.index.derive(rows, self.read_older(kept, join, rows))
-        kept.pending = rows
+        kept.pending = new
         for view in mine:
             if view.id in views:
                 with isolate_view_failure(view, result):
@@ -125,9 +128,16 @@ class JoinedRows:
         self.drop(join.id)
         began = time.monotonic()
         horizon = find_horizon(join, mark) if mark else None
-        index = JoinedIndex(join, self.folder / join.id.replace("/", "-"))
-        rows = read_joined_rows(index.con, self.pipeline, join, self.writer.layout, (horizon, None), held)
-        index.take(rows, horizon)
+        place = self.folder / join.id.replace("/", "-")
+        # What an index has left that could not be written to its end.
+        shutil.rmtree(place, ignore_errors=True)
+        index = JoinedIndex(join, place)
+        try:
+            rows = read_joined_rows(index.con, self.pipeline, join, self.writer.layout, (horizon, None), held)
+            index.take(rows, horizon)
+        except BaseException:
+            index.close()
+            raise
         self.kept[join.id] = kept = Kept(index, held, horizon)
         count = self.writer.indexed[join.name] = index.count_rows()
         if count:
@@ -142,22 +152,35 @@ class JoinedRows:
         times = (reach[0], min(reach[1] + 1, kept.horizon))
         return read_joined_rows(kept.index.con, self.pipeline, join, self.writer.layout, times, kept.epoch)
 
-    def commit(self, mark: datetime | None) -> None:
-        """Take in the rows of the epoch that is committed now; forget those that later ones will hardly reach."""
-        for id, kept in self.kept.items():
-            # An epoch without records has no rows either.
-            kept.epoch = self.writer.master.epoch
-            if kept.pending is None:
+    def commit(self, epoch: Epoch) -> None:
+        """Take in the rows of the epoch that is committed now; forget those that later ones will hardly reach.
+
+        An index that did not stand before it, or has seen the rows of another attempt, is made again.
+        """
+        for id, kept in list(self.kept.items()):
+            number, rows = kept.pending or (epoch.number, None)
+            if kept.epoch != epoch.before or number != epoch.number or (rows is None and epoch.accepted):
+                self.drop(id)
                 continue
-            kept.index.take(kept.pending, kept.horizon)
-            kept.pending = None
-            kept.age += 1
-            self.writer.indexed[self.joins[id].name] = kept.index.count_rows()
-            if mark and kept.age >= PRUNED_EVERY:
-                kept.age, horizon = 0, find_horizon(self.joins[id], mark)
-                if kept.horizon is None or horizon > kept.horizon:
-                    kept.index.forget_before(horizon)
-                    kept.horizon = horizon
+            kept.epoch, kept.pending = epoch.number, None
+            if rows is None:
+                continue
+            try:
+                self.take_in(self.joins[id], kept, rows, epoch.watermark)
+            except duckdb.Error as error:
+                log.warning("The rows of %s must be read again: %s", self.joins[id].name, error)
+                self.drop(id)
+
+    def take_in(self, join: CompiledJoin, kept: Kept, rows: Rows, mark: datetime | None) -> None:
+        """Take rows into an index, and from time to time let go of those far behind the watermark."""
+        kept.index.take(rows, kept.horizon)
+        kept.age += 1
+        self.writer.indexed[join.name] = kept.index.count_rows()
+        if mark and kept.age >= PRUNED_EVERY:
+            kept.age, horizon = 0, find_horizon(join, mark)
+            if kept.horizon is None or horizon > kept.horizon:
+                kept.index.forget_before(horizon)
+                kept.horizon = horizon
 
     def drop(self, id: str) -> None:
         """Forget one join's index."""

@@ -84,7 +84,7 @@ class KernelRuns:
         parts = self.count_parts(frame) if many else 0
         result = self.run_kernel(frame, number, views, held, versions, condemned, parts=parts)
         self.states_seen = self.states_seen.take(records, count_states(result))
-        self.joined.derive(result, views, self.progress.mark)
+        self.joined.derive(number, result, views, self.progress.mark)
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)

@@ -1,0 +1,142 @@
+"""The indexes of joins between epochs: one that does not stand at the last committed epoch is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from tests.unit.model.test_joins import ADS
+
+from seamline.kernel.joined_rows import LEFT, RIGHT, name_side
+from seamline.kernel.kernel_result import KernelResult
+from seamline.lake.engine.joined_index import JoinedIndex, side_schema
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.joined_rows import JoinedRows
+
+PIPELINE = compile_pipeline(ADS)
+[VIEW] = PIPELINE.views
+AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def joined(tmp_path: Path) -> JoinedRows:
+    """The indexes of a pipeline whose log is empty, in a folder whose name has a quote."""
+    writer: Any = SimpleNamespace(
+        pipeline=PIPELINE,
+        layout=Layout(tmp_path / "warehouse", "ads"),
+        master=SimpleNamespace(epoch=-1),
+        indexed={},
+    )
+    return JoinedRows(writer, tmp_path / "ada's" / "joined")
+
+
+def result_of(number: int, lefts: Iterable[str], rights: Iterable[str]) -> KernelResult:
+    """Return an epoch's rows by the ads that they name."""
+    join = VIEW.join
+    assert join
+    made = KernelResult()
+    for name, side, ads in ((LEFT, join.left, lefts), (RIGHT, join.right, rights)):
+        rows = [
+            {
+                "_topic_id": side.source,
+                "_topic": side.source,
+                "_partition": 0,
+                "_offset": number * 10 + at,
+                "_epoch": number,
+                "_event_time": AT,
+                "ad": ad,
+                "site": "x",
+            }
+            for at, ad in enumerate(ads)
+        ]
+        schema = side_schema(side)
+        kept = [{each: row[each] for each in schema.names} for row in rows]
+        made.joined[name_side(join, name)] = [pa.Table.from_pylist(kept, schema)]
+    return made
+
+
+def derive(joined: JoinedRows, number: int, lefts: str = "", rights: str = "") -> int | None:
+    """Count the pairs that an epoch adds; None if its view failed."""
+    result = result_of(number, lefts, rights)
+    joined.derive(number, result, {VIEW.id}, None)
+    if result.failed:
+        return None
+    return sum(sum(each["rows"].to_pylist()) for each in result.states[VIEW.id])
+
+
+def commit(joined: JoinedRows, number: int, rows: int = 1) -> None:
+    """Commit an epoch."""
+    before = joined.writer.master.epoch
+    accepted = {"2026-01-05T00:00:00Z": rows} if rows else {}
+    told = Epoch(number, 1, AT, PIPELINE.record_version, accepted=accepted, before=before)
+    joined.writer.master.epoch = number  # type: ignore[misc]
+    joined.commit(told)
+
+
+def test_an_epoch_is_joined_with_those_before_it(joined: JoinedRows) -> None:
+    """Whatever epochs without rows come between."""
+    assert derive(joined, 0, "ab") == 0
+    commit(joined, 0)
+    commit(joined, 1, rows=0)
+    assert derive(joined, 2, rights="aac") == 2
+    commit(joined, 2)
+    assert joined.writer.indexed == {"paid": 5}
+
+
+def test_rows_of_an_attempt_that_was_given_up_are_not_known(joined: JoinedRows) -> None:
+    """The broker did not answer once they were read; then an edge was declared."""
+    assert derive(joined, 0, "a") == 0
+    commit(joined, 0)
+    derive(joined, 1, "a")
+    commit(joined, 2, rows=0)
+    assert not joined.kept
+    assert derive(joined, 3, rights="a") == 0, "the log of this test is empty, and the index was made from it"
+
+
+@pytest.mark.parametrize(("missed", "rows"), [(0, 1), (1, 0)])
+def test_an_index_that_has_missed_rows_is_not_believed(joined: JoinedRows, missed: int, rows: int) -> None:
+    """Those of the epoch that is committed, or of one that was committed without its knowing."""
+    derive(joined, 0, "a")
+    commit(joined, 0)
+    joined.writer.master.epoch += missed  # type: ignore[misc]
+    commit(joined, 2, rows)
+    assert not joined.kept
+
+
+def test_an_index_that_cannot_take_rows_in_is_made_again(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The epoch is committed, and no disk that is full makes it fail."""
+
+    def full(*_: object) -> None:
+        raise duckdb.IOException("No space left on device")
+
+    derive(joined, 0, "a")
+    monkeypatch.setattr(JoinedIndex, "take", full)
+    commit(joined, 0)
+    assert not joined.kept
+    assert derive(joined, 1, "a") is None, "its view is behind"
+    monkeypatch.undo()
+    commit(joined, 1)
+    assert derive(joined, 2, "a") == 0
+
+
+def test_a_view_that_is_behind_does_not_fail_again_with_every_epoch(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told once why; what it waits for is said by its catch-up."""
+    monkeypatch.setattr(JoinedRows, "find_doubt", lambda _: "epochs 0..3 are of another record version")
+    result = KernelResult()
+    joined.derive(0, result, {VIEW.id}, None)
+    assert result.failed == {VIEW.id: "epochs 0..3 are of another record version"}
+    result = KernelResult()
+    joined.derive(1, result, (), None)
+    assert not result.failed
