@@ -192,9 +192,10 @@ def test_a_topic_that_ends_closes_by_another_column_too() -> None:
 
 def test_a_serving_table_is_shown_anew_by_another_column() -> None:
     """Every one of its rows says whether it is complete."""
+    [view] = PIPELINE.views
     rows = [epoch(0, "due", day=9), epoch(1, "placed", day=10)]
-    assert list_changed_intervals(rows, 0, PIPELINE.grid, timedelta(0)) is None
+    assert list_changed_intervals(rows, 0, PIPELINE.grid, view, timedelta(0)) is None
     assert (
-        list_changed_intervals([rows[0], replace(rows[1], clock="due")], 0, PIPELINE.grid, timedelta(0))
+        list_changed_intervals([rows[0], replace(rows[1], clock="due")], 0, PIPELINE.grid, view, timedelta(0))
         is not None
     )

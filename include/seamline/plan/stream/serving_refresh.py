@@ -9,6 +9,8 @@ from datetime import timedelta
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Statement
 from seamline.model.time.intervals import Grid, Interval
+from seamline.plan.batch.interval_arrivals import list_reached_changes
+from seamline.plan.batch.reached_intervals import Reaching
 
 MOST = 10_000
 """Intervals that are shown again one by one; of more the whole table is."""
@@ -28,24 +30,24 @@ class ServingLack:
 
 
 def list_changed_intervals(
-    rows: Sequence[Epoch], since: int, grid: Grid, gap: timedelta
+    rows: Sequence[Epoch], since: int, grid: Grid, view: Reaching, gap: timedelta
 ) -> frozenset[str] | None:
-    """List the intervals with rows of epochs above ``since``, and those that the watermark has passed meanwhile.
+    """List the intervals in whose reach rows of epochs above ``since`` are, and those that have closed meanwhile.
 
-    ``rows`` are the ledger's from the one of ``since`` on. A window is complete once the watermark is past its end, a
-    session ``gap`` after its last event, though nothing more comes. None for all: where it is not known how far the
-    watermark was, or is of another clock by now, or where it has jumped over too many.
+    ``rows`` are the ledger's from the one of ``since`` on. A window is complete once the watermark is past its end and
+    the reach behind it, a session ``gap`` after its last event, though nothing more comes. None for all: where it is
+    not known how far the watermark was, or is of another clock by now, or where it has jumped over too many.
     """
     if not rows or rows[0].number != since:
         return None
-    touched = {id for row in rows[1:] for id in row.accepted}
+    touched = {id for id, *_ in list_reached_changes(rows[1:], grid, view, until=rows[-1].number)}
     before, now = rows[0].watermark, rows[-1].watermark
     if rows[0].clock and rows[0].clock != rows[-1].clock:
         return None
     if now is not None and now != before:
         if before is None or (now - before) // grid.length > MOST:
             return None
-        passed = Interval(before - gap - MICROSECOND, now + MICROSECOND)
+        passed = Interval(before - view.after - gap - MICROSECOND, now - view.after + MICROSECOND)
         touched.update(each.id for each in grid.touching(passed))
     return frozenset(touched)
 
