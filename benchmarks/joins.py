@@ -1,12 +1,14 @@
 """What a join costs: a backlog of impressions and clicks, drained with the join and without, and killed half-way.
 
     python -m benchmarks.joins [--records 2000000] [--rounds 1] [--kill] [--reach "1 hour"]
+                               [--only joined,apart,spark]
 
 Four impressions are followed by one click, of an impression of the last minutes, by keys of 36 characters; events are
 in order of time, 20,000 a second of event time, over so many topics and partitions that tasks meet both. With the join
 a view counts pairs, impressions, and those that were clicked; without it a view counts each source. DuckDB joins what
-was written, and what was counted must be the same. ``--kill`` kills the driver three times on the way. Rates and CPU
-are of the steady part, as in ``benchmarks.drain``; memory is the peak of the driver's own process.
+was written, and what was counted must be the same. Spark's stream-stream join takes turns, without an archive, and
+counts pairs alone; its bound is always an hour. ``--kill`` kills the driver three times on the way. Rates and CPU are
+of the steady part, as in ``benchmarks.drain``; memory is the peak of the driver's own process, of its JVM, and of all.
 """
 
 from __future__ import annotations
@@ -15,9 +17,7 @@ import argparse
 import random
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import rmtree
@@ -25,16 +25,17 @@ from statistics import median
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable
 
 from benchmarks.ads import PARTITIONS, bulk_producer, produce
-from benchmarks.drain import STEADY_FROM
-from benchmarks.machine import machine
-from benchmarks.sampler import EVERY, Sampler
+from benchmarks.drain import run_peer
+from benchmarks.machine import machine, names
+from benchmarks.sampler import EVERY
 from benchmarks.spine import broker
+from benchmarks.wide_keys import Drained, drain_started, work_out
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.engine.duckdb_connections import open_duckdb
-from seamline.lake.log.ledger import Ledger
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.local.stack import StreamStack
 from seamline.model.protocol.read_request import ReadRequest
@@ -75,15 +76,6 @@ APART = """
 """
 Event = tuple[str, int, int]
 """The key, the cost, and the microseconds since ``BEGIN``."""
-
-
-@dataclass(frozen=True)
-class Drained:
-    """One drain: events a second, CPU seconds per million of the steady part; MB of the driver's own process."""
-
-    rate: float
-    cpu: float
-    driver_mb: float
 
 
 def preload(connection: KafkaConnection, topic: str, count: int) -> tuple[list[Event], list[Event]]:
@@ -142,7 +134,7 @@ def drain(
 ) -> tuple[Drained, StreamStack]:
     """Drain both topics, the driver killed so often on the way; return the figures and the stream, which has ended."""
     stack = StreamStack(
-        home, DEFINITION.format(topic=topic, joined=joined, most=min(200_000, count // 10)), connection, "ads"
+        home, DEFINITION.format(topic=topic, joined=joined, most=most_of_epoch(count)), connection, "ads"
     )
     stack.start()
     for kill in range(kills):
@@ -150,21 +142,22 @@ def drain(
         stack.wait("records to be read", lambda wanted=wanted: stack.offsets_read() >= wanted, 600, EVERY)  # type: ignore[misc]
         stack.kill()
         stack.start()
-    assert stack.driver
-    with Sampler(stack.driver.pid) as sampler:
-        stack.drain(count, 1_800, 0.5)
-        time.sleep(2 * EVERY)
-    stack.stop()
-    rows, ends = 0, []
-    for epoch in Ledger.ensure(stack.layout).read():
-        if epoch.ranges:
-            rows += sum(map(len, epoch.ranges))
-            ends.append((epoch.committed_at.timestamp(), rows))
-    at, before = next(each for each in ends if each[1] >= STEADY_FROM * count)
-    end, million = ends[-1][0], (count - before) / 1e6
-    return Drained(
-        (count - before) / max(end - at, EVERY), sampler.cpu(at, end) / million, sampler.driver_mb
-    ), stack
+    return drain_started(stack, count), stack
+
+
+def drain_spark(
+    home: Path, connection: KafkaConnection, topic: str, count: int
+) -> tuple[Drained, tuple[int, ...]]:
+    """Let Spark's stream-stream join read both topics; return the figures, and its pairs and their cost."""
+    ends, sampler = run_peer("spark_join", connection, topic, home, count, most_of_epoch(count))
+    table = DeltaTable(str(home / "speed")).to_pyarrow_table()
+    found = tuple(int(pc.sum(table[name]).as_py() or 0) for name in ("pairs", "cost"))
+    return work_out(ends, sampler, count), found
+
+
+def most_of_epoch(count: int) -> int:
+    """Return the most records of an epoch: a short drain has a steady part, too."""
+    return min(200_000, count // 10)
 
 
 def totals(stack: StreamStack) -> tuple[int, ...]:
@@ -183,18 +176,26 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--reach", default="1 hour")
     parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--only", type=names(("joined", "apart", "spark")), default="")
     options = parser.parse_args(argv)
     ways = {"joined": JOINED.format(reach=options.reach), "apart": APART}
-    kills = 3 if options.kill else 0
+    kills, only = 3 if options.kill else 0, (options.only or "joined,apart,spark").split(",")
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         shown, clicked = preload(connection, "ads", options.records)
         wanted = expected(shown, clicked, parse_duration(options.reach) // MICROSECOND)
         print(f"{len(shown):,} impressions, {len(clicked):,} clicks, {wanted[0]:,} pairs", flush=True)
-        runs: dict[str, list[Drained]] = {name: [] for name in ways}
+        runs: dict[str, list[Drained]] = {name: [] for name in only}
         for turn in range(options.rounds):
-            for name in [*ways][:: -1 if turn % 2 else 1]:
+            for name in only[:: -1 if turn % 2 else 1]:
                 home = Path(folder) / f"{name}-{turn}"
+                if name == "spark":
+                    found, counted = drain_spark(home, connection, "ads", options.records)
+                    if counted != (wanted[0], wanted[3]):
+                        print(f"spark counted {counted} of {(wanted[0], wanted[3])}", flush=True)
+                    runs[name].append(found)
+                    rmtree(home)
+                    continue
                 found, stack = drain(home, connection, "ads", ways[name], options.records, kills)
                 if name == "joined" and (told := totals(stack)) != wanted:
                     raise SystemExit(f"{told} were counted, there are {wanted}.")
@@ -204,7 +205,9 @@ def main(argv: list[str] | None = None) -> int:
             print(
                 f"{name}: {median(each.rate for each in figures):,.0f} events/s, "
                 f"{median(each.cpu for each in figures):.2f} CPU s per million, "
-                f"driver {max(each.driver_mb for each in figures):,.0f} MB",
+                f"driver {max(each.driver_mb for each in figures):,.0f} MB, "
+                f"JVM {max(each.jvm_mb for each in figures):,.0f} MB, "
+                f"all {max(each.peak_mb for each in figures):,.0f} MB",
                 flush=True,
             )
     return 0

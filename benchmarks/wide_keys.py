@@ -88,9 +88,18 @@ def drain(
     text = DEFINITION.format(topic=topic, epoch=most_of_epoch(count))
     stack = StreamStack(home, text, connection, "wide", env={"PYTHONPATH": str(checkout / "include")})
     stack.start()
+    found = drain_started(stack, count)
+    require_all_counted(
+        DeltaTable(str(stack.layout.slices(stack.pipeline.views[0]))), "sum(rows)", count, keys
+    )
+    return found
+
+
+def drain_started(stack: StreamStack, count: int) -> Drained:
+    """Let a stream that has started read so many records, and end it; return the figures of the steady part."""
     assert stack.driver
     with Sampler(stack.driver.pid) as sampler:
-        stack.drain(count, 900, 0.5)
+        stack.drain(count, 1_800, 0.5)
         time.sleep(2 * EVERY)
     stack.stop()
     rows, ends = 0, []
@@ -98,9 +107,6 @@ def drain(
         if epoch.ranges:
             rows += sum(map(len, epoch.ranges))
             ends.append((epoch.committed_at.timestamp(), rows))
-    require_all_counted(
-        DeltaTable(str(stack.layout.slices(stack.pipeline.views[0]))), "sum(rows)", count, keys
-    )
     return work_out(ends, sampler, count)
 
 
@@ -121,7 +127,7 @@ def work_out(ends: Sequence[tuple[float, int]], sampler: Sampler, count: int) ->
     at, rows = next(each for each in ends if each[1] >= STEADY_FROM * count)
     end, million = ends[-1][0], (count - rows) / 1e6
     return Drained(
-        (count - rows) / (end - at),
+        (count - rows) / max(end - at, EVERY),
         sampler.cpu(at, end) / million,
         sampler.driver_mb,
         sampler.jvm_mb,
