@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.engine.joined_index import JoinedIndex, find_reach, no_rows, side_schema
+from seamline.lake.engine.joined_index import (
+    JoinedIndex,
+    find_older_spans,
+    no_rows,
+    side_schema,
+    sought_rows_sql,
+)
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_join import KIND, MATCHED, PAIR, CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
@@ -139,28 +145,34 @@ def add_epoch_by_epoch(
         index = JoinedIndex(join, Path(folder))
         for epoch in epochs:
             new = rows_of(con, join, f"_epoch = {epoch}")
-            reach = find_reach(join, new)
             older = no_rows(join)
-            if reach and reach[0] < border:
-                older = rows_of(
-                    con,
-                    join,
-                    f"_epoch < {epoch} AND epoch_us(_event_time) < {border} "
-                    f"AND epoch_us(_event_time) BETWEEN {reach[0]} AND {reach[1]}",
+            if spans := find_older_spans(join, new, border):
+                assert all(first < end <= border for first, end in spans)
+                within = " OR ".join(
+                    f"(epoch_us(_event_time) >= {first} AND epoch_us(_event_time) < {end})"
+                    for first, end in spans
                 )
+                con.register("new_left", new[0])
+                con.register("new_right", new[1])
+                older = rows_of(con, join, f"_epoch < {epoch} AND ({within})", border)
             relation = index.derive(new, older)
             yield seen(join, index.con.table(relation).to_arrow_table(), right=True)
             index.take(new, border)
         index.close()
 
 
-def rows_of(con: duckdb.DuckDBPyConnection, join: CompiledJoin, where: str) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of both sides for which a condition is true."""
+def rows_of(
+    con: duckdb.DuckDBPyConnection, join: CompiledJoin, where: str, horizon: int | None = None
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of both sides for which a condition is true, those below a horizon by the keys of new rows."""
+    texts = [
+        side_rows_sql(join, side, f"(SELECT * FROM logged WHERE {where})", DUCKDB) for side in join.sides
+    ]
+    if horizon is not None:
+        texts = [sought_rows_sql(join, number, text, horizon) for number, text in enumerate(texts)]
     left, right = (
-        con.sql(side_rows_sql(join, side, f"(SELECT * FROM logged WHERE {where})", DUCKDB))
-        .to_arrow_table()
-        .cast(side_schema(side))
-        for side in join.sides
+        con.sql(text).to_arrow_table().cast(side_schema(side))
+        for side, text in zip(join.sides, texts, strict=True)
     )
     return left, right
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,8 @@ from tests.unit.model.test_joins import ADS
 
 from seamline.kernel.joined_rows import LEFT, RIGHT, name_side
 from seamline.kernel.kernel_result import KernelResult
-from seamline.lake.engine.joined_index import JoinedIndex, side_schema
+from seamline.lake.engine import joined_index
+from seamline.lake.engine.joined_index import JoinedIndex, find_older_spans, side_schema
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
@@ -120,13 +121,48 @@ def test_an_index_that_cannot_take_rows_in_is_made_again(
         raise duckdb.IOException("No space left on device")
 
     derive(joined, 0, "a")
-    monkeypatch.setattr(JoinedIndex, "take", full)
+    monkeypatch.setattr(JoinedIndex, "fill", full)
     commit(joined, 0)
     assert not joined.kept
     assert derive(joined, 1, "a") is None, "its view is behind"
     monkeypatch.undo()
     commit(joined, 1)
     assert derive(joined, 2, "a") == 0
+
+
+def test_more_pairs_than_the_driver_joins_leave_their_view_behind(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key that most of them have is told; what comes after is joined with all rows."""
+    monkeypatch.setattr(joined_index, "MOST_PAIRS", 5)
+    assert derive(joined, 0, "aab") == 0
+    commit(joined, 0)
+    result = result_of(1, "", "aaab")
+    joined.derive(1, result, {VIEW.id}, None)
+    assert "more than 5 pairs" in result.failed[VIEW.id]
+    assert "ad = a" in result.failed[VIEW.id]
+    commit(joined, 1)
+    assert derive(joined, 2, "b") == 1, "the right row of the epoch before is known"
+
+
+def test_rows_far_behind_cost_reads_of_their_own_times() -> None:
+    """One late by days beside others does not have the days between read."""
+    assert VIEW.join
+    day = timedelta(days=1) // timedelta(microseconds=1)
+    now = int(AT.timestamp() * 1_000_000)
+    times = [now - 5 * day, now - 2 * day, now - 2 * day + 1, now]
+    rights = pa.table({"_event_time": pa.array(times, pa.timestamp("us", "UTC"))})
+    nothing = rights.slice(0, 0)
+    spans = find_older_spans(VIEW.join, (nothing, rights), now - day)
+    assert [(first < times[0] < end, first < times[1] < end) for first, end in spans] == [
+        (True, False),
+        (False, True),
+    ]
+    assert sum(end - first for first, end in spans) < day
+    many = pa.table({"_event_time": pa.array(range(0, 100 * day, day), pa.timestamp("us", "UTC"))})
+    spans = find_older_spans(VIEW.join, (nothing, many), 200 * day)
+    assert len(spans) <= joined_index.MOST_SPANS
+    assert all(any(first <= at < end for first, end in spans) for at in range(0, 100 * day, day))
 
 
 def test_a_view_that_is_behind_does_not_fail_again_with_every_epoch(

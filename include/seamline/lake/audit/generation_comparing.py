@@ -127,10 +127,7 @@ def list_record_files(
         spans = [
             widen_by_reach(pipeline.grid, pipeline.grid.named(mark.row.interval), view) for mark in marks
         ]
-        times = (
-            to_unix_micros(min(span.start for span in spans)),
-            to_unix_micros(max(span.end for span in spans)),
-        )
+        times = [(to_unix_micros(span.start), to_unix_micros(span.end)) for span in spans]
         own, again = list_log_files(pipeline, layout, times, max(mark.row.cut for mark in marks))
         return [*own, *again]
     found = [

@@ -177,7 +177,7 @@ def derived_log_sql(
     if log.span is not None:
         wide = widen_by_reach(log.pipeline.grid, log.span, view)
         times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
-    rows = log_rows_sql(log.pipeline, layout, times, until)
+    rows = log_rows_sql(log.pipeline, layout, [times], until)
     return derived_rows_sql(
         join, f"(SELECT * FROM {rows} WHERE {committed_epochs_sql('_epoch', log.log)})", DUCKDB
     )

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import duckdb
+import pyarrow.compute as pc
 
 from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
-from seamline.lake.engine.joined_index import Rows, side_schema
+from seamline.lake.engine.joined_index import (
+    JoinedIndex,
+    Rows,
+    find_older_spans,
+    no_rows,
+    side_schema,
+    sought_rows_sql,
+)
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.log_files import files_of
+from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
 from seamline.model.time.intervals import EPOCH, Interval
@@ -26,16 +37,31 @@ ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 def list_log_files(
-    pipeline: CompiledPipeline, layout: Layout, times: Times, until: int
+    pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int
 ) -> tuple[list[str], list[str]]:
     """List the master's files, and those validated again, that may have rows of some times up to an epoch."""
-    span = Interval(to_instant(times[0], ALWAYS), to_instant(times[1], EVER))
+    spans = [Interval(to_instant(first, ALWAYS), to_instant(end, EVER)) for first, end in times]
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),
     ]
-    own, again = (files_of(each, span, until) if each else [] for each in found)
+    own, again = (
+        list(dict.fromkeys(path for span in spans for path in files_of(each, span, until))) if each else []
+        for each in found
+    )
     return own, again
+
+
+def find_newest_start(layout: Layout) -> int | None:
+    """Return the latest event time at which a file of the master starts, in microseconds; None without files.
+
+    A single row of a far future does not move it.
+    """
+    files = read_cached_table(layout.table("master"), "files", Files.of)
+    latest = (
+        pc.max(files.low("_event_time").cast(INSTANT)).as_py() if files and files.actions.num_rows else None
+    )
+    return None if latest is None else to_unix_micros(latest)
 
 
 def to_instant(micros: int | None, otherwise: datetime) -> datetime:
@@ -48,7 +74,7 @@ def to_instant(micros: int | None, otherwise: datetime) -> datetime:
         return ALWAYS if micros < 0 else EVER
 
 
-def log_rows_sql(pipeline: CompiledPipeline, layout: Layout, times: Times, until: int) -> str:
+def log_rows_sql(pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int) -> str:
     """Write the rows of some event times up to an epoch as the record version has them; ``blank`` has all columns."""
     own, again = list_log_files(pipeline, layout, times, until)
     parts = ["SELECT * FROM blank"]
@@ -57,29 +83,62 @@ def log_rows_sql(pipeline: CompiledPipeline, layout: Layout, times: Times, until
         parts.append(f"SELECT * FROM {read_parquet_sql(own, uneven=True)} WHERE {fitting}")
     if again:
         parts.append(f"SELECT * FROM {read_parquet_sql(again, uneven=True)} WHERE {REASON} IS NULL")
-    micros = "epoch_us(_event_time)"
-    bounds = [f"{micros} >= {times[0]}"] if times[0] is not None else []
-    bounds += [f"{micros} < {times[1]}"] if times[1] is not None else []
-    where = " AND ".join([f"_epoch <= {until}", *bounds])
+    where = f"_epoch <= {until} AND ({' OR '.join(map(within_sql, times))})"
     return f"(SELECT * FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE {where})"
 
 
-def read_joined_rows(
-    con: duckdb.DuckDBPyConnection,
+def within_sql(times: Times) -> str:
+    """Write the condition that an event time is within bounds, as Parquet's statistics are compared."""
+    first, end = times
+    bounds = [f"_event_time >= make_timestamptz({first})"] if first is not None else []
+    bounds += [f"_event_time < make_timestamptz({end})"] if end is not None else []
+    return " AND ".join(bounds) or "true"
+
+
+def fill_index(
+    index: JoinedIndex, pipeline: CompiledPipeline, layout: Layout, horizon: int | None, until: int
+) -> None:
+    """Fill an index with the rows of the log up to an epoch at or above a horizon; they pass no memory but its own."""
+    with logged_rows(index.con, pipeline, layout, [(horizon, None)], until) as rows:
+        for number, side in enumerate(index.join.sides):
+            index.fill(number, side_rows_sql(index.join, side, rows, DUCKDB))
+
+
+def read_older_rows(
+    index: JoinedIndex,
     pipeline: CompiledPipeline,
-    join: CompiledJoin,
     layout: Layout,
-    times: Times,
+    new: Rows,
+    horizon: int | None,
     until: int,
 ) -> Rows:
-    """Read the rows of both sides of some event times up to an epoch."""
-    con.register("blank", rows_schema(pipeline).empty_table())
-    rows = log_rows_sql(pipeline, layout, times, until)
-    try:
+    """Read the rows below an index's horizon, up to an epoch, that have the keys of late ones among new rows."""
+    join, con = index.join, index.con
+    spans = find_older_spans(join, new, horizon)
+    if not spans or horizon is None:
+        return no_rows(join)
+    index.register(new_left=new[0], new_right=new[1])
+    with logged_rows(con, pipeline, layout, spans, until) as rows:
         left, right = (
-            con.sql(side_rows_sql(join, side, rows, DUCKDB)).to_arrow_table().cast(side_schema(side))
-            for side in join.sides
+            con.sql(sought_rows_sql(join, number, side_rows_sql(join, side, rows, DUCKDB), horizon))
+            .to_arrow_table()
+            .cast(side_schema(side))
+            for number, side in enumerate(join.sides)
         )
+    return left, right
+
+
+@contextmanager
+def logged_rows(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    times: Sequence[Times],
+    until: int,
+) -> Iterator[str]:
+    """Write ``log_rows_sql``, which a connection can read while the block runs."""
+    con.register("blank", rows_schema(pipeline).empty_table())
+    try:
+        yield log_rows_sql(pipeline, layout, times, until)
     finally:
         con.unregister("blank")
-    return left, right

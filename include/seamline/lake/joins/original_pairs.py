@@ -37,7 +37,7 @@ def read_derived_rows(
     assert view.join
     wide = widen_by_reach(pipeline.grid, interval, view)
     times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
-    rows = derived_rows_sql(view.join, log_rows_sql(pipeline, layout, times, until), DUCKDB)
+    rows = derived_rows_sql(view.join, log_rows_sql(pipeline, layout, [times], until), DUCKDB)
     matches = [
         f"rows.{quote_identifier(name)} IS NOT DISTINCT FROM sought.{quote_identifier(name)}" for name in key
     ]

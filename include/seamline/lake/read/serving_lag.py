@@ -38,7 +38,9 @@ def read_serving_lag(layout: Layout, grid: Grid, view: CompiledView, table: Tabl
     told = (*manifest.published.values(), *manifest.withdrawn.values())
     fresh = list_published_intervals(told, view.id, shown)
     found = (
-        list_changed_intervals(rows, since, grid, view, gap_of(view)) if since > NOTHING or rows else frozenset()
+        list_changed_intervals(rows, since, grid, view, gap_of(view))
+        if since > NOTHING or rows
+        else frozenset()
     )
     return ServingLack(
         None if found is None else found | fresh, rows[-1].number if rows else since, manifest.version

@@ -21,10 +21,11 @@ from seamline.kernel.epoch_kernel import isolate_view_failure
 from seamline.kernel.joined_rows import LEFT, RIGHT, list_joins, name_side
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
-from seamline.lake.engine.joined_index import JoinedIndex, Rows, find_reach, no_rows
+from seamline.lake.engine.joined_index import JoinedIndex, Rows, TooManyPairs, no_rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.joins.joined_rows import read_joined_rows
+from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
+from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -77,6 +78,8 @@ class JoinedRows:
             if not why:
                 try:
                     self.derive_of_join(join, mine, (number, gather_rows(join, result)), result, views, mark)
+                except TooManyPairs as error:
+                    why = str(error)
                 except (duckdb.Error, pa.ArrowException) as error:
                     why = f"{type(error).__name__}: {error}"
                     self.drop(id)
@@ -93,13 +96,21 @@ class JoinedRows:
         mark: datetime | None,
     ) -> None:
         """Add the states of the views of one join; ``new`` are the rows of an epoch, and its number."""
-        kept, (_, rows) = self.open(join, mark), new
-        relation = kept.index.derive(rows, self.read_older(kept, join, rows))
+        wanted = [view for view in mine if view.id in views]
+        kept = self.open(join, mark) if wanted else self.kept.get(join.id)
+        if kept is None:
+            return
+        # They are taken in whatever becomes of their pairs.
         kept.pending = new
-        for view in mine:
-            if view.id in views:
-                with isolate_view_failure(view, result):
-                    result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
+        if not wanted:
+            return
+        older = read_older_rows(
+            kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch
+        )
+        relation = kept.index.derive(new[1], older)
+        for view in wanted:
+            with isolate_view_failure(view, result):
+                result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
 
     def find_doubt(self) -> str:
         """Say why no rows can be joined: some in reach may be of another record version. Empty where they can."""
@@ -127,14 +138,13 @@ class JoinedRows:
             return kept
         self.drop(join.id)
         began = time.monotonic()
-        horizon = find_horizon(join, mark) if mark else None
+        horizon = find_horizon(join, mark, self.writer.layout)
         place = self.folder / join.id.replace("/", "-")
         # What an index has left that could not be written to its end.
         shutil.rmtree(place, ignore_errors=True)
         index = JoinedIndex(join, place)
         try:
-            rows = read_joined_rows(index.con, self.pipeline, join, self.writer.layout, (horizon, None), held)
-            index.take(rows, horizon)
+            fill_index(index, self.pipeline, self.writer.layout, horizon, held)
         except BaseException:
             index.close()
             raise
@@ -143,14 +153,6 @@ class JoinedRows:
         if count:
             log.info("%s rows of %s are known again after %.1f s", count, join.name, time.monotonic() - began)
         return kept
-
-    def read_older(self, kept: Kept, join: CompiledJoin, new: Rows) -> Rows:
-        """Read the rows below the horizon that new ones reach from the master; none where they reach none."""
-        reach = find_reach(join, new)
-        if reach is None or kept.horizon is None or reach[0] >= kept.horizon:
-            return no_rows(join)
-        times = (reach[0], min(reach[1] + 1, kept.horizon))
-        return read_joined_rows(kept.index.con, self.pipeline, join, self.writer.layout, times, kept.epoch)
 
     def commit(self, epoch: Epoch) -> None:
         """Take in the rows of the epoch that is committed now; forget those that later ones will hardly reach.
@@ -176,9 +178,9 @@ class JoinedRows:
         kept.index.take(rows, kept.horizon)
         kept.age += 1
         self.writer.indexed[join.name] = kept.index.count_rows()
-        if mark and kept.age >= PRUNED_EVERY:
-            kept.age, horizon = 0, find_horizon(join, mark)
-            if kept.horizon is None or horizon > kept.horizon:
+        if kept.age >= PRUNED_EVERY:
+            kept.age, horizon = 0, find_horizon(join, mark, self.writer.layout)
+            if horizon is not None and (kept.horizon is None or horizon > kept.horizon):
                 kept.index.forget_before(horizon)
                 kept.horizon = horizon
 
@@ -193,9 +195,13 @@ class JoinedRows:
             self.drop(id)
 
 
-def find_horizon(join: CompiledJoin, mark: datetime) -> int:
-    """Return the event time below which an index keeps no rows: twice the reach behind the watermark."""
-    return to_unix_micros(mark - (join.before + join.after) * 2)
+def find_horizon(join: CompiledJoin, mark: datetime | None, layout: Layout) -> int | None:
+    """Return the event time below which an index keeps no rows: twice the reach behind the watermark.
+
+    While there is none, behind what was read last: any horizon is right, and one that is nearer costs reads of files.
+    """
+    now = find_newest_start(layout) if mark is None else to_unix_micros(mark)
+    return None if now is None else now - 2 * reach_of(join)
 
 
 def gather_rows(join: CompiledJoin, result: KernelResult) -> Rows:
