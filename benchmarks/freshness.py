@@ -75,6 +75,9 @@ def measured(
     topic: str,
     pid: int,
     look: Look,
+    sender: str = "benchmarks.steady",
+    seconds: float = WARM + SECONDS,
+    every: float = POLL,
 ) -> Run:
     """Send at a rate, look all the time, and compare."""
     seen: list[tuple[float, int]] = []
@@ -88,21 +91,13 @@ def measured(
             except OSError:
                 continue
             seen.append((time.time(), counted))
-            stop.wait(POLL)
+            stop.wait(every)
 
     poller = threading.Thread(target=poll, daemon=True)
     ticks: list[tuple[float, int]] = []
     with (
         subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "benchmarks.steady",
-                connection.brokers,
-                topic,
-                str(rate),
-                str(WARM + SECONDS),
-            ],
+            [sys.executable, "-m", sender, connection.brokers, topic, str(rate), str(seconds)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             text=True,

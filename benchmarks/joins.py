@@ -1,14 +1,15 @@
 """What a join costs: a backlog of impressions and clicks, drained with the join and without, and killed half-way.
 
     python -m benchmarks.joins [--records 2000000] [--rounds 1] [--kill] [--reach "1 hour"]
-                               [--only joined,apart,spark]
+                               [--only joined,apart,spark,flink_only,flink_work]
 
 Four impressions are followed by one click, of an impression of the last minutes, by keys of 36 characters; events are
 in order of time, 20,000 a second of event time, over so many topics and partitions that tasks meet both. With the join
 a view counts pairs, impressions, and those that were clicked; without it a view counts each source. DuckDB joins what
 was written, and what was counted must be the same. Spark's stream-stream join takes turns, without an archive, and
-counts pairs alone; its bound is always an hour. ``--kill`` kills the driver three times on the way. Rates and CPU are
-of the steady part, as in ``benchmarks.drain``; memory is the peak of the driver's own process, of its JVM, and of all.
+Flink's interval join, without one and with one; both count pairs alone, and their bound is always an hour. ``--kill``
+kills the driver three times on the way. Rates and CPU are of the steady part, as in ``benchmarks.drain``; memory is the
+peak of the driver's own process, of its JVM, and of all.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,9 +30,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from benchmarks.ads import PARTITIONS, bulk_producer, produce
-from benchmarks.drain import run_peer
+from benchmarks.drain import progress, run_peer
 from benchmarks.machine import machine, names
-from benchmarks.sampler import EVERY
+from benchmarks.peers.flink import flink
+from benchmarks.peers.flink_counts import Counts
+from benchmarks.peers.flink_jars import chosen
+from benchmarks.peers.flink_sql import JoinWork
+from benchmarks.sampler import EVERY, Sampler
 from benchmarks.spine import broker
 from benchmarks.wide_keys import Drained, drain_started, work_out
 from seamline.kafka.admin import TopicAdmin
@@ -74,6 +80,7 @@ APART = """
                 measures={"shown": count(), "cost": sum("cost")}),
            View("clicks", of="clicked", keys=[], window=Tumbling("1 minute"), measures={"n": count()})],
 """
+WAYS = ("joined", "apart", "spark", "flink_only", "flink_work")
 Event = tuple[str, int, int]
 """The key, the cost, and the microseconds since ``BEGIN``."""
 
@@ -97,8 +104,8 @@ def preload(connection: KafkaConnection, topic: str, count: int) -> tuple[list[E
             key = shown[len(shown) - 1 - back][0]
             clicked.append((key, 0, micros))
             name, more = "clicked", ""
-        at = (BEGIN + timedelta(microseconds=micros)).isoformat()
-        value = f'{{"ad":"{key}"{more},"at":"{at}"}}'
+        at = BEGIN + timedelta(microseconds=micros)
+        value = f'{{"ad":"{key}"{more},"at":"{at:%Y-%m-%dT%H:%M:%S.%f}Z"}}'
         produce(producer, f"{topic}.{name}", value.encode(), number % PARTITIONS)
         if number % 10_000 == 0:
             producer.poll(0)
@@ -155,6 +162,24 @@ def drain_spark(
     return work_out(ends, sampler, count), found
 
 
+def drain_flink(
+    home: Path, connection: KafkaConnection, topic: str, count: int, *, archive: bool
+) -> tuple[Drained, tuple[int, ...]]:
+    """Let Flink's interval join read both topics; return the figures, and its pairs."""
+    home.mkdir(parents=True)
+    counts = f"{topic}.{home.name}"
+    with TopicAdmin(connection) as admin:
+        admin.create_topic(counts, PARTITIONS)
+    work = JoinWork(connection.brokers, topic, counts, home / "archive" if archive else None)
+    with flink(home) as engine, Sampler(engine.pid) as sampler:
+        over, ends = progress(engine.submit(work), count)
+        time.sleep(2 * EVERY)
+    newest = Counts(connection, counts)
+    newest.everything(600)
+    newest.close()
+    return work_out(ends, sampler, count, over), (newest.views,)
+
+
 def most_of_epoch(count: int) -> int:
     """Return the most records of an epoch: a short drain has a steady part, too."""
     return min(200_000, count // 10)
@@ -176,10 +201,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--reach", default="1 hour")
     parser.add_argument("--kill", action="store_true")
-    parser.add_argument("--only", type=names(("joined", "apart", "spark")), default="")
+    parser.add_argument("--only", type=names(WAYS), default="")
     options = parser.parse_args(argv)
-    ways = {"joined": JOINED.format(reach=options.reach), "apart": APART}
-    kills, only = 3 if options.kill else 0, (options.only or "joined,apart,spark").split(",")
+    kills, only = 3 if options.kill else 0, chosen(options.only, WAYS)
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         shown, clicked = preload(connection, "ads", options.records)
@@ -189,16 +213,21 @@ def main(argv: list[str] | None = None) -> int:
         for turn in range(options.rounds):
             for name in only[:: -1 if turn % 2 else 1]:
                 home = Path(folder) / f"{name}-{turn}"
-                if name == "spark":
+                if name in ("joined", "apart"):
+                    joined = JOINED.format(reach=options.reach) if name == "joined" else APART
+                    found, stack = drain(home, connection, "ads", joined, options.records, kills)
+                    counted, told = (totals(stack), wanted) if name == "joined" else ((), ())
+                elif name == "spark":
                     found, counted = drain_spark(home, connection, "ads", options.records)
-                    if counted != (wanted[0], wanted[3]):
-                        print(f"spark counted {counted} of {(wanted[0], wanted[3])}", flush=True)
-                    runs[name].append(found)
-                    rmtree(home)
-                    continue
-                found, stack = drain(home, connection, "ads", ways[name], options.records, kills)
-                if name == "joined" and (told := totals(stack)) != wanted:
-                    raise SystemExit(f"{told} were counted, there are {wanted}.")
+                    told = (wanted[0], wanted[3])
+                else:
+                    archive = name == "flink_work"
+                    found, counted = drain_flink(home, connection, "ads", options.records, archive=archive)
+                    told = wanted[:1]
+                if counted != told:
+                    print(f"{name} counted {counted}, there are {told}.", flush=True)
+                    if name == "joined":
+                        return 1
                 runs[name].append(found)
                 rmtree(home)
         for name, figures in runs.items():

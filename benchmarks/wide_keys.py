@@ -122,13 +122,13 @@ def most_of_epoch(count: int) -> int:
     return min(EPOCH, -(-count // 6)) + PARTITIONS
 
 
-def work_out(ends: Sequence[tuple[float, int]], sampler: Sampler, count: int) -> Drained:
-    """Work out the figures from the ends of epochs."""
+def work_out(ends: Sequence[tuple[float, int]], sampler: Sampler, count: int, over: float = 0.0) -> Drained:
+    """Work out the figures from the ends of epochs; ``over`` is when all was written, if later than the last."""
     at, rows = next(each for each in ends if each[1] >= STEADY_FROM * count)
     end, million = ends[-1][0], (count - rows) / 1e6
     return Drained(
         (count - rows) / max(end - at, EVERY),
-        sampler.cpu(at, end) / million,
+        sampler.cpu(at, over or end) / million,
         sampler.driver_mb,
         sampler.jvm_mb,
         sampler.peak_mb,

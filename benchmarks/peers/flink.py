@@ -19,7 +19,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from benchmarks.peers.flink_jars import class_path
-from benchmarks.peers.flink_sql import Work
+from benchmarks.peers.flink_sql import Asked
 from benchmarks.spine import free_port
 from seamline.runtime.java import java_home
 
@@ -49,7 +49,7 @@ class Job:
     def __init__(self, client: Any, port: int) -> None:
         self.client = client
         self.address = f"http://127.0.0.1:{port}/jobs/{client.getJobID().toString()}"
-        self.source = ""
+        self.sources: list[str] = []
 
     def wait(self) -> float:
         """Wait until all is written and committed, and give the time; SystemExit if the job fails."""
@@ -61,11 +61,14 @@ class Job:
         return time.time()
 
     def records(self) -> int:
-        """Return how many records its source had read at the look before; 0 while nobody answers."""
+        """Return how many records its sources had read at the look before; 0 while nobody answers."""
         try:
-            self.source = self.source or self.ask("")["vertices"][0]["id"]
-            [found] = self.ask(f"/vertices/{self.source}/subtasks/metrics?get=numRecordsIn&agg=sum")
-            return int(found["sum"])
+            self.sources = self.sources or [
+                each["id"] for each in self.ask("")["vertices"] if each["name"].startswith("Source: ")
+            ]
+            asked = "subtasks/metrics?get=numRecordsIn&agg=sum"
+            found = [self.ask(f"/vertices/{source}/{asked}")[0] for source in self.sources]
+            return sum(int(each["sum"]) for each in found)
         except (OSError, HTTPException, LookupError, ValueError):
             return 0
 
@@ -81,7 +84,7 @@ class Flink:
     def __init__(self, pid: int, jvm: Any, home: Path) -> None:
         self.pid, self.jvm, self.home = pid, jvm, home
 
-    def submit(self, work: Work) -> Job:
+    def submit(self, work: Asked) -> Job:
         """Hand a job to a cluster of one in this JVM."""
         java, port = self.jvm.org.apache.flink, free_port()
         told = self.jvm.java.util.HashMap()

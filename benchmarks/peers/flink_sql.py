@@ -1,9 +1,10 @@
-"""What Flink is asked to do, in SQL: count views per campaign and ten seconds, alone or beside an archive."""
+"""What Flink is asked to do, in SQL: count views, or join impressions with clicks, alone or beside an archive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.ads import PER_CAMPAIGN, WINDOW
 
@@ -41,6 +42,41 @@ INSERT INTO counts SELECT campaign, window_start, COUNT(*), MAX(event_time) FROM
   SELECT ad_id / {ads} AS campaign, {begin} AS window_start, event_time FROM ads WHERE event_type = 'view'
 ) GROUP BY campaign, window_start;
 """
+
+
+EVENTS = """
+CREATE TABLE {name} ({columns}{metadata}, WATERMARK FOR `at` AS `at` - INTERVAL '1' MINUTE) WITH (
+  'connector' = 'kafka', 'properties.bootstrap.servers' = '{brokers}', 'topic' = '{topic}.{name}',
+  'format' = 'json', 'json.timestamp-format.standard' = 'ISO-8601', 'scan.startup.mode' = 'earliest-offset',
+  'properties.register.consumer.metrics' = 'false', 'scan.bounded.mode' = 'latest-offset'
+)"""
+PAIR_COUNTS = """
+CREATE TABLE counts (
+  campaign INT, window_start STRING, `views` BIGINT, cost BIGINT, PRIMARY KEY (campaign, window_start) NOT ENFORCED
+) WITH (
+  'connector' = 'upsert-kafka', 'properties.bootstrap.servers' = '{brokers}', 'topic' = '{counts}',
+  'key.format' = 'json', 'value.format' = 'json', 'properties.register.producer.metrics' = 'false'
+)"""
+SIDES = {
+    "shown": "ad STRING, cost INT, `at` TIMESTAMP_LTZ(3)",
+    "clicked": "ad STRING, `at` TIMESTAMP_LTZ(3)",
+}
+PAIRS = """
+INSERT INTO counts SELECT 0, `minute`, COUNT(*), SUM(cost) FROM (
+  SELECT DATE_FORMAT(s.`at`, 'yyyy-MM-dd HH:mm') AS `minute`, s.cost FROM shown s JOIN clicked c
+  ON s.ad = c.ad AND c.`at` BETWEEN s.`at` AND s.`at` + INTERVAL '1' HOUR
+) GROUP BY `minute`;
+"""
+
+
+class Asked(Protocol):
+    """A job in SQL."""
+
+    def tables(self) -> list[str]:
+        """Define what is read and what is written."""
+
+    def job(self) -> str:
+        """Make one job of all that is written."""
 
 
 @dataclass(frozen=True)
@@ -99,3 +135,29 @@ class Work:
         """Make one job of all that is written, so that the topic is read once."""
         count = COUNT.format(ads=PER_CAMPAIGN, begin=self.clock.begin)
         return f"EXECUTE STATEMENT SET BEGIN {KEEP if self.archive else ''}{count}END"
+
+
+@dataclass(frozen=True)
+class JoinWork:
+    """One job that ends at the offsets there are when it starts: Flink's interval join, pairs counted by minute."""
+
+    brokers: str
+    topic: str
+    counts: str
+    archive: Path | None = None
+
+    def tables(self) -> list[str]:
+        """Define both topics, the counts, and an archive for each topic."""
+        given = {"brokers": self.brokers, "topic": self.topic, "metadata": METADATA if self.archive else ""}
+        made = [EVENTS.format(name=name, columns=columns, **given) for name, columns in SIDES.items()]
+        made.append(PAIR_COUNTS.format(brokers=self.brokers, counts=self.counts))
+        if self.archive:
+            for name, columns in SIDES.items():
+                text = ARCHIVE.format(columns=columns, archive=(self.archive / name).as_uri())
+                made.append(text.replace("TABLE archive", f"TABLE archive_{name}"))
+        return made
+
+    def job(self) -> str:
+        """Make one job of all that is written, so that each topic is read once."""
+        kept = [f"INSERT INTO archive_{name} SELECT * FROM {name};" for name in SIDES if self.archive]
+        return f"EXECUTE STATEMENT SET BEGIN {' '.join(kept)}{PAIRS}END"
