@@ -63,6 +63,11 @@ class Shape:
         """Whether epochs go through parts."""
         return bool(self.pipeline.definition.stream.parts)
 
+    @property
+    def joined(self) -> bool:
+        """Whether rows are joined."""
+        return bool(self.pipeline.definition.derive)
+
     def takes(self, row: Mapping[str, Any]) -> bool:
         """Return whether a record's row meets the rule, if there is one."""
         return meets(self.divisor, row[self.id])
@@ -170,14 +175,22 @@ def changed(shape: Shape, at: int) -> Shape:
 def ruled(shape: Shape) -> Shape:
     """Return the definition with another rule, by which records are judged again."""
     divisor = shape.divisor + 2
-    rules = [Rule("no multiple", f"`{shape.id}` % {divisor} <> 0")]
-    return replace(
-        shape, divisor=divisor, pipeline=compile_pipeline(replace(shape.pipeline.definition, rules=rules))
-    )
+    rules, definition = [Rule("no multiple", f"`{shape.id}` % {divisor} <> 0")], shape.pipeline.definition
+    if shape.joined:
+        [source] = definition.sources
+        changed = replace(definition, source=[replace(source, rules=rules)])
+    else:
+        changed = replace(definition, rules=rules)
+    return replace(shape, divisor=divisor, pipeline=compile_pipeline(changed))
 
 
 def widened(shape: Shape, seed: int, *, on: Collection[str]) -> Shape:
-    """Return the definition with a column that the topic got since, and another version of a view that measures it."""
+    """Return the definition with a column that the topic got since, and another version of a view that measures it.
+
+    A source among several has no added columns: where rows are joined it stays as it is.
+    """
+    if shape.joined:
+        return shape
     chance, definition = Random(seed), shape.pipeline.definition
     name = f"added{len(definition.source.added)}"
     new = column(name, chance, on=on)

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from tests.lives.joined import derive_missing, sparkless_joins
 
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
@@ -141,12 +142,20 @@ def building_in_parts(*, whole: bool) -> Iterator[None]:
 
 def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
     """Compute what a catch-up adds, epoch by epoch, by the kernel's SQL over the master."""
+    if slices.view.join:
+        found = derive_missing(writer.pipeline, writer.layout, slices.view, after=after, until=until)
+        return as_slices(slices, found)
     rows = aligned(writer.pipeline, DeltaTable(str(writer.master.table.root)).to_pyarrow_table())
     epochs = rows["_epoch"]
     rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, until)))
     with open_duckdb() as con:
         con.register("held_rows", rows)
         found = states.compute_row_states(con, slices.view, "held_rows", by=["_epoch"])
+    return as_slices(slices, found)
+
+
+def as_slices(slices: Slices, found: pa.Table) -> pa.Table:
+    """Return states by epoch as rows of slices."""
     numbers = found["_epoch"]
     schema = slices_schema(slices.view)
     whole = found.select(partial_schema(slices.view).names)
@@ -185,5 +194,6 @@ def sparkless(topics: Callable[..., object], *, parted: bool) -> Iterator[None]:
         patch.object(driver_loop, "Topics", topics),
         patch.object(driver_loop, "warm_workers", lambda _: None),
         patch.object(driver_loop, "jvm_pid", lambda _: None),
+        sparkless_joins(),
     ):
         yield

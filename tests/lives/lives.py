@@ -15,6 +15,7 @@ from tests.lives.definitions import Shape, shaped
 from tests.lives.events import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
 from tests.lives.events.ending import End
 from tests.lives.here import building_in_parts
+from tests.lives.joined import joining
 from tests.lives.operations import Operation
 from tests.lives.switches import ON
 from tests.lives.world import World
@@ -109,6 +110,8 @@ def revision() -> str:
 def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
     """Draw a life; what a switch leaves out leaves the rest as it is."""
     shape = shaped(Random(f"{seed}"), on=on)
+    if "joins" in on:
+        shape = joining(shape, seed)
     theme = THEMES[seed % len(THEMES)]
     steps = []
     for at in range(length):
@@ -173,7 +176,8 @@ def told(life: Life, failure: Failure) -> str:
     definition = life.shape.pipeline.definition
     lines = [
         f"seed {life.seed}: {failure}",
-        f"  schema {definition.source.schema}; id {life.shape.unique}; lanes {life.shape.lanes}",
+        f"  schema {definition.sources[0].schema}; id {life.shape.unique}; lanes {life.shape.lanes}",
+        *(f"  {each}" for each in definition.derive),
         *(
             f"  view {each.name} by {list(each.keys)} {each.window}: {dict(each.measures)}"
             for each in definition.views

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from tests.lives.definitions import Shape
+from tests.lives.joined import pair_up, value_of
 from tests.lives.records import DAY, START, Record
 from tests.lives.topic import NAME
 
@@ -83,6 +84,8 @@ def named(day: int) -> str:
 
 def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
     """Return the input of a view: what records mean, and nothing that the kernel made of them."""
+    if view.join:
+        return joined_rows_of(shape, view, held)
     columns = [each.measure.of or None for each in list_fold_sources(view)]
     found = []
     for each in held:
@@ -101,6 +104,31 @@ def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]
                 )
             )
     return found
+
+
+def joined_rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
+    """Return the input of a view of joined rows: every record beside every other."""
+    assert view.join
+    rows = [
+        (each.epoch, {**each.record.row, "_at": each.record.at}, each)
+        for each in held
+        if each.record.row is not None and shape.takes(each.record.row) and each.only in (ALL, shape.divisor)
+    ]
+    sources = [each.measure for each in list_fold_sources(view)]
+    return [
+        Row(
+            epoch,
+            (own.record.at, own.lane.partition, own.offset, 0),
+            NAME,
+            own.interval,
+            (),
+            {key.name: row.get(key.name) for key in view.keys},
+            tuple(value_of(each, kind, row) for each in sources),
+            counts=True,
+        )
+        for epoch, kind, row, own in pair_up(view.join, rows)
+        if kind in view.join.kinds
+    ]
 
 
 def wanted(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tests.lives.events.foreign import DEEDS, MILD, NAMES
 
-DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts", "backups"})
+DRAWN = frozenset({"hostile names", "exact decimals", "exact statistics", "power cuts", "backups", "joins"})
 """What a life is drawn with beside other people's deeds."""
 OFF: Mapping[str, str] = {}
 """By switch why: each is switched on once what it found is mended and lives have shown it."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
@@ -60,11 +60,7 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        if slices.view.join:
-            # Derived rows are of rows of any epoch in reach.
-            why = format_foreign_epochs(writer, read_condensed_log(writer.layout), NOTHING)
-        else:
-            why = format_foreign_epochs(writer, writer.ledger.read_after(step.above, step.last), step.above)
+        why = find_waiting_epochs(writer, step, joined=slices.view.join is not None)
         if why:
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
@@ -82,13 +78,25 @@ def catch_up(
     return writer.frontiers != before
 
 
-def format_foreign_epochs(writer: Writer, ledger: Sequence[Epoch], frontier: int) -> str:
-    """Describe why the epochs above a frontier cannot be caught up: another record version validated their records."""
+def find_waiting_epochs(writer: Writer, step: Step, *, joined: bool) -> str:
+    """Describe why a step cannot be caught up: epochs wait to be validated again; empty if none does.
+
+    They are those of the step, or all where rows are joined: derived rows are of rows of any epoch in reach.
+    """
+    if not joined:
+        return format_foreign_epochs(writer, writer.ledger.read_after(step.above, step.last), step.above)
+    if list_outdated_epochs(read_condensed_log(writer.layout), writer.pipeline.record_version, ()):
+        # One by one: a condensed row has the number of its last epoch, and no verdict is about all of them.
+        return format_foreign_epochs(writer, each_epoch(writer.layout), NOTHING)
+    return ""
+
+
+def format_foreign_epochs(writer: Writer, ledger: Iterable[Epoch], frontier: int) -> str:
+    """Describe the epochs above a frontier that another record version validated, and this one not yet again."""
     ours = writer.pipeline.record_version
-    if not list_outdated_epochs(ledger, ours, ()):
-        return ""
-    judged = Reprocessed(writer.pipeline, writer.layout).verdicts()
-    others = [each for each in list_outdated_epochs(ledger, ours, judged) if each.number > frontier]
+    found = [each for each in list_outdated_epochs(ledger, ours, ()) if each.number > frontier]
+    judged = Reprocessed(writer.pipeline, writer.layout).verdicts() if found else ()
+    others = [each for each in found if each.number not in judged]
     if not others:
         return ""
     return (

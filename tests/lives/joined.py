@@ -1,0 +1,235 @@
+"""Lives with rows that are joined: the definition, the plain pairs, and what Spark computes of them.
+
+A topic is joined with itself. Which rows are pairs is worked out row by row, by what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.lives.definitions import KEYS, NUMBERS, ROUGH, Shape
+
+import seamline
+from seamline import Join, Open, View
+from seamline.kernel.joined_rows import list_joins
+from seamline.lake.engine import states
+from seamline.lake.engine.derived_rows import DUCKDB
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.joined_rows import log_rows_sql
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.generations import Generations, Volume
+from seamline.lake.tables.reprocessed import rows_schema
+from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
+from seamline.model.compile.derived_rows import derived_rows_sql
+from seamline.model.definition.windows import Global, Session, Tumbling
+from seamline.model.errors import DefinitionError
+from seamline.model.measures import Measure
+from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.time.intervals import EPOCH, Interval, merge_intervals
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.plan.batch.reached_intervals import widen_to_intervals
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.spark.build import build
+from seamline.spark.build.derived_path import ByInterval, count_interval
+from seamline.spark.build.general_path import CELL, list_state_files
+from seamline.spark.stream import joined_rows as indexes
+from seamline.spark.stream import kernel_runs
+
+SOURCE, JOIN = "events", "near"
+SHARE = 0.35
+"""Of so many lives the rows are joined."""
+BOUNDS: Sequence[dict[str, Any]] = (
+    {"after": "6 hours"},
+    {"before": Open("0 seconds"), "after": "5 hours"},
+    {"before": "2 hours", "after": "2 hours"},
+    {"before": "20 hours"},
+    {"same": Tumbling("8 hours", offset="3 hours")},
+)
+Row = dict[str, Any]
+
+
+def joining(shape: Shape, seed: int) -> Shape:
+    """Return the definition of a life with a view or two of joined rows beside its own; as it was in most lives."""
+    chance = Random(f"{seed}/joined")
+    fit = [each.name for each in shape.columns if each.type in KEYS]
+    if chance.random() > SHARE or not fit:
+        return shape
+    definition, key = shape.pipeline.definition, chance.choice(fit)
+    source = replace(definition.source, name=SOURCE, event_id=[])
+    join = Join(
+        JOIN,
+        left=SOURCE,
+        right=SOURCE,
+        on={key: key},
+        null_safe=[key] if chance.random() < 0.3 else [],
+        **chance.choice(BOUNDS),
+    )
+    own = [replace(each, of=SOURCE) for each in definition.views]
+    views = [*own, *(joined_view(f"j{at}", shape, key, chance) for at in range(chance.randint(1, 2)))]
+    try:
+        pipeline = compile_pipeline(replace(definition, source=[source], derive=[join], views=views))
+    except DefinitionError:
+        # Two columns of a pair have one name.
+        return shape
+    return replace(shape, unique=False, pipeline=pipeline)
+
+
+def joined_view(name: str, shape: Shape, key: str, chance: Random) -> View:
+    """Draw a view of pairs, or of left rows and pairs."""
+    of = chance.choice(shape.columns)
+    fit: list[Measure] = [seamline.count(), seamline.count(f"right_{of.name}")]
+    if of.type in NUMBERS:
+        fit.append(seamline.sum(f"right_{of.name}"))
+    if of.type not in ("BOOLEAN", *ROUGH):
+        fit += [seamline.min(f"right_{of.name}"), seamline.collect_distinct(f"right_{of.name}", limit=3)]
+    measures = dict(zip(("p", "q"), chance.sample(fit, 2), strict=True))
+    lefts = chance.random() < 0.6
+    if lefts:
+        measures |= {each: seamline.count(each) for each in ("left", "matched", "unmatched")}
+    windows = (Tumbling("1 hour"), Tumbling("1 day"), Global(), *(() if lefts else (Session("45 minutes"),)))
+    keys = [f"left_{key}"] if chance.random() < 0.5 else []
+    return View(name, of=JOIN, keys=keys, window=chance.choice(windows), measures=measures)
+
+
+def pair_up(join: CompiledJoin, rows: Sequence[tuple[int, Row, Any]]) -> Iterator[tuple[int, str, Row, Any]]:
+    """Yield epoch, kind, columns, and the left row's own, of all that rows make: ``(epoch, columns, own)``."""
+    for epoch, left, own in rows:
+        first = None
+        for other, right, _ in rows:
+            if is_pair(join, left, right):
+                at = max(epoch, other)
+                first = at if first is None else min(first, at)
+                both = {f"left_{name}": value for name, value in left.items()}
+                yield at, PAIR, both | {f"right_{name}": value for name, value in right.items()}, own
+        alone = {f"left_{name}": value for name, value in left.items()}
+        yield epoch, LEFT, alone, own
+        if first is not None:
+            yield first, MATCHED, alone, own
+
+
+def is_pair(join: CompiledJoin, left: Row, right: Row) -> bool:
+    """Return whether two rows have equal keys and are near each other; ``_at`` is the event time."""
+    for one, other, safe in join.on:
+        if left[one] != right[other] or (left[one] is None and not safe):
+            return False
+    if join.same:
+        size, offset = join.same
+        if len({((row["_at"] - EPOCH) // MICROSECOND - offset) // size for row in (left, right)}) > 1:
+            return False
+    return join.lower <= (right["_at"] - left["_at"]) // MICROSECOND <= join.upper
+
+
+def value_of(measure: Measure, kind: str, row: Row) -> Any:
+    """Return what a measure sees of a derived row; None for one of another kind."""
+    wanted = re.match(rf"{KIND} = '(\w+)'", measure.where)
+    if wanted and wanted[1] != kind:
+        return None
+    return row.get(measure.of) if measure.of else True
+
+
+@contextmanager
+def joined_rows(
+    pipeline: CompiledPipeline, layout: Layout, join: CompiledJoin, spans: Sequence[Interval], until: int
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+    """Read the log and join it, in the place of Spark; give what reads the derived rows. No spans are all."""
+    with open_duckdb() as con:
+        con.register("blank", rows_schema(pipeline).empty_table())
+        times = [(to_unix_micros(span.start), to_unix_micros(span.end)) for span in spans] or [(None, None)]
+        rows = log_rows_sql(pipeline, layout, times, until)
+        con.execute(f"CREATE TABLE logged AS FROM {rows}")
+        con.execute(f"CREATE TABLE derived AS FROM ({derived_rows_sql(join, 'logged', DUCKDB)})")
+        yield con, "derived"
+
+
+def build_derived_states(
+    _: object, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, attempt: str
+) -> tuple[dict[str, ByInterval], dict[str, dict[str, Volume]]]:
+    """Write and commit the states of every view of a join, and count as Spark does."""
+    counts: dict[str, ByInterval] = {}
+    volumes: dict[str, dict[str, Volume]] = {}
+    size = pipeline.grid.length // MICROSECOND
+    cell = f"epoch_us(_event_time) - ((epoch_us(_event_time) % {size} + {size}) % {size})"
+    for id, join in list_joins(pipeline.views).items():
+        views = [view for view in pipeline.views if view.join and view.join.id == id]
+        spans = merge_intervals(widen_to_intervals(pipeline.grid, span, views[0]) for span in job.spans)
+        with joined_rows(pipeline, layout, join, spans, job.cut) as (con, derived):
+            own = " OR ".join(
+                f"(epoch_us(_event_time) >= {to_unix_micros(span.start)} "
+                f"AND epoch_us(_event_time) < {to_unix_micros(span.end)})"
+                for span in job.spans
+            )
+            con.execute(f"CREATE TABLE placed AS SELECT *, {cell} AS {CELL} FROM {derived} WHERE {own}")
+            read = counted(con, f"SELECT {cell} AS c, count(*) FROM logged GROUP BY 1")
+            made = counted(con, f"SELECT {CELL}, count(*) FROM placed GROUP BY 1")
+            for view in views:
+                left: dict[int, int] = {}
+                if view.where:
+                    chosen = f"coalesce(({view.where.duckdb}), false)"
+                    left = counted(con, f"SELECT {CELL}, count(*) FROM placed WHERE NOT {chosen} GROUP BY 1")
+                counts[view.id] = {
+                    interval.id: count_interval(view, interval, pipeline.grid, read, made, left)
+                    for span in job.spans
+                    for interval in pipeline.grid.within(span)
+                }
+                found = states.compute_row_states(con, view, "placed", by=[CELL])
+                volumes[view.id] = write_states(found, view, pipeline, layout, attempt)
+    return counts, volumes
+
+
+def counted(con: duckdb.DuckDBPyConnection, query: str) -> dict[int, int]:
+    """Count by interval."""
+    return dict(con.execute(query).fetchall())
+
+
+def write_states(
+    found: pa.Table, view: CompiledView, pipeline: CompiledPipeline, layout: Layout, attempt: str
+) -> dict[str, Volume]:
+    """Write a folder for each interval, and commit the files at once."""
+    generations = Generations.ensure(layout, view)
+    folder = Path(str(generations.folder(attempt)))
+    found = found.append_column("generation", pa.repeat(pa.scalar(attempt), found.num_rows))
+    pq.write_to_dataset(found, folder, partition_cols=[CELL])
+    hit_failpoint("states")
+    volumes = generations.append(list_state_files(generations.folder(attempt), pipeline))
+    hit_failpoint("generation")
+    return volumes
+
+
+def derive_missing(
+    pipeline: CompiledPipeline, layout: Layout, view: CompiledView, *, after: int, until: int
+) -> pa.Table:
+    """Compute the states of the derived rows of ``after < epoch <= until``, epoch by epoch."""
+    assert view.join
+    with joined_rows(pipeline, layout, view.join, (), until) as (con, derived):
+        con.execute(f"CREATE TABLE missing AS FROM {derived} WHERE _epoch > {after}")
+        return states.compute_row_states(con, view, "missing", by=["_epoch"])
+
+
+@contextmanager
+def sparkless_joins() -> Iterator[None]:
+    """Join in the place of Spark; each driver of this process has files of its own."""
+    number = count()
+
+    def apart(writer: Any, folder: Path) -> indexes.JoinedRows:
+        return indexes.JoinedRows(writer, folder.with_name(f"{folder.name}-{next(number)}"))
+
+    with (
+        patch.object(build, "build_derived_states", build_derived_states),
+        patch.object(kernel_runs, "JoinedRows", apart),
+        # No time passes in a life.
+        patch.object(indexes, "ASKED_EVERY", 0.0),
+    ):
+        yield
