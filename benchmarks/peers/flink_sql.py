@@ -52,7 +52,7 @@ CREATE TABLE {name} ({columns}{metadata}, WATERMARK FOR `at` AS `at` - INTERVAL 
 )"""
 PAIR_COUNTS = """
 CREATE TABLE counts (
-  campaign INT, window_start STRING, `views` BIGINT, cost BIGINT, PRIMARY KEY (campaign, window_start) NOT ENFORCED
+  campaign INT, window_start STRING, `views` BIGINT, cost BIGINT, PRIMARY KEY (window_start) NOT ENFORCED
 ) WITH (
   'connector' = 'upsert-kafka', 'properties.bootstrap.servers' = '{brokers}', 'topic' = '{counts}',
   'key.format' = 'json', 'value.format' = 'json', 'properties.register.producer.metrics' = 'false'

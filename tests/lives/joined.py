@@ -132,10 +132,15 @@ def is_pair(join: CompiledJoin, left: Row, right: Row) -> bool:
     return join.lower <= (right["_at"] - left["_at"]) // MICROSECOND <= join.upper
 
 
+def kind_of(measure: Measure) -> str:
+    """Return the kind of derived rows that a measure sees."""
+    named = re.match(rf"{KIND} = '(\w+)'", measure.where)
+    return named[1] if named else PAIR
+
+
 def value_of(measure: Measure, kind: str, row: Row) -> Any:
     """Return what a measure sees of a derived row; None for one of another kind."""
-    wanted = re.match(rf"{KIND} = '(\w+)'", measure.where)
-    if wanted and wanted[1] != kind:
+    if kind_of(measure) != kind:
         return None
     return row.get(measure.of) if measure.of else True
 

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from tests.lives.definitions import Shape
-from tests.lives.joined import pair_up, value_of
+from tests.lives.joined import kind_of, pair_up, value_of
 from tests.lives.records import DAY, START, Record
 from tests.lives.topic import NAME
 
@@ -115,6 +115,7 @@ def joined_rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> li
         if each.record.row is not None and shape.takes(each.record.row) and each.only in (ALL, shape.divisor)
     ]
     sources = [each.measure for each in list_fold_sources(view)]
+    kinds = set(map(kind_of, sources))
     return [
         Row(
             epoch,
@@ -127,7 +128,7 @@ def joined_rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> li
             counts=True,
         )
         for epoch, kind, row, own in pair_up(view.join, rows)
-        if kind in view.join.kinds
+        if kind in kinds
     ]
 
 
