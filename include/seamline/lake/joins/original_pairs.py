@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from seamline.lake.engine.states import quote_identifier
 from seamline.lake.joins.joined_rows import log_rows_sql
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import rows_schema
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.time.intervals import Interval
@@ -37,17 +38,45 @@ def read_derived_rows(
     assert view.join
     wide = widen_by_reach(pipeline.grid, interval, view)
     times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
-    rows = derived_rows_sql(view.join, log_rows_sql(pipeline, layout, [times], until), DUCKDB)
-    matches = [
-        f"rows.{quote_identifier(name)} IS NOT DISTINCT FROM sought.{quote_identifier(name)}" for name in key
-    ]
-    for span in (window, interval):
-        matches += [
-            f"epoch_us(rows._event_time) >= {to_unix_micros(span.start)}",
-            f"epoch_us(rows._event_time) < {to_unix_micros(span.end)}",
-        ]
-    chosen = f"({view.where.duckdb})" if view.where else "true"
+    logged = log_rows_sql(pipeline, layout, [times], until)
+    only = write_key_conditions(view.join, key, [window, interval])
+    rows = derived_rows_sql(view.join, logged, DUCKDB, only=only)
+    matches = [f"rows.{name} IS NOT DISTINCT FROM sought.{name}" for name in map(quote_identifier, key)]
+    chosen = " AND ".join([f"({view.where.duckdb})" if view.where else "true", *matches])
     with register_tables(blank=rows_schema(pipeline).empty_table(), sought=sought) as con:
         return con.sql(
-            f"SELECT rows.*, FALSE AS _spare FROM ({rows}) rows, sought WHERE {chosen} AND {' AND '.join(matches)}"
+            f"SELECT rows.*, FALSE AS _spare FROM ({rows}) rows, sought WHERE {chosen}"
         ).to_arrow_table()
+
+
+def write_key_conditions(
+    join: CompiledJoin, key: Iterable[str], spans: Iterable[Interval]
+) -> tuple[str, str]:
+    """Write which left and right rows those of a key are made of; a derived row has the time of its left one.
+
+    Else whole intervals were joined for one number.
+    """
+    conditions: tuple[list[str], list[str]] = ([], [])
+    for span in spans:
+        first, end = (f"make_timestamptz({to_unix_micros(at)})" for at in (span.start, span.end))
+        conditions[0].append(f"_event_time >= {first} AND _event_time < {end}")
+    for name in key:
+        wanted = f"IS NOT DISTINCT FROM (SELECT {quote_identifier(name)} FROM sought)"
+        for number, column in find_key_columns(join, name):
+            conditions[number].append(f"{quote_identifier(column)} {wanted}")
+    return " AND ".join(conditions[0]), " AND ".join(conditions[1]) or "true"
+
+
+def find_key_columns(join: CompiledJoin, name: str) -> list[tuple[int, str]]:
+    """Find the columns of the left side (0) and of the right one (1) that a column of pairs speaks of."""
+    [own] = [
+        (number, each.name)
+        for number, side in enumerate(join.sides)
+        for each in side.columns
+        if side.named(each.name) == name
+    ]
+    for left, right, _ in join.on:
+        both = [(0, left), (1, right)]
+        if own in both:
+            return both
+    return [own]

@@ -110,9 +110,17 @@ def matched_sql(join: CompiledJoin, pairs: str, dialect: Dialect) -> str:
     return f"SELECT {columns} FROM ({pairs}) GROUP BY _event_time, {', '.join(PLACE)}"
 
 
-def derived_rows_sql(join: CompiledJoin, relation: str, dialect: Dialect) -> str:
-    """Write all derived rows of a relation with the columns of the master, which has every row in their reach."""
-    lefts, rights = (side_rows_sql(join, side, relation, dialect) for side in join.sides)
+def derived_rows_sql(
+    join: CompiledJoin, relation: str, dialect: Dialect, *, only: tuple[str, str] = ("true", "true")
+) -> str:
+    """Write all derived rows of a relation with the columns of the master, which has every row in their reach.
+
+    Or those of some rows: ``only`` are conditions on left rows and on right ones.
+    """
+    lefts, rights = (
+        f"SELECT * FROM ({side_rows_sql(join, side, relation, dialect)}) WHERE {condition}"
+        for side, condition in zip(join.sides, only, strict=True)
+    )
     pairs = pairs_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _rights", dialect)
     matched = matched_sql(join, "SELECT * FROM _pairs", dialect)
     kinds = list_kinds_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _pairs", matched, dialect)
