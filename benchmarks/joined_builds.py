@@ -32,7 +32,6 @@ from benchmarks.joins import DEFINITION as TEXT
 from benchmarks.kernels import records
 from benchmarks.machine import cpu_seconds, machine
 from benchmarks.results import Results
-from benchmarks.views import NOW
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.table_cache import Files
@@ -47,18 +46,19 @@ from seamline.spark.build.build import build_intervals
 from seamline.spark.session.session import open_spark_session
 
 CHUNK = 200_000
+NOW = BEGIN + timedelta(days=30)
 DAY = Interval(BEGIN, BEGIN + timedelta(days=1))
 SECONDS = 22 * 3600
 BY_DUCKDB = """
-WITH rows AS (SELECT _source, ad, cost, at FROM read_parquet({paths})),
-  pairs AS (SELECT s.ad, s.at, s.cost FROM rows s JOIN rows c ON s._source = 'shown' AND c._source = 'clicked'
-    AND s.ad = c.ad AND c.at >= s.at AND c.at <= s.at + INTERVAL 1 HOUR),
-  paired AS (SELECT time_bucket(INTERVAL 1 MINUTE, at) AS minute, count(*) AS pairs, sum(cost) AS cost FROM pairs
+WITH events AS (SELECT _source, ad, cost, "at" FROM read_parquet({paths})),
+  pairs AS (SELECT s.ad, s."at", s.cost FROM events s JOIN events c ON s._source = 'shown' AND c._source = 'clicked'
+    AND s.ad = c.ad AND c."at" >= s."at" AND c."at" <= s."at" + INTERVAL 1 HOUR),
+  paired AS (SELECT time_bucket(INTERVAL 1 MINUTE, "at") AS minute, count(*) AS pairs, sum(cost) AS cost FROM pairs
     GROUP BY 1),
-  lefts AS (SELECT time_bucket(INTERVAL 1 MINUTE, at) AS minute, count(*) AS shown FROM rows
+  lefts AS (SELECT time_bucket(INTERVAL 1 MINUTE, "at") AS minute, count(*) AS shown FROM events
     WHERE _source = 'shown' GROUP BY 1),
-  hits AS (SELECT time_bucket(INTERVAL 1 MINUTE, at) AS minute, count(*) AS hit FROM
-    (SELECT DISTINCT ad, at FROM pairs) GROUP BY 1)
+  hits AS (SELECT time_bucket(INTERVAL 1 MINUTE, "at") AS minute, count(*) AS hit FROM
+    (SELECT DISTINCT ad, "at" FROM pairs) GROUP BY 1)
 FROM lefts LEFT JOIN paired USING (minute) LEFT JOIN hits USING (minute)
 """
 

@@ -53,7 +53,7 @@ def clicked(ad: str, at: str, worth: int = 5) -> dict[str, object]:
 
 @pytest.fixture
 def life(scenario, spark):
-    """A day that was built, with a pair over its end, and a pair that came after it."""
+    """A day with a pair over its end, and a pair that came after it."""
     made = scenario(PIPELINE, spark=spark, now="2026-01-09")
     made.send(
         shown("a", f"{DAY}T10:00"), shown("b", f"{DAY}T23:40"), shown("c", f"{DAY}T10:20"), topic="shown"

@@ -15,21 +15,16 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tests.lives.definitions import KEYS, NUMBERS, ROUGH, Shape
 
 import seamline
 from seamline import Join, Open, View
-from seamline.kernel.joined_rows import list_joins
 from seamline.lake.engine import states
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import open_duckdb
-from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.joined_rows import log_rows_sql
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import rows_schema
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
@@ -37,14 +32,8 @@ from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.definition.windows import Global, Session, Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Measure
-from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import EPOCH, Interval, merge_intervals
+from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.reached_intervals import widen_to_intervals
-from seamline.runtime.failpoints import hit_failpoint
-from seamline.spark.build import build
-from seamline.spark.build.derived_path import ByInterval, count_interval
-from seamline.spark.build.general_path import CELL, list_state_files
 from seamline.spark.stream import joined_rows as indexes
 from seamline.spark.stream import kernel_runs
 
@@ -145,81 +134,17 @@ def value_of(measure: Measure, kind: str, row: Row) -> Any:
     return row.get(measure.of) if measure.of else True
 
 
-@contextmanager
-def joined_rows(
-    pipeline: CompiledPipeline, layout: Layout, join: CompiledJoin, spans: Sequence[Interval], until: int
-) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
-    """Read the log and join it, in the place of Spark; give what reads the derived rows. No spans are all."""
-    with open_duckdb() as con:
-        con.register("blank", rows_schema(pipeline).empty_table())
-        times = [(to_unix_micros(span.start), to_unix_micros(span.end)) for span in spans] or [(None, None)]
-        rows = log_rows_sql(pipeline, layout, times, until)
-        con.execute(f"CREATE TABLE logged AS FROM {rows}")
-        con.execute(f"CREATE TABLE derived AS FROM ({derived_rows_sql(join, 'logged', DUCKDB)})")
-        yield con, "derived"
-
-
-def build_derived_states(
-    _: object, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, attempt: str
-) -> tuple[dict[str, ByInterval], dict[str, dict[str, Volume]]]:
-    """Write and commit the states of every view of a join, and count as Spark does."""
-    counts: dict[str, ByInterval] = {}
-    volumes: dict[str, dict[str, Volume]] = {}
-    size = pipeline.grid.length // MICROSECOND
-    cell = f"epoch_us(_event_time) - ((epoch_us(_event_time) % {size} + {size}) % {size})"
-    for id, join in list_joins(pipeline.views).items():
-        views = [view for view in pipeline.views if view.join and view.join.id == id]
-        spans = merge_intervals(widen_to_intervals(pipeline.grid, span, views[0]) for span in job.spans)
-        with joined_rows(pipeline, layout, join, spans, job.cut) as (con, derived):
-            own = " OR ".join(
-                f"(epoch_us(_event_time) >= {to_unix_micros(span.start)} "
-                f"AND epoch_us(_event_time) < {to_unix_micros(span.end)})"
-                for span in job.spans
-            )
-            con.execute(f"CREATE TABLE placed AS SELECT *, {cell} AS {CELL} FROM {derived} WHERE {own}")
-            read = counted(con, f"SELECT {cell} AS c, count(*) FROM logged GROUP BY 1")
-            made = counted(con, f"SELECT {CELL}, count(*) FROM placed GROUP BY 1")
-            for view in views:
-                left: dict[int, int] = {}
-                if view.where:
-                    chosen = f"coalesce(({view.where.duckdb}), false)"
-                    left = counted(con, f"SELECT {CELL}, count(*) FROM placed WHERE NOT {chosen} GROUP BY 1")
-                counts[view.id] = {
-                    interval.id: count_interval(view, interval, pipeline.grid, read, made, left)
-                    for span in job.spans
-                    for interval in pipeline.grid.within(span)
-                }
-                found = states.compute_row_states(con, view, "placed", by=[CELL])
-                volumes[view.id] = write_states(found, view, pipeline, layout, attempt)
-    return counts, volumes
-
-
-def counted(con: duckdb.DuckDBPyConnection, query: str) -> dict[int, int]:
-    """Count by interval."""
-    return dict(con.execute(query).fetchall())
-
-
-def write_states(
-    found: pa.Table, view: CompiledView, pipeline: CompiledPipeline, layout: Layout, attempt: str
-) -> dict[str, Volume]:
-    """Write a folder for each interval, and commit the files at once."""
-    generations = Generations.ensure(layout, view)
-    folder = Path(str(generations.folder(attempt)))
-    found = found.append_column("generation", pa.repeat(pa.scalar(attempt), found.num_rows))
-    pq.write_to_dataset(found, folder, partition_cols=[CELL])
-    hit_failpoint("states")
-    volumes = generations.append(list_state_files(generations.folder(attempt), pipeline))
-    hit_failpoint("generation")
-    return volumes
-
-
 def derive_missing(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, *, after: int, until: int
 ) -> pa.Table:
     """Compute the states of the derived rows of ``after < epoch <= until``, epoch by epoch."""
     assert view.join
-    with joined_rows(pipeline, layout, view.join, (), until) as (con, derived):
-        con.execute(f"CREATE TABLE missing AS FROM {derived} WHERE _epoch > {after}")
+    with open_duckdb() as con:
+        con.register("blank", rows_schema(pipeline).empty_table())
+        rows = log_rows_sql(pipeline, layout, [(None, None)], until)
+        con.execute(f"CREATE TABLE logged AS FROM {rows}")
+        derived = derived_rows_sql(view.join, "logged", DUCKDB)
+        con.execute(f"CREATE TABLE missing AS FROM ({derived}) WHERE _epoch > {after}")
         return states.compute_row_states(con, view, "missing", by=["_epoch"])
 
 
@@ -232,7 +157,6 @@ def sparkless_joins() -> Iterator[None]:
         return indexes.JoinedRows(writer, folder.with_name(f"{folder.name}-{next(number)}"))
 
     with (
-        patch.object(build, "build_derived_states", build_derived_states),
         patch.object(kernel_runs, "JoinedRows", apart),
         # No time passes in a life.
         patch.object(indexes, "ASKED_EVERY", 0.0),

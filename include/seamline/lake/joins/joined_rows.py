@@ -77,6 +77,13 @@ def to_instant(micros: int | None, otherwise: datetime) -> datetime:
 def log_rows_sql(pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int) -> str:
     """Write the rows of some event times up to an epoch as the record version has them; ``blank`` has all columns."""
     own, again = list_log_files(pipeline, layout, times, until)
+    return file_rows_sql(pipeline, own, again, times, until)
+
+
+def file_rows_sql(
+    pipeline: CompiledPipeline, own: Sequence[str], again: Sequence[str], times: Sequence[Times], until: int
+) -> str:
+    """Write the same of some files of the master, and of some whose rows were validated again."""
     parts = ["SELECT * FROM blank"]
     if own:
         fitting = record_version_sql(pipeline.record_version)

@@ -1,21 +1,31 @@
-"""The rows of joins in a build: of whole intervals, from all rows in reach up to the cut, joined by Spark."""
+"""The rows of joins in a build: of whole intervals, from all rows in reach up to the cut.
+
+By slices of time, which tasks join in DuckDB; where files are not in order of time, by Spark's own join.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from seamline.kernel.joined_rows import list_joins
+from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.generations import Volume
+from seamline.lake.storage.table_cache import Files
+from seamline.lake.tables.generations import Generations, Volume
+from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
+from seamline.model.time.intervals import Grid, Interval, merge_intervals
+from seamline.plan.batch.join_slices import Slice, plan_slices
 from seamline.plan.batch.reached_intervals import widen_to_intervals
 from seamline.plan.batch.work_shares import Counts
+from seamline.spark.build.fast_path import gather_reports, most_reported, write_gathered_states
 from seamline.spark.build.general_path import (
     CELL,
     MICROSECOND,
@@ -23,7 +33,10 @@ from seamline.spark.build.general_path import (
     log_rows,
     write_interval_states,
 )
+from seamline.spark.build.joined_slices import JoinedSlices, list_timed_files
+from seamline.spark.build.partial_states import name_cell
 from seamline.spark.tasks.derived_rows import derive_rows
+from seamline.spark.tasks.spread import count_task_slots
 
 ByInterval = dict[str, Counts]
 
@@ -39,25 +52,87 @@ def build_derived_states(
     counts: dict[str, ByInterval] = {}
     volumes: dict[str, dict[str, Volume]] = {}
     for id, join in list_joins(pipeline.views).items():
-        views = [view for view in pipeline.views if view.join and view.join.id == id]
-        grid = pipeline.grid
-        spans = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
-        rows = log_rows(spark, pipeline, layout, BuildJob(job.pipeline, job.run, job.cut, tuple(spans)))
-        read = count_by_cell(rows.withColumn(CELL, cell_of(grid)), [])[0]
-        derived = derive_rows(rows, join).where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
-        derived = derived.persist(StorageLevel.MEMORY_AND_DISK)
-        try:
-            made, left = count_by_cell(derived, views)
-            for view in views:
-                counts[view.id] = {
-                    interval.id: count_interval(view, interval, grid, read, made, left[view.id])
-                    for span in job.spans
-                    for interval in grid.within(span)
-                }
-                volumes[view.id] = write_interval_states(derived, view, pipeline, layout, attempt)
-        finally:
-            derived.unpersist()
+        views = tuple(view for view in pipeline.views if view.join and view.join.id == id)
+        own, grid = replace(pipeline, views=views), pipeline.grid
+        wide = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
+        slices = find_slices(spark, own, layout, job, wide)
+        if slices is None:
+            found, wrote = build_by_shuffle(spark, own, layout, job, join, wide, attempt)
+        else:
+            found, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)
+        volumes |= wrote
+        for view in views:
+            counts[view.id] = {
+                interval.id: count_interval(view, interval, grid, found)
+                for span in job.spans
+                for interval in grid.within(span)
+            }
     return counts, volumes
+
+
+def find_slices(
+    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, wide: Sequence[Interval]
+) -> list[Slice] | None:
+    """Part a build by time; None where its files do not say times, or are not in order of it."""
+    own = list_timed_files(Files.of(Master.open(layout).table), job.cut, again=False)
+    again = list_timed_files(Reprocessed(pipeline, layout).files(), job.cut, again=True)
+    if own is None or again is None:
+        return None
+    spans = merge_intervals(job.spans)
+    return plan_slices([*own, *again], spans, wide, pipeline.views[0], count_task_slots(spark))
+
+
+def build_by_slices(
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    job: BuildJob,
+    join: CompiledJoin,
+    slices: Sequence[Slice],
+    attempt: str,
+) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
+    """Join slices of time in tasks; return what was counted by interval, and what was written."""
+    tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
+    folders = {id: generations.folder(attempt) for id, generations in tables.items()}
+    task = JoinedSlices(pipeline, join, tuple(slices), job.cut, folders, most_reported(len(slices)))
+    found = gather_reports(spark, task, len(slices), pipeline)
+    slots = count_task_slots(spark)
+    return found.counts, write_gathered_states(spark, pipeline, tables, found, attempt, slots)
+
+
+def build_by_shuffle(
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    job: BuildJob,
+    join: CompiledJoin,
+    wide: Sequence[Interval],
+    attempt: str,
+) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
+    """Let Spark join by its own shuffle; the same."""
+    grid = pipeline.grid
+    rows = log_rows(spark, pipeline, layout, BuildJob(job.pipeline, job.run, job.cut, tuple(wide)))
+    read = count_by_cell(rows.withColumn(CELL, cell_of(grid)), [])[0]
+    derived = derive_rows(rows, join).where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
+    derived = derived.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        made, left = count_by_cell(derived, pipeline.views)
+        volumes = {
+            view.id: write_interval_states(derived, view, pipeline, layout, attempt)
+            for view in pipeline.views
+        }
+    finally:
+        derived.unpersist()
+    found = {
+        name_cell(cell): Counts(
+            read.get(cell, 0),
+            0,
+            {id: each.get(cell, 0) for id, each in left.items()},
+            {view.id: made.get(cell, 0) for view in pipeline.views},
+        )
+        for cell in {*read, *made}
+    }
+    return found, volumes
 
 
 def cell_of(grid: Grid) -> Column:
@@ -81,17 +156,14 @@ def count_by_cell(
     return dict(zip(cells, counted, strict=True)), not_selected
 
 
-def count_interval(
-    view: CompiledView,
-    interval: Interval,
-    grid: Grid,
-    read: Mapping[int, int],
-    made: Mapping[int, int],
-    left: Mapping[int, int],
-) -> Counts:
-    """Return what was read of the intervals in reach of one, and what it made."""
-    cell = (interval.start - EPOCH) // MICROSECOND
-    reached = widen_to_intervals(grid, interval, view)
-    rows = sum(read.get((each.start - EPOCH) // MICROSECOND, 0) for each in grid.within(reached))
-    derived = made.get(cell, 0)
-    return Counts(rows, 0, {view.id: left.get(cell, 0)}, {view.id: derived - rows})
+def count_interval(view: CompiledView, interval: Interval, grid: Grid, found: ByInterval) -> Counts:
+    """Return what was read of the intervals in reach of one, and by how many rows what it made is more.
+
+    ``found`` has in ``exploded`` how many were made.
+    """
+    reached = grid.within(widen_to_intervals(grid, interval, view))
+    rows = sum(found[each.id].read for each in reached if each.id in found)
+    own = found.get(interval.id, Counts(0, 0, {}, {}))
+    return Counts(
+        rows, 0, {view.id: own.not_selected.get(view.id, 0)}, {view.id: own.exploded.get(view.id, 0) - rows}
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from seamline.spark.build.partial_states import COUNTS, PARTS, STATES, Partials
 from seamline.spark.build.repeated_ids import NO_PLACES, find_repeated_rows
 from seamline.spark.build.share_rows import Share, ShareTask
 from seamline.spark.build.spilled_states import SpilledStates, merge_states_in_tasks, write_merged_states
-from seamline.spark.tasks.spread import count_task_slots, run_in_tasks
+from seamline.spark.tasks.spread import Row, count_task_slots, run_in_tasks
 from seamline.spark.tasks.task import limit_task_memory
 
 REPORTED_BYTES = 4_000_000
@@ -113,12 +113,29 @@ def build_states_fast(
         repeats = find_repeated_rows(
             spark, ShareTask(pipeline, work, tuple(spans), cut), rows, slots, scratch
         )
-    most = min(REPORTED_BYTES, ALL_REPORTED_BYTES // max(len(work), 1))
-    found = compute_partial_states(spark, Partials(pipeline, work, tuple(spans), cut, folders, most, repeats))
+    task = Partials(pipeline, work, tuple(spans), cut, folders, most_reported(len(work)), repeats)
+    found = gather_reports(spark, task, len(work), pipeline)
     if repeats.paths:
         delete_folder(scratch)
     if not alone:
         found.add_known(own, pipeline.views)
+    return found.counts, write_gathered_states(spark, pipeline, tables, found, attempt, slots)
+
+
+def most_reported(tasks: int) -> int:
+    """Return how many bytes of a view's states each of some tasks may report."""
+    return min(REPORTED_BYTES, ALL_REPORTED_BYTES // max(tasks, 1))
+
+
+def write_gathered_states(
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    tables: Mapping[str, Generations],
+    found: GatheredReports,
+    attempt: str,
+    slots: int,
+) -> dict[str, dict[str, Volume]]:
+    """Merge what tasks reported of every view, write and commit it."""
     wrote = {}
     for view in pipeline.views:
         if view.id in found.spilled:
@@ -126,7 +143,7 @@ def build_states_fast(
             files_of = merge_states_in_tasks(
                 spark,
                 view,
-                folders[view.id],
+                tables[view.id].folder(attempt),
                 attempt,
                 found.spilled[view.id],
                 found.states[view.id],
@@ -134,7 +151,8 @@ def build_states_fast(
                 memory,
             )
         else:
-            whole = states.combine_states(view, found.states[view.id]) if work else None
+            reported = found.states[view.id]
+            whole = states.combine_states(view, reported) if reported else None
             files_of = (
                 []
                 if whole is None
@@ -143,14 +161,16 @@ def build_states_fast(
         hit_failpoint("states")
         wrote[view.id] = tables[view.id].commit_files(files_of)
         hit_failpoint("generation")
-    return found.counts, wrote
+    return wrote
 
 
-def compute_partial_states(spark: SparkSession, task: Partials) -> GatheredReports:
-    """Make the partial states of all shares in Spark's tasks."""
+def gather_reports(
+    spark: SparkSession, task: Callable[[int], Iterable[Row]], count: int, pipeline: CompiledPipeline
+) -> GatheredReports:
+    """Do some tasks in Spark, bounded in memory, and take in what they report."""
     found = GatheredReports()
-    work = limit_task_memory(task, task.pipeline.definition.stream.worker_memory)
-    for kind, payload in run_in_tasks(spark, work, len(task.shares)):
+    work = limit_task_memory(task, pipeline.definition.stream.worker_memory)
+    for kind, payload in run_in_tasks(spark, work, count):
         found.take(kind, payload)
     return found
 

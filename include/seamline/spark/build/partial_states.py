@@ -53,10 +53,7 @@ class Partials(ShareTask):
             for view in self.pipeline.views:
                 found = states.compute_row_states(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
                 hit_failpoint("partials")
-                if found.nbytes <= self.most:
-                    yield STATES + view.id, to_bytes(found)
-                else:
-                    yield PARTS + view.id, spill_states(found, view, self.folders[view.id])
+                yield report_states(found, view, self.most, self.folders[view.id])
         finally:
             if share.alone:
                 con.execute("DROP TABLE fused_rows")
@@ -116,6 +113,13 @@ class Partials(ShareTask):
             condition = f"NOT {SPARE} AND {view.where.duckdb}" if repeated else view.where.duckdb
             found = con.execute(counting_sql(condition, share, parts)).fetchall()
             yield {name_cell(cell): Counts(0, 0, {view.id: -count}, {}) for cell, count in found}
+
+
+def report_states(found: pa.Table, view: CompiledView, most: int, folder: Location) -> Row:
+    """Report the states of a view: themselves, or the file to which they are spilled where they are many bytes."""
+    if found.nbytes <= most:
+        return STATES + view.id, to_bytes(found)
+    return PARTS + view.id, spill_states(found, view, folder)
 
 
 def counting_sql(where: str, share: Share, parts: Sequence[str]) -> str:
