@@ -2,7 +2,7 @@
 
 from seamline import Batch, Join, KafkaSource, Pipeline, Stream, Tumbling, View, Watermark, count, sum
 
-LATE = Watermark(out_of_orderness="10 seconds", idle_after="2 minutes")
+LATE = Watermark(out_of_orderness="10 seconds", idle_after="1 minute")
 
 interval_join = Pipeline(
     name="interval_join",

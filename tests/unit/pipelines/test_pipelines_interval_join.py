@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from tests.unit.examples import declared
+
+from seamline.local.generators import GENERATORS, Load
+from seamline.model.time.intervals import format_utc_instant
 
 JOINED = declared("interval_join")
 GATEWAY, BILLING = "examples.gateway", "examples.billing"
@@ -59,3 +64,19 @@ def test_a_silent_service_holds_nothing_back_and_what_it_sends_later_is_joined(s
     assert seen(story) == {"/buy": (1, 3, 1, 0)}
     assert HOUR in story.batch()
     assert seen(story, "batch") == {"/buy": (1, 3, 1, 0)}
+
+
+def test_the_silence_that_the_generator_makes_is_long_enough_to_be_seen(scenario):
+    """Billing that came back at the moment at which it would count as idle would show nothing."""
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    story = scenario(JOINED, now=format_utc_instant(start))
+    load, marks = Load(seed=7, rate=5, count=5 * 299, start=start), {}
+    for number, record in enumerate(GENERATORS["interval_join"].records(load), start=1):
+        story.send(record.value, key=record.key, topic=record.topic)
+        if number % (5 * 15) == 0:
+            story.wait("15 seconds")
+            marks[story.now] = story.watermark
+    silent, back = start + timedelta(minutes=3), start + timedelta(minutes=5)
+    seen = [mark for now, mark in marks.items() if silent + timedelta(minutes=1) < now < back]
+    assert [mark > silent for mark in seen] == [True] * len(seen)
+    assert len(seen) > 2

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
+
 from tests.unit.examples import declared
+
+from seamline.local.generators import GENERATORS, Load
 
 SHIPPED = declared("orders_shipped")
 ORDERS, SHIPMENTS = "examples.shop_orders", "examples.shipments"
@@ -69,3 +74,18 @@ def test_a_day_is_certified_when_its_fortnight_is_over_and_built_again_for_a_lat
     assert seen(story, "batch") != late
     assert story.batch() == [DAY]
     assert seen(story, "batch") == late
+
+
+def test_the_generator_ships_orders_that_were_placed_most_of_them_within_days():
+    """A shipment before its order is in no pair: the example would show orders that wait, and did not."""
+    load = Load(seed=7, rate=0.02, count=20_000, start=datetime(2026, 3, 1, tzinfo=UTC))
+    orders, shipped = {}, {}
+    for record in GENERATORS["orders_shipped"].records(load):
+        if not record.kind.startswith("bad:"):
+            row = json.loads(record.value)
+            at = datetime.fromisoformat(row.get("ordered_at") or row["shipped_at"])
+            (shipped if record.topic == SHIPMENTS else orders).setdefault(row["order_id"], at)
+    waits = [at - orders[id] for id, at in shipped.items() if id in orders]
+    assert min(waits) > timedelta(0)
+    assert max(waits) > timedelta(days=2), "days, as in the story that the page tells"
+    assert 0.8 < len(shipped) / len(orders) < 0.95

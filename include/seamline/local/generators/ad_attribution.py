@@ -1,4 +1,4 @@
-"""Impressions of ads and the clicks on them: four impressions to a click, some clicks late, some after an hour."""
+"""Impressions of ads and clicks on them: four impressions to a click, some late, in long runs some after an hour."""
 
 from __future__ import annotations
 
