@@ -74,7 +74,7 @@ def test_a_day_is_over_when_nothing_can_be_joined_with_its_last_rows(life):
     assert life.watermark > parse_moment("2026-01-06")
     plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert not plan.builds
-    assert "; rows up to 2026-01-06T01:00:00Z are joined with its own" in plan.left_out[0].reason
+    assert "; rows up to 60 min after its end are joined with its own" in plan.left_out[0].reason
     [row] = life.answer("by_site", "merged")[:1]
     assert not row.get("complete")
 
@@ -103,9 +103,11 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life):
     assert over.proven
     assert "clicked/0@2" in "\n".join(format_explanation(over))
     table = tabulate_rows(found)
-    assert [list(row)[:5] for row in table[:1]] == [
-        ["row", "left record", "right record", "epoch", "event time"]
+    assert [list(row)[:6] for row in table[:1]] == [
+        ["row", "left record", "right record", "epoch", "event time", "right event time"]
     ]
+    apart = {(row["row"], str(row["right event time"])) for row in table if row["left record"] == "shown/0@0"}
+    assert apart == {("left", ""), ("matched", ""), ("pair", f"{DAY} 10:30:00+00:00")}
     assert not [name for row in table for name in row if name.startswith("_")]
     first = [(row["row"], row["right record"]) for row in table if row["left record"] == "shown/0@0"]
     assert first == [("left", ""), ("matched", ""), ("pair", "clicked/0@0")]
@@ -117,6 +119,8 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life):
     said = checks["watermark has passed the end"]
     assert said.endswith("end 2026-01-06T00:00:00Z; rows up to 2026-01-06T01:00:00Z are joined with its own")
     assert checks["rows read = rows in the ledger"] == "9 read, 9 in the ledger"
+    said = checks["rows in states = rows read less rows left out"]
+    assert said == "7 joined rows in states, 7 made of 9 rows in reach"
 
 
 def test_a_day_that_was_built_is_built_again_for_a_click_of_the_next_one(life):

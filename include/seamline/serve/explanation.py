@@ -68,6 +68,7 @@ def tabulate_derived_row(row: Row) -> Row:
         "right record": format_place(row, "_right") if row[KIND] == PAIR else "",
         "epoch": row["_epoch"],
         "event time": row["_event_time"],
+        "right event time": row["_right_event_time"] if row[KIND] == PAIR else "",
         **{name: value for name, value in row.items() if not name.startswith("_")},
     }
 

@@ -112,7 +112,9 @@ def build_refused_sample(row: Mapping[str, Any]) -> Sample:
     """Build the sample of a refused record."""
     value = row["_value"]
     text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
-    return Sample(f"{row['_topic']}/{row['_partition']}@{row['_offset']}", text, row["_detail"] or "")
+    detail = row["_detail"] or ""
+    place = f"{row['_topic']}/{row['_partition']}@{row['_offset']}"
+    return Sample(place, text, "" if detail[:120] == text else detail)
 
 
 def format_quarantine(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 2) -> Iterator[str]:

@@ -65,8 +65,11 @@ class Strip:
     """One for each column; None where an interval has no rows."""
 
 
-def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
-    """Shade an interval by its worst fact: holes, a red certificate, and then its status."""
+def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None, ahead: timedelta) -> Shade:
+    """Shade an interval by its worst fact: holes, a red certificate, and then its status.
+
+    It has closed once the watermark is ``ahead`` of its end: so far behind it are rows that are joined with its own.
+    """
     if cell.holes:
         return Shade.HOLED
     if cell.failed:
@@ -83,13 +86,15 @@ def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None) -> Shade:
         case Status.BUILDING:
             return Shade.NEVER
         case Status.OPEN:
-            closed = watermark is not None and grid.named(cell.interval).end <= watermark
+            closed = watermark is not None and grid.named(cell.interval).end + ahead <= watermark
             return Shade.NEVER if closed else Shade.OPEN
 
 
-def shade_cells(cells: Iterable[Cell], grid: Grid, watermark: datetime | None) -> list[Square]:
+def shade_cells(
+    cells: Iterable[Cell], grid: Grid, watermark: datetime | None, ahead: timedelta
+) -> list[Square]:
     """Shade cells."""
-    return [Square(cell, shade_interval(cell, grid, watermark)) for cell in cells]
+    return [Square(cell, shade_interval(cell, grid, watermark, ahead)) for cell in cells]
 
 
 def find_certified_end(known: Sequence[Square], grid: Grid) -> datetime | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from seamline.lake.publish.derived_changes import find_reach_ahead
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.comparisons_table import comparisons_of
 from seamline.lake.tables.view_versions import find_served_version, find_view
@@ -62,7 +63,12 @@ def build_pipeline_card(name: str) -> Card:
     """Build a card from what the pipeline's tables, stream and alarms say."""
     pipeline, layout = open_requested_pipeline(name)
     seen = observe(name, layout, pipeline, broker=False)
-    known = shade_cells(list_completeness(pipeline, layout), pipeline.grid, seen.watermark)
+    known = shade_cells(
+        list_completeness(pipeline, layout),
+        pipeline.grid,
+        seen.watermark,
+        find_reach_ahead(pipeline, layout),
+    )
     # A version that is built beside the served one answers nobody yet.
     answering = [
         find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))[1]

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from seamline.lake.log.epoch_log import newest_epochs
+from seamline.lake.publish.derived_changes import find_reach_ahead
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.audits_table import audits_of
@@ -22,7 +23,7 @@ from seamline.plan.wording.audit_text import format_audit as audited
 from seamline.plan.wording.observation_text import format_observation_notes
 from seamline.plan.wording.observation_text import format_observation_row as observed
 from seamline.plan.wording.observation_text import serialize_observation as facts_of
-from seamline.plan.wording.plan_text import format_plan_total
+from seamline.plan.wording.plan_text import format_plan_total, group_left_out
 from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.refused_records import list_refusals
@@ -114,7 +115,9 @@ def completeness(
     compiled, layout = open_requested_pipeline(pipeline)
     epochs = newest_epochs(layout, 1)
     watermark = compiled.timed.watermark_at(epochs[-1]) if epochs else None
-    found = shade_cells(cells_of(compiled, layout), compiled.grid, watermark)
+    found = shade_cells(
+        cells_of(compiled, layout), compiled.grid, watermark, find_reach_ahead(compiled, layout)
+    )
     groups: dict[tuple[str, str], list[Square]] = {}
     for each in found:
         groups.setdefault((each.cell.view, each.cell.version), []).append(each)
@@ -195,6 +198,7 @@ def plan(
         made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
         context |= {
             "plan": made,
+            "left_out": group_left_out(made),
             "said": format_plan_total(made) if made.builds else "Nothing is to be built.",
         }
     except BadRange as error:

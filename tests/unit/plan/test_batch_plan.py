@@ -19,13 +19,13 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold_statements
 from seamline.model.protocol.restatement import Restatement
-from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.batch_plan import NAMED, BatchPlan, LeftOut, needs_approval, plan_batch
 from seamline.plan.batch.build_causes import Cause, Kind
 from seamline.plan.batch.estimates import Attempt, MasterFile, Pace, add_cost_estimates
 from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals
 from seamline.plan.stream.overdue_intervals import list_overdue_intervals
-from seamline.plan.wording.plan_text import format_plan, serialize_plan
+from seamline.plan.wording.plan_text import format_plan, format_plan_table, serialize_plan
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 GRID = Grid(timedelta(days=1), START)
@@ -182,7 +182,7 @@ def test_junk_is_in_nobodys_way():
     found = plan(ledger, published(d3=1), most=3)
     assert [each.interval for each in found.builds] == [day(3), day(5), day(5_001)]
     assert (len(found.left_out), found.unnamed) == (NAMED, 4_994 - NAMED)
-    assert "  ... and 4974 more" in list(format_plan(found))
+    assert f"  ... and {4_994 - NAMED} more" in list(format_plan(found))
     assert serialize_plan(found)["unnamed"] == 4_994 - NAMED
 
 
@@ -414,8 +414,19 @@ def test_an_interval_closes_when_its_reach_has_passed() -> None:
     assert len(found.builds) == len(near.builds) - 1
     assert found.left_out
     for each in found.left_out:
-        reached = format_utc_instant(each.interval.end + timedelta(days=1))
-        assert each.reason.endswith(f"; rows up to {reached} are joined with its own")
+        assert each.reason.endswith("; rows up to 24 h after its end are joined with its own")
+
+
+def test_intervals_that_are_open_for_one_reason_have_one_line() -> None:
+    """A join that reaches a fortnight ahead keeps a fortnight of days open, at any time."""
+    found = plan_batch(LEDGER, published(), GRID, [VIEW], asked=None, dirty=True, ahead=timedelta(days=14))
+    first, last = found.left_out[0].interval.id, found.left_out[-1].interval.id
+    assert found.left_out[1:] and not found.builds
+    reason = found.left_out[0].reason
+    assert reason.endswith("; rows up to 14 d after its end are joined with its own")
+    span = f"{first} to {last} ({len(found.left_out)} intervals)"
+    assert list(format_plan(found))[1:] == [f"  leave {span}  {reason}"]
+    assert format_plan_table(found).splitlines()[-1] == f"{len(found.left_out)} left out: {span} {reason}"
 
 
 def test_a_published_interval_that_has_closed_says_so() -> None:

@@ -13,7 +13,7 @@ from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.store.locations import Location
 from seamline.model.protocol.epoch import Epoch
-from seamline.serve.refused_records import list_refusals
+from seamline.serve.refused_records import build_refused_sample, list_refusals
 
 
 def refuse(shop: Shop, *reasons: str, held: bool = True) -> None:
@@ -58,3 +58,11 @@ def test_the_newest_are_shown_and_all_are_counted(warehouse: Location) -> None:
     assert told(shop) == expected
     refuse(shop, "rule")
     assert told(shop)[1] == ("rule", 5, ["rule 6", "rule 4"])
+
+
+def test_what_cannot_be_parsed_is_shown_once() -> None:
+    """The detail of malformed JSON is the text itself."""
+    row = {"_topic": "sales", "_partition": 0, "_offset": 7, "_value": b"{bad" * 50, "_detail": "{bad" * 50}
+    assert build_refused_sample(row).detail == ""
+    assert build_refused_sample(row).value == "{bad" * 30
+    assert build_refused_sample(row | {"_detail": "unexpected end"}).detail == "unexpected end"

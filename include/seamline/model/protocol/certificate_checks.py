@@ -197,17 +197,23 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
         Check(
             "rows in states = rows read less rows left out",
             evidence.state_rows == expected,
-            f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
-            f"{evidence.not_selected} not selected"
-            + (
-                f", {evidence.exploded:+} by {'join' if evidence.joined else 'explode'}"
-                if evidence.exploded
-                else ""
-            ),
+            format_state_rows(evidence, expected),
         ),
         Check(
             "expectations",
             not failed,
             "; ".join(failed) or f"{evidence.expectations_checked} met over {evidence.state_rows} rows",
         ),
+    )
+
+
+def format_state_rows(evidence: Evidence, expected: int) -> str:
+    """Say how the rows in states come from those that were read."""
+    if evidence.joined:
+        read = f"made of {evidence.rows_read} rows in reach"
+        return f"{evidence.state_rows} joined rows in states, {expected} {read}"
+    exploded = f", {evidence.exploded:+} by explode" if evidence.exploded else ""
+    return (
+        f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
+        f"{evidence.not_selected} not selected{exploded}"
     )

@@ -17,6 +17,7 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
 from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.plan.spelling import format_duration
 
 NAMED = 1_000
 """So many of the intervals that wait for another run are named."""
@@ -179,7 +180,7 @@ def plan_batch(
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
         hold = manifest.hold(views, interval.id) if causes and dirty else None
-        if why := find_build_blocker(edge, hold, closes if ahead else None, closed=closed or provisional):
+        if why := find_build_blocker(edge, hold, ahead, closed=closed or provisional):
             left_out.append(LeftOut(interval, why))
         elif own:
             builds.append(build)
@@ -219,15 +220,14 @@ def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
     return set(list(chosen)[:most])
 
 
-def find_build_blocker(
-    edge: Epoch, rollback: Statement | None, reached: datetime | None, *, closed: bool
-) -> str:
+def find_build_blocker(edge: Epoch, rollback: Statement | None, ahead: timedelta, *, closed: bool) -> str:
     """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be.
 
-    ``reached`` is the instant up to which rows are joined with its own, None where none are.
+    ``ahead`` is how far behind its end rows may be that are joined with its own.
     """
     if not closed:
         mark = format_utc_instant(edge.watermark) if edge.watermark else "unknown"
-        joined = f"; rows up to {format_utc_instant(reached)} are joined with its own" if reached else ""
+        reach = format_duration(ahead.total_seconds())
+        joined = f"; rows up to {reach} after its end are joined with its own" if ahead else ""
         return f"open: the watermark is {mark} at epoch {edge.number}{joined}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from seamline.model.protocol.seam import NOTHING
@@ -28,11 +30,9 @@ def format_plan(plan: BatchPlan, *, why: bool = False, shown: int | None = SHOWN
         if why:
             yield from (f"    {format_cause(cause, build)}" for cause in build.causes)
     yield from format_remainder(len(plan.builds), shown)
-    for left in plan.left_out[:shown]:
-        yield f"  leave {left.interval.id}  {left.reason}"
-    yield from format_remainder(
-        len(plan.left_out) + plan.unnamed, len(plan.left_out) if shown is None else shown
-    )
+    left = group_left_out(plan)[:shown]
+    yield from (f"  leave {each.intervals}  {each.reason}" for each in left)
+    yield from format_remainder(len(plan.left_out) + plan.unnamed, sum(each.count for each in left))
     if plan.builds:
         yield f"  {format_plan_total(plan)}"
     elif not plan.left_out:
@@ -81,12 +81,35 @@ def format_plan_table(plan: BatchPlan, *, shown: int = SHOWN) -> str:
     text += ["| interval | rows | to read | why |", "| --- | ---: | ---: | --- |", *rows[:shown]]
     text += [f"| ... | | | and {len(rows) - shown} more |"] if len(rows) > shown else []
     if plan.left_out:
-        named = "; ".join(f"{each.interval.id} {each.reason}" for each in plan.left_out[:shown])
+        groups = group_left_out(plan)
+        named = "; ".join(f"{each.intervals} {each.reason}" for each in groups[:shown])
         text += [
             "",
-            f"{len(plan.left_out) + plan.unnamed} left out: {named}{' ...' * (len(plan.left_out) > shown)}",
+            f"{len(plan.left_out) + plan.unnamed} left out: {named}{' ...' * (len(groups) > shown)}",
         ]
     return "\n".join(text)
+
+
+@dataclass(frozen=True)
+class LeftGroup:
+    """Intervals in a row that are left out for the same reason."""
+
+    intervals: str
+    """The interval, or the first and the last with their number."""
+    count: int
+    """How many there are."""
+    reason: str
+    """Why they are not built."""
+
+
+def group_left_out(plan: BatchPlan) -> list[LeftGroup]:
+    """List what is left out; an interval has its line only where the one before has another reason."""
+    found = []
+    for reason, group in groupby(plan.left_out, key=lambda each: each.reason):
+        ids = [each.interval.id for each in group]
+        name = f"{ids[0]} to {ids[-1]} ({len(ids)} intervals)" if ids[1:] else ids[0]
+        found.append(LeftGroup(name, len(ids), reason))
+    return found
 
 
 def format_remainder(count: int, shown: int | None) -> Iterator[str]:
