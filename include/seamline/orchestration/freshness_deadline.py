@@ -31,6 +31,7 @@ def missed(name: str, context: Any = None) -> None:
 @with_store_settings
 def notify_overdue(name: str) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
+    from seamline.lake.publish.derived_changes import find_reach_ahead
     from seamline.lake.status.marks import locate_marks
     from seamline.lake.tables.manifest_table import manifest_of
     from seamline.lake.tables.reprocessed import read_reprocessed_log
@@ -40,10 +41,15 @@ def notify_overdue(name: str) -> list[Interval]:
     pipeline, layout = open_compiled_pipeline(name)
     within, now = parse_duration(pipeline.definition.batch.fresh_within), datetime.now(UTC)
     found = list_overdue_intervals(
-        read_reprocessed_log(pipeline, layout), manifest_of(layout), pipeline.grid, within=within, now=now
+        read_reprocessed_log(pipeline, layout),
+        manifest_of(layout),
+        pipeline.grid,
+        within=within,
+        now=now,
+        ahead=find_reach_ahead(pipeline, layout),
     )
     for interval in found:
-        print(f"{name} {interval} has ended more than {within} ago and is not published")
+        print(f"{name} {interval} could be published more than {within} ago and is not")
     if path := pipeline.definition.on_late:
         call = function_of(path)
         alert_each_once(

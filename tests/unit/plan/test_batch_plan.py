@@ -241,13 +241,17 @@ def test_an_interval_is_overdue_by_the_clock_until_every_served_view_has_it():
         [Statement(Act.BIRTH, "totals/new", epoch=9, seq=1), *served, *built, early], 2
     )
 
-    def at(number: int) -> list[Interval]:
-        now = day(number).start + timedelta(hours=6)
-        return list_overdue_intervals(LEDGER, manifest, GRID, within=timedelta(hours=6), now=now)
+    def at(number: int, ahead: int = 0) -> list[Interval]:
+        now, within = day(number).start + timedelta(hours=6), timedelta(hours=6)
+        return list_overdue_intervals(
+            LEDGER, manifest, GRID, within=within, now=now, ahead=timedelta(days=ahead)
+        )
 
     assert at(3) == []
     assert at(4) == [day(2)]
     assert at(9) == [day(2), day(3)]
+    assert at(9, ahead=6) == [], "rows that are joined with its own may have come until just now"
+    assert at(10, ahead=6) == [day(2)]
 
 
 FILES = [

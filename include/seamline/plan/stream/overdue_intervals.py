@@ -11,19 +11,26 @@ from seamline.model.time.intervals import Grid, Interval
 
 
 def list_overdue_intervals(
-    ledger: Sequence[Epoch], manifest: Manifest, grid: Grid, *, within: timedelta, now: datetime
+    ledger: Sequence[Epoch],
+    manifest: Manifest,
+    grid: Grid,
+    *,
+    within: timedelta,
+    now: datetime,
+    ahead: timedelta = timedelta(0),
 ) -> list[Interval]:
     """List the intervals that have rows, ended longer than ``within`` ago, and lack a served view's generation.
 
-    Late rows make no interval overdue: what was published is served with them, from the speed layer. What is only
-    provisional is not what was promised.
+    One whose rows are joined with rows up to ``ahead`` behind its end counts as ended there. Late rows make no interval
+    overdue: what was published is served with them, from the speed layer. What is only provisional is not what was
+    promised.
     """
     served = set(manifest.serving.values())
     known = {grid.named(id) for epoch in ledger for id, rows in epoch.accepted.items() if rows}
     return sorted(
         each
         for each in known
-        if each.end + within < now
+        if each.end + ahead + within < now
         and any(has_no_final_generation(manifest, view, each.id) for view in served)
     )
 
