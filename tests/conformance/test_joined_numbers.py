@@ -36,7 +36,7 @@ PIPELINE = replace(
     ADS,
     source=[replace(source, watermark=LATE) for source in ADS.sources],
     derive=[replace(PAID, before="0 seconds", where="shown_cost IS NULL OR clicked_worth > 0")],
-    views=[replace(BY_SITE, measures=EVERY)],
+    views=[replace(BY_SITE, measures=EVERY, where="shown_site <> 'y'")],
 )
 DAY = "2026-01-05"
 

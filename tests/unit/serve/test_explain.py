@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.shop import DAY, START, Sale, Shop
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.read import merged_read, originals
 from seamline.lake.store.locations import Location, delete_files, list_all_files
@@ -37,6 +37,16 @@ def test_a_file_that_vanished_starts_the_explanation_again(
     assert found.proven
     assert found.row["orders"] == 2
     assert met == [1]
+
+
+def test_a_condition_on_a_key_is_one_on_the_rows(warehouse: Location) -> None:
+    """The key that is sought has the name of the column that the view's ``where`` is about."""
+    only = DEFINITION.replace("keys=[", """where="customer <> 'b'", keys=[""")
+    shop = Shop(warehouse, sales_pipeline(text=only))
+    shop.epoch([Sale(1), Sale(2, amount=5)], watermark=START + DAY)
+    found = asked(shop)
+    assert found.proven
+    assert [row["amount"] for row in found.page] == [1, 5]
 
 
 @pytest.mark.on_disk

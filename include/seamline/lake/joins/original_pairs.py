@@ -41,11 +41,12 @@ def read_derived_rows(
     logged = log_rows_sql(pipeline, layout, [times], until)
     only = write_key_conditions(view.join, key, [window, interval])
     rows = derived_rows_sql(view.join, logged, DUCKDB, only=only)
-    matches = [f"rows.{name} IS NOT DISTINCT FROM sought.{name}" for name in map(quote_identifier, key)]
-    chosen = " AND ".join([f"({view.where.duckdb})" if view.where else "true", *matches])
+    same = (f"rows.{name} IS NOT DISTINCT FROM sought.{name}" for name in map(quote_identifier, key))
+    matches = " AND ".join(same) or "true"
+    chosen = view.where.duckdb if view.where else "true"
     with register_tables(blank=rows_schema(pipeline).empty_table(), sought=sought) as con:
         return con.sql(
-            f"SELECT rows.*, FALSE AS _spare FROM ({rows}) rows, sought WHERE {chosen}"
+            f"SELECT rows.*, FALSE AS _spare FROM (SELECT * FROM ({rows}) WHERE {chosen}) rows, sought WHERE {matches}"
         ).to_arrow_table()
 
 

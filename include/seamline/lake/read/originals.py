@@ -163,8 +163,9 @@ def read_interval_rows(
         return con.sql(
             f"WITH read AS (SELECT {columns}, {spare} AS _spare FROM {source}), "
             f"rows AS ({numbered_rows_sql(view, 'read')}) "
-            f"SELECT rows.* EXCLUDE (_ordinal) FROM {states.exploded_rows_sql(view, 'rows')} rows, sought "
-            f"WHERE {chosen} AND {' AND '.join(matches)}"
+            f"SELECT rows.* EXCLUDE (_ordinal) "
+            f"FROM (SELECT * FROM {states.exploded_rows_sql(view, 'rows')} WHERE {chosen}) rows, sought "
+            f"WHERE {' AND '.join(matches)}"
         ).to_arrow_table()
 
 
