@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-import duckdb
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.types.schema import Schema
@@ -187,6 +187,11 @@ timestampadd(SECOND, k, ts) | timestampadd(WEEK, i % 9, ts) | timestampadd(micro
 greatest(d, e) | least(d, x) | greatest(i, e) | least(b, d, i) | greatest(s, t) | least(s, t, 'b')
 greatest(ts, u) | least(dt, ts) | greatest(p, q) | greatest(x, y, NULL) | least(i, NULL, j)
 greatest(dt, DATE'2013-01-01') | greatest(b, x) | least(x, 1.5) | greatest(i, 1.5) | least(NULL, s)
+hash(i) | hash(b) | hash(s) | hash(d) | hash(x) | hash(p) | hash(ts) | hash(dt) | hash(raw) | hash(d * d * d)
+hash(d * d) | hash(i, b, s, d, x, p, ts, dt, raw, e * e * e * e) | hash(s, t, i) % 10 = 0 | hash(k, 1, 'a', 2L)
+hash(i / j, s) > 0 | hash(upper(s)) | hash(get(w, 0), o.n.s, o.a) | hash(CAST(d AS DECIMAL(20,4)), 1.5)
+CASE WHEN p THEN hash(s) END | hash(hash(i), s) | hash(i = j, s IS NULL) | 7 div (hash(l[0]) % 3)
+hash(TIMESTAMP'2013-01-31 10:15:00', DATE'1500-02-28', TRUE, 1e3) | array_contains(l, hash(i)) | hash(m['a'])
 """
 TEXTS = [text.strip() for line in EXPRESSIONS.strip().splitlines() for text in line.split(" | ")]
 CHUNK = 60
@@ -224,7 +229,7 @@ def table() -> pa.Table:
 @pytest.fixture(scope="module")
 def by_duckdb(table: pa.Table) -> Iterator[pa.Table]:
     """Every value and every guard, as DuckDB gives them in a session of another zone."""
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         connection.execute("SET TimeZone = 'America/New_York'")
         connection.register("records", table)
         wanted = [
@@ -305,7 +310,7 @@ def test_a_guarded_row_makes_spark_raise(spark: SparkSession, table: pa.Table, b
 
 def test_no_row_makes_duckdb_raise(table: pa.Table) -> None:
     """One record must not stop the stream, whatever the values beside it."""
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         connection.register("records", table)
         for expression in compiled():
             text = f"SELECT {expression.duckdb}, {guard_of(expression)} FROM records"

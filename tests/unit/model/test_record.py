@@ -414,7 +414,8 @@ WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
         "select[a]",
         "empty",
     ),
-    "select a hash": ({"select": {"a": "hash(id)"}}, "select[a]", "not supported"),
+    "select a hash that Spark alone has": ({"select": {"a": "crc32(id)"}}, "select[a]", "not supported"),
+    "select the hash of a struct": ({"select": {"a": "hash(id, cart)"}}, "select[a]", "no nested value"),
     "select mixes an interval": (
         {"select": {"a": "at + INTERVAL 1 MONTH 1 DAY"}},
         "select[a]",

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 import duckdb
 import pyarrow as pa
 
+from seamline.lake.engine.spark_hashes import add_spark_hashes
 from seamline.runtime.deadline import require_time_left
 from seamline.runtime.machine_memory import read_memory_limit
 from seamline.runtime.per_thread import PerThread
@@ -31,6 +32,7 @@ def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
             "temp_directory": str(own_spill_folder()),
         }
     )
+    add_spark_hashes(con)
     con.execute("SET TimeZone = 'UTC'; SET parquet_metadata_cache = true; SET enable_progress_bar = false")
     return con
 

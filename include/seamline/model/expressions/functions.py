@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from seamline.model.expressions import days, letters, parts, regexes, texts
+from seamline.model.expressions import days, hashes, letters, parts, regexes, texts
 from seamline.model.expressions.arithmetic import compile_abs, compile_arithmetic, compile_try_arithmetic
 from seamline.model.expressions.calls import compile_strict_call, require_argument_type, whole_literal
 from seamline.model.expressions.casts import saturated_integer_sql
@@ -144,6 +144,7 @@ FUNCTIONS: dict[str, tuple[int, int, Function]] = {
     "endswith": (2, 2, texts.define_text_function("endswith", "ends_with({}, {})", BOOLEAN)),
     "floor": (1, 1, whole_number("floor", "floor")),
     "greatest": (2, 64, define_extreme_function("greatest")),
+    "hash": (1, 64, hashes.compile_hash),
     "ifnull": (2, 2, compile_coalesce),
     "isnan": (1, 1, is_nan),
     "isnotnull": (1, 1, lambda arguments: compile_not(is_null(arguments[0]))),

@@ -7,7 +7,7 @@ CLOCK = "its value changes between two runs; use a column of the record."
 CHANCE = "its value changes between two runs; a record must mean the same each time it is read."
 CASE_HINT = "engines map letters beyond ASCII differently; compare lower(x) or upper(x), or use transform=."
 PATTERN = "use regexp_like, regexp_extract, regexp_replace or split; or transform=."
-HASH = "only Spark computes it at a reasonable cost: use transform=, or the column itself as a key."
+HASH = "use hash, transform=, or the column itself as a key."
 DIGEST = "use transform=, or the column itself as a key."
 POWERS = "engines' last digits differ; use transform=."
 METADATA = 'a view sees columns only: name it in the pipeline with select={"name": "..."}, and use that name.'
@@ -21,7 +21,7 @@ REFUSED = {
     **dict.fromkeys(
         ("regexp_count", "regexp_extract_all", "regexp_instr", "regexp_substr", "split_part"), PATTERN
     ),
-    **dict.fromkeys(("hash", "xxhash64", "crc32"), HASH),
+    **dict.fromkeys(("xxhash64", "crc32"), HASH),
     **dict.fromkeys(("md5", "sha", "sha1", "sha2"), DIGEST),
     **dict.fromkeys(("months_between", "next_day"), "engines differ; use datediff, add_months or last_day."),
     **dict.fromkeys(
