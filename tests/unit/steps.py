@@ -50,3 +50,35 @@ def deadly(rows: pa.Table) -> pa.Table:
     if "fugu" in rows["text"].to_pylist():
         os._exit(9)
     return rows.append_column("length", pc.utf8_length(rows["text"]))
+
+
+def lines(rows: pa.Table) -> pa.Table:
+    """Return a row for each word of a text, the last word first; "boom" breaks it, and "-" is no word."""
+    made = [
+        {"_partition": row["_partition"], "_offset": row["_offset"], "word": word, "letters": len(word)}
+        for row in reversed(rows.to_pylist())
+        for word in reversed(row["text"].split())
+    ]
+    if "boom" in rows["text"].to_pylist():
+        raise ValueError("no word for it")
+    types = {"_partition": pa.int32(), "_offset": pa.int64(), "word": pa.string(), "letters": pa.int64()}
+    made = [{**row, "word": None} if row["word"] == "-" else row for row in made]
+    return pa.Table.from_pylist(made, schema=pa.schema(types))
+
+
+def strangers(rows: pa.Table) -> pa.Table:
+    """Return rows of a record that was not given."""
+    made = lines(rows)
+    at = made.column_names.index("_offset")
+    return made.set_column(at, "_offset", pc.add(made["_offset"], 1000))
+
+
+def receipt_lines(rows: pa.Table) -> pa.Table:
+    """Return a row for each line of a receipt, such as "apple 3;bread 1"."""
+    found = [
+        {"_partition": row["_partition"], "_offset": row["_offset"], "item": item, "pieces": int(pieces)}
+        for row in rows.to_pylist()
+        for item, pieces in (line.split() for line in row["text"].split(";") if line)
+    ]
+    types = {"_partition": pa.int32(), "_offset": pa.int64(), "item": pa.string(), "pieces": pa.int64()}
+    return pa.Table.from_pylist(found, pa.schema(types))

@@ -89,7 +89,8 @@ def list_columns_beside_item(view: CompiledView) -> list[str]:
     if view.explode is None:
         return []
     expressions = [view.where, *(state.expression for state in view.states)]
-    read = {key.name for key in view.ordered_by}.union(*(each.columns for each in expressions if each))
+    keys = {key.name for key in view.ordered_by if not key.within}
+    read = keys.union(*(each.columns for each in expressions if each))
     return sorted(read - {view.explode.item.name})
 
 

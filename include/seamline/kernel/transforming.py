@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,14 +23,18 @@ Function = Callable[[pa.Table], pa.Table]
 def apply_transform(rows: pa.Table, step: Transform) -> pa.Table:
     """Add the columns of the step, ``_taken``, and [reason, detail] of the records on which it fails alone.
 
-    The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL.
+    The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL. Where it
+    may give a record several rows, these are one ARRAY, in their order; what it leaves out has none of them.
     """
     shown = [*PLACES, *step.given]
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
     schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *list_transform_fields(step)])
     failed: dict[Place, str] = {}
-    found = call_transform_by_halves(asked, function_of(step.name), schema, failed, exact=step.exact)
+    found = call_transform_by_halves(asked, function_of(step.name), schema, failed, step)
     made = pa.concat_tables([schema.empty_table(), *found])
+    if step.rows is not None:
+        rows = rows.append_column(*gather_record_rows(rows, made, step))
+        return set_failure_reasons(rows.append_column(TAKEN, pa.repeat(True, rows.num_rows)), failed)
     at = {place: row for row, place in enumerate(list_record_places(made))}
     here = [at.get(place) for place in list_record_places(rows)]
     taken = pa.array([row is not None for row in here])
@@ -38,33 +43,44 @@ def apply_transform(rows: pa.Table, step: Transform) -> pa.Table:
     return set_failure_reasons(rows.append_column(TAKEN, taken), failed)
 
 
+def gather_record_rows(rows: pa.Table, made: pa.Table, step: Transform) -> tuple[pa.Field, pa.Array]:
+    """Return the column that has, for each record, an ARRAY of the rows that were made of it."""
+    (column,) = step.schema.fields
+    type_ = arrow_type(column.type.spark)
+    number = {place: row for row, place in enumerate(list_record_places(rows))}
+    owners = np.array([number[place] for place in list_record_places(made)], np.int64)
+    ordered = made.take(pa.array(np.argsort(owners, kind="stable")))
+    ends = np.cumsum(np.bincount(owners, minlength=rows.num_rows))
+    parts = [ordered[field.name].combine_chunks() for field in list_transform_fields(step)]
+    items = pa.StructArray.from_arrays(parts, fields=list(type_.value_type))
+    offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
+    return pa.field(column.name, type_), pa.ListArray.from_arrays(offsets, items).cast(type_)
+
+
 def list_transform_fields(step: Transform) -> list[pa.Field]:
-    """List the columns that the step adds."""
-    return [pa.field(field.name, arrow_type(field.type.spark)) for field in step.schema.fields]
+    """List the columns that the function returns."""
+    fields = (step.rows or step.schema).fields
+    return [pa.field(field.name, arrow_type(field.type.spark)) for field in fields]
 
 
 def call_transform_by_halves(
-    rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str], *, exact: bool
+    rows: pa.Table, function: Function, schema: pa.Schema, failed: dict[Place, str], step: Transform
 ) -> Sequence[pa.Table]:
     """Call the function; where it fails, call it for each half, down to the record on which it fails alone."""
     if not rows.num_rows:
         return []
     try:
-        return [validate_transform_output(function(rows), rows, schema, exact=exact)]
+        return [validate_transform_output(function(rows), rows, schema, step)]
     except Exception as error:  # noqa: BLE001 - whatever a user's function raises is the record's trouble
         if rows.num_rows == 1:
             failed[list_record_places(rows)[0]] = f"{type(error).__name__}: {error}"[:500]
             return []
     half = rows.num_rows // 2
     parts = [rows.slice(0, half), rows.slice(half)]
-    return [
-        made
-        for part in parts
-        for made in call_transform_by_halves(part, function, schema, failed, exact=exact)
-    ]
+    return [made for part in parts for made in call_transform_by_halves(part, function, schema, failed, step)]
 
 
-def validate_transform_output(made: Any, rows: pa.Table, schema: pa.Schema, *, exact: bool) -> pa.Table:
+def validate_transform_output(made: Any, rows: pa.Table, schema: pa.Schema, step: Transform) -> pa.Table:
     """Return the columns that were declared; TypeError or ValueError for what is no answer to ``rows``."""
     if not isinstance(made, pa.Table):
         raise TypeError(f"it gave a {type(made).__name__}, not a pyarrow.Table")
@@ -74,14 +90,20 @@ def validate_transform_output(made: Any, rows: pa.Table, schema: pa.Schema, *, e
     if missing := [name for name in schema.names if name not in made.column_names]:
         raise ValueError(f"its table has no column {', '.join(missing)}")
     made = made.select(schema.names)
-    if exact:
+    if step.exact:
         made = pa.table(
             [cast_without_rounding(made[field.name], field) for field in schema], names=schema.names
         )
     made = made.cast(schema)
     found = list_record_places(made)
-    if len(set(found)) < len(found) or not set(found) <= set(list_record_places(rows)):
+    known = set(found) <= set(list_record_places(rows))
+    if step.rows is None and (len(set(found)) < len(found) or not known):
         raise ValueError("its rows are not the records that it was given, each at most once")
+    if not known:
+        raise ValueError("its rows are not of the records that it was given")
+    for field in step.rows.fields if step.rows else ():
+        if not field.nullable and made[field.name].null_count:
+            raise ValueError(f"its column {field.name} has no value in a row")
     return made
 
 

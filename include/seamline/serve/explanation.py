@@ -131,4 +131,5 @@ def format_master_rows(found: Explanation) -> Iterator[str]:
             continue
         spare = "  (duplicate, left out)" if row["_spare"] else ""
         source = f"{row[SOURCE]}: " if SOURCE in row else ""
-        yield f"  {source}{format_place(row)} epoch {row['_epoch']}{spare}: {format_values(row)}"
+        item = f" row {row['_ordinal']}" if "_ordinal" in row else ""
+        yield f"  {source}{format_place(row)}{item} epoch {row['_epoch']}{spare}: {format_values(row)}"

@@ -12,7 +12,7 @@ import pytest
 from tests.unit import steps
 from tests.unit.records import judged, pipeline
 
-from seamline import Rule, Tumbling, View, sum
+from seamline import CountWindow, KafkaSource, Rule, Tumbling, View, count, first, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
@@ -189,6 +189,134 @@ def test_a_wrong_step_is_told(changes: dict[str, Any], field: str, why: str) -> 
     assert (problems[0].field, why in problems[0].message) == (field, True)
     assert problems[0].file.endswith(".py")
     assert problems[0].hint
+
+
+def worded(function: Any = steps.lines, schema: str = "word STRING, letters INT", **changes: Any) -> Any:
+    return texts(function, schema, transform_rows="words", **changes)
+
+
+def test_a_record_may_have_any_number_of_rows() -> None:
+    """The master has one row for each record, with all that was made of it, in the order of its making."""
+    made = worded(rules=[Rule("few", "size(words) < 3")], select={"many": "size(words) > 1"})
+    values = [said("a bb"), said(""), said("ccc"), said("boom"), said("a b c"), said(1), said("-")]
+    two, none, one, broken, ruled, mistyped, nameless = judged(made, values)
+    assert two["words"] == [{"word": "bb", "letters": 2}, {"word": "a", "letters": 1}]
+    assert (none["words"], none["_selected"], none["many"]) == ([], True, False)
+    assert one["words"] == [{"word": "ccc", "letters": 3}]
+    assert broken == ["error in transform", "ValueError: no word for it"]
+    assert (ruled[0], mistyped[0]) == ("rule few", "mistyped field text")
+    assert nameless["words"] == [{"word": None, "letters": 1}]
+
+
+@pytest.mark.parametrize(
+    ("function", "schema", "why"),
+    [
+        (steps.strangers, "word STRING", "not of the records that it was given"),
+        (steps.nothing, "word STRING", "a NoneType, not a pyarrow.Table"),
+        (steps.lines, "term STRING", "no column term"),
+        (steps.lines, "word STRING NOT NULL", "its column word has no value in a row"),
+        (steps.lines, "word INT", "ArrowInvalid"),
+    ],
+)
+def test_rows_that_were_not_declared_are_refused_with_their_record(
+    function: Any, schema: str, why: str
+) -> None:
+    """Rows of another record would be counted for one that never had them."""
+    (reason, detail) = judged(worded(function, schema), [said("a -")])[0]
+    assert reason == "error in transform"
+    assert why in detail
+
+
+def test_views_count_the_rows_of_a_transform() -> None:
+    """Keys and measures are of each row; what a record has is beside it."""
+    views = [
+        View(
+            "by_word",
+            keys=["word"],
+            window=Tumbling("1 day"),
+            where="letters > 1",
+            measures={"n": count(), "letters": sum("letters + size(words)"), "opened": first("text")},
+        )
+    ]
+    scenario = Scenario(worded(views=views), now="2024-03-02")
+    scenario.send(said("aa bb aa"), said(""), said("boom"), said("aa c"))
+    epoch = scenario.epoch()
+    assert (epoch.rows, dict(epoch.refused)) == (3, {"error in transform": 1})
+    assert [(row["word"], row["n"], row["letters"], row["opened"]) for row in scenario.answer()] == [
+        ("aa", 3, 14, "aa bb aa"),
+        ("bb", 1, 5, "aa bb aa"),
+    ]
+
+
+WRONG_ROWS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "rows' name": ({"transform_rows": "my words"}, "transform_rows", "not a valid name"),
+    "rows' name of a column": ({"transform_rows": "text"}, "transform_rows", "'text' already exists"),
+    "rows' name of their own": ({"transform_rows": "word"}, "transform_rows", "'word' already exists"),
+    "rows of no transform": (
+        {"transform": "", "transform_schema": ""},
+        "transform_rows",
+        "There is no transform",
+    ),
+    "rows' column of a record": (
+        {"transform_schema": "text STRING"},
+        "transform_schema",
+        "already has a column",
+    ),
+    "rows' column of select": ({"select": {"Word": "1"}}, "select[Word]", "not a valid name"),
+    "rows' column derived": (
+        {"select": {"word": "1"}},
+        "transform_schema",
+        "'word' is derived of the record",
+    ),
+    "rule of rows": (
+        {"rules": [Rule("short", "letters < 9")]},
+        "rules[short].condition",
+        "no column 'letters'",
+    ),
+    "where of rows": ({"where": "letters < 9"}, "where", "no column 'letters'"),
+    "event time of rows": (
+        {"source": KafkaSource(topic="t", schema=SCHEMA, event_time="letters")},
+        "source.event_time",
+        "no column 'letters'",
+    ),
+    "rows exploded": (
+        {
+            "views": [
+                View(
+                    "all_rows",
+                    keys=[],
+                    window=Tumbling("1 day"),
+                    explode={"w": "words"},
+                    measures={"n": count()},
+                )
+            ]
+        },
+        "views[all_rows].explode",
+        "explodes nothing more",
+    ),
+    "windows of so many rows": (
+        {"views": [View("all_rows", keys=[], window=CountWindow(2), measures={"n": count()})]},
+        "views[all_rows].window",
+        "cannot count the rows of a transform",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "field", "why"), WRONG_ROWS.values(), ids=WRONG_ROWS)
+def test_wrong_rows_are_told(changes: dict[str, Any], field: str, why: str) -> None:
+    """What is of a record and what is of its rows must not be mistaken for each other."""
+    compiled, problems = compile_with_problems(replace(worded(), **changes))
+    assert compiled is None
+    assert (problems[0].field, why in problems[0].message) == (field, True), problems
+    assert problems[0].hint
+
+
+def test_rows_are_part_of_what_a_record_means() -> None:
+    """The same function with one row for each record is another record version; so is another name."""
+    made = worded()
+    others = [replace(made, transform_rows=""), replace(made, transform_rows="lines")]
+    assert len({record_version(each) for each in [made, *others]}) == 3
+    assert from_json(to_json(made)) == made
 
 
 def test_a_double_that_it_gives_is_never_rounded_to_a_decimal() -> None:

@@ -53,6 +53,8 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         yield name, test_formats.pipeline(f"{schema}, at TIMESTAMP", format=format), "source.format"
     for name, (changes, field, _) in test_record.WRONG.items():
         yield name, test_record.pipeline(test_record.SCHEMA, **changes), field
+    for name, (changes, field, _) in test_transform.WRONG_ROWS.items():
+        yield name, replace(test_transform.worded(), **changes), field
     for name, (changes, field, _) in test_transform.WRONG.items():
         yield name, replace(test_transform.texts(), **changes), field
     for name, (changes, field, _) in test_lookups.WRONG.items():

@@ -85,7 +85,10 @@ def exploded_rows_sql(view: CompiledView, relation: str) -> str:
         return f"(SELECT *, 0::INT AS _ordinal FROM {relation})"
     array = view.explode.array.duckdb
     items = f"unnest({array}) AS {quote_identifier(view.explode.item.name)}"
-    return f"(SELECT *, {items}, unnest(range(len({array})))::INT AS _ordinal FROM {relation})"
+    rows = f"(SELECT *, {items}, unnest(range(len({array})))::INT AS _ordinal FROM {relation})"
+    named = [(each.within, quote_identifier(each.name)) for each in view.explode.parts]
+    parts = [f"({item}).{name} AS {name}" for item, name in named]
+    return f"(SELECT *, {', '.join(parts)} FROM {rows})" if parts else rows
 
 
 def combine_states(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str] = ()) -> pa.Table:

@@ -97,7 +97,8 @@ def read_original_rows(
         shown.append(rows)
     if not shown:
         return counted, []
-    whole = pa.concat_tables(shown).sort_by([*IN_ORDER, *(OF_ONE if view.join else [])])
+    within = [("_ordinal", "ascending")] if view.explode else []
+    whole = pa.concat_tables(shown).sort_by([*IN_ORDER, *(OF_ONE if view.join else within)])
     return counted, whole.slice(page * size, size).to_pylist()
 
 
@@ -163,10 +164,23 @@ def read_interval_rows(
         return con.sql(
             f"WITH read AS (SELECT {columns}, {spare} AS _spare FROM {source}), "
             f"rows AS ({numbered_rows_sql(view, 'read')}) "
-            f"SELECT rows.* EXCLUDE (_ordinal) "
+            f"SELECT rows.*{hidden_columns_sql(view)} "
             f"FROM (SELECT * FROM {states.exploded_rows_sql(view, 'rows')} WHERE {chosen}) rows, sought "
             f"WHERE {' AND '.join(matches)}"
         ).to_arrow_table()
+
+
+def hidden_columns_sql(view: CompiledView) -> str:
+    """Write what an explanation leaves out of rows: which item a row is, where each is a whole record.
+
+    Where a transform gave the rows their columns are shown, and not the ARRAY of all that it gave for the record.
+    """
+    if view.explode is None:
+        return " EXCLUDE (_ordinal)"
+    if not view.explode.parts:
+        return ""
+    hidden = sorted({view.explode.item.name, *view.explode.array.columns})
+    return f" EXCLUDE ({', '.join(map(quote_identifier, hidden))})"
 
 
 def numbered_rows_sql(view: CompiledView, relation: str) -> str:

@@ -198,7 +198,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
         ]
     )
     if len(views) == len(pipeline.views):
-        items = [view.explode.item for view in views if view.explode]
+        items = [field for view in views if view.explode for field in view.explode.seen]
         keyed = [Schema(view.keys) for view in views]
         check_decorating_lookups(pipeline, record.schema.with_(*items), keyed, problems)
     if problems.found:

@@ -10,7 +10,7 @@ from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
 from seamline.model.compile.compiled_measure import format_measure_place as measure_place
 from seamline.model.compile.evolution import list_used_columns
-from seamline.model.compile.explode import Explode, compile_explode
+from seamline.model.compile.explode import Explode, compile_explode, compile_row_explosion
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
 from seamline.model.compile.lookup_join import LookupJoin, compile_decorations
@@ -151,10 +151,8 @@ def compile_view(
 ) -> CompiledView | None:
     """Compile a view, without a fingerprint; note its problems and return None where it has any."""
     before, place = len(problems.found), f"views[{view.name}]"
-    explode = problems.attempt(
-        f"{place}.explode", view.origin, lambda: compile_explode(view.explode, record.schema)
-    )
-    schema = record.schema.with_(explode.item) if explode else record.schema
+    explode = compile_view_explosion(view, record, problems)
+    schema = record.schema.with_(*explode.seen) if explode else record.schema
     keys: list[Field] = []
     for name in view.keys:
         key = find_column(schema, name)
@@ -259,6 +257,30 @@ def compile_count_window(view: View, problems: Problems) -> list[Field]:
             "rename your column.",
         )
     return [Field(NUMBER, BIGINT, nullable=False)]
+
+
+def compile_view_explosion(view: View, record: Record, problems: Problems) -> Explode | None:
+    """Return what makes several rows of a record: a transform, or the view itself; note what it cannot have then."""
+    given = compile_row_explosion(record)
+    if given is None:
+        return problems.attempt(
+            f"views[{view.name}].explode", view.origin, lambda: compile_explode(view.explode, record.schema)
+        )
+    if view.explode:
+        problems.note(
+            f"views[{view.name}].explode",
+            view.origin,
+            "The view counts the rows that the transform gives for a record, and explodes nothing more.",
+            "give a row for each item in the transform, or remove transform_rows=.",
+        )
+    if isinstance(view.window, CountWindow):
+        problems.note(
+            f"views[{view.name}].window",
+            view.origin,
+            "A view with CountWindow cannot count the rows of a transform: they have no order of their own.",
+            "use a window in time, or remove transform_rows=.",
+        )
+    return given
 
 
 def pane_of(windows: Windows, interval: timedelta) -> timedelta:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seamline.model.compile.problems import NAME
+from seamline.model.compile.record_rules import Record
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.types.schema import Field, Schema, TypeKind
+
+MADE = "_given"
+"""The column of a view that takes each row of a transform in turn, whose parts are columns."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,13 @@ class Explode:
     """The column that takes each item."""
     array: Expression
     """The array."""
+    parts: tuple[Field, ...] = ()
+    """The parts of an item that are columns of their own, beside it; none where an author named the item."""
+
+    @property
+    def seen(self) -> tuple[Field, ...]:
+        """List the columns by which expressions and keys name what an item is."""
+        return self.parts or (self.item,)
 
 
 def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | None:
@@ -44,3 +55,14 @@ def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | No
             f"{text!r} can fail: {array.guards[0].message}.", hint="use get or try_element_at, or a column."
         )
     return Explode(Field(name, array.type.element), array)
+
+
+def compile_row_explosion(record: Record) -> Explode | None:
+    """Make the explosion by which every view counts the rows of a transform; None where it gives one at most."""
+    if record.transform is None or record.transform.rows is None:
+        return None
+    (column,) = record.transform.schema.fields
+    array = compile_expression(f"`{column.name}`", Schema((column,)))
+    assert array.type.element is not None
+    parts = tuple(replace(field, within=MADE) for field in record.transform.rows.fields)
+    return Explode(Field(MADE, array.type.element), array, parts)

@@ -100,7 +100,8 @@ def transform_facts(pipeline: Pipeline) -> list[str]:
     """List what the user's own step is; where its function stands does not matter."""
     code = hash_code(function_of(name_of(pipeline.transform)))
     exact = [EXACT] if makes_exactly(pipeline) else []
-    return [code, pipeline.transform_schema, pipeline.transform_version, *exact]
+    rows = [f"rows {pipeline.transform_rows}"] if pipeline.transform_rows else []
+    return [code, pipeline.transform_schema, pipeline.transform_version, *exact, *rows]
 
 
 def added_column_facts(uses: Iterable[Field], *, fresh: bool) -> list[list[str]]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from seamline.model.compile.lookup_join import LookupJoin, check_lookups, compile_lookup, list_pinned_lookups
 from seamline.model.compile.problems import NAME, Problems, compile_condition, format_known_columns
-from seamline.model.compile.transform import Transform, makes_exactly
+from seamline.model.compile.transform import Transform, check_row_columns, compile_transform
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Schema, SqlType, TypeKind
-from seamline.model.user_code import function_of, name_of
 
 METADATA = (
     Field("_key", STRING),
@@ -152,7 +151,7 @@ def compile_record(
         if pipeline.where
         else None
     )
-    return Record(
+    record = Record(
         parsed,
         tuple(derived),
         rules,
@@ -163,31 +162,10 @@ def compile_record(
         tuple(added),
         dedup=bool(pipeline.only_source.dedup_within),
     )
-
-
-def compile_transform(
-    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field]
-) -> Transform | None:
-    """Find the user's own step and check what it declares; it is given no added column, which it could use unseen."""
-    origin, name = pipeline.origin, name_of(pipeline.transform)
-    if not name:
-        for setting in ("transform_schema", "transform_version"):
-            if getattr(pipeline, setting):
-                problems.note(setting, origin, "There is no transform.", 'add transform="module:function".')
-        return None
-    function = problems.attempt("transform", origin, lambda: function_of(name))
-    schema = problems.attempt("transform_schema", origin, lambda: Schema.parse(pipeline.transform_schema))
-    if function is None or schema is None:
-        return None
-    for field in schema.fields:
-        if base.with_(*added).field(field.name):
-            problems.note(
-                "transform_schema",
-                origin,
-                f"The source already has a column {field.name!r}.",
-                "rename the transform's column.",
-            )
-    return Transform(name, schema, tuple(field.name for field in base.fields), makes_exactly(pipeline))
+    if transform:
+        own = len(parsed.with_(*transform.schema.fields).fields)
+        check_row_columns(transform, Schema(record.schema.fields[own:]), origin, problems)
+    return record
 
 
 def compile_record_expression(

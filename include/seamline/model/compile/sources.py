@@ -14,7 +14,7 @@ from seamline.model.types.schema import Field, Schema
 
 STEPS: Mapping[str, object] = {"rules": (), "select": {}, "where": "", "side": {}}
 """What a source says of its records where a pipeline has several, and what it is where nothing is said."""
-OF_ONE = ("transform", "transform_schema", "transform_version")
+OF_ONE = ("transform", "transform_schema", "transform_version", "transform_rows")
 """Settings of a pipeline that has one source, for which a source has no word."""
 SHARED = ("connection", "dedup_within")
 """Settings of which all sources of a pipeline have the same."""

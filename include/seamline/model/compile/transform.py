@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seamline.model.compile.problems import NAME, Problems
+from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import DIGITS, Pipeline
-from seamline.model.types.schema import Schema, has_decimals
+from seamline.model.types.schema import Field, Schema, SqlType, TypeKind, has_decimals
+from seamline.model.user_code import function_of, name_of
 
 
 @dataclass(frozen=True)
@@ -20,8 +24,62 @@ class Transform:
     """The names of the parsed columns that it is given."""
     exact: bool = False
     """Whether a double that would be rounded is refused as a DECIMAL."""
+    rows: Schema | None = None
+    """The columns of the rows that it gives for a record, any number of them; ``schema`` is then one ARRAY of them.
+    None where it gives one at most."""
 
 
 def makes_exactly(pipeline: Pipeline) -> bool:
     """Return whether a transform makes DECIMALs, and no double that it returns is rounded to one."""
     return pipeline.only_source.decimals == DIGITS and has_decimals(pipeline.transform_schema)
+
+
+def compile_transform(
+    pipeline: Pipeline, base: Schema, problems: Problems, added: Sequence[Field]
+) -> Transform | None:
+    """Find the user's own step and check what it declares; it is given no added column, which it could use unseen."""
+    origin, name = pipeline.origin, name_of(pipeline.transform)
+    if not name:
+        for setting in ("transform_schema", "transform_version", "transform_rows"):
+            if getattr(pipeline, setting):
+                problems.note(setting, origin, "There is no transform.", 'add transform="module:function".')
+        return None
+    function = problems.attempt("transform", origin, lambda: function_of(name))
+    schema = problems.attempt("transform_schema", origin, lambda: Schema.parse(pipeline.transform_schema))
+    if function is None or schema is None:
+        return None
+    for field in schema.fields:
+        if base.with_(*added).field(field.name):
+            problems.note(
+                "transform_schema",
+                origin,
+                f"The source already has a column {field.name!r}.",
+                "rename the transform's column.",
+            )
+    given, exact = tuple(field.name for field in base.fields), makes_exactly(pipeline)
+    if not (rows := pipeline.transform_rows):
+        return Transform(name, schema, given, exact)
+    if not NAME.fullmatch(rows) or "__" in rows:
+        problems.note(
+            "transform_rows",
+            origin,
+            f"{rows!r} is not a valid name.",
+            "use lower-case letters, digits and underscores.",
+        )
+        return None
+    if schema.field(rows) or base.with_(*added).field(rows):
+        problems.note("transform_rows", origin, f"A column {rows!r} already exists.", "choose another name.")
+    held = SqlType(TypeKind.ARRAY, element=SqlType(TypeKind.STRUCT, fields=schema.fields))
+    return Transform(name, Schema((Field(rows, held),)), given, exact, schema)
+
+
+def check_row_columns(transform: Transform, derived: Schema, origin: Origin, problems: Problems) -> None:
+    """Note columns that are ``derived`` of a record and have the name of one of its rows: views have both."""
+    for field in transform.rows.fields if transform.rows else ():
+        if derived.field(field.name):
+            problems.note(
+                "transform_schema",
+                origin,
+                f"A column {field.name!r} is derived of the record.",
+                "rename the transform's column: views have the columns of a record and of its rows.",
+            )

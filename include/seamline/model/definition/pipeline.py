@@ -228,6 +228,9 @@ class Pipeline:
     """A function of Arrow tables, or its name ``module:function``, which is what is stored."""
     transform_schema: str = ""
     """The columns that ``transform`` adds, as Spark DDL."""
+    transform_rows: str = ""
+    """The column, an ARRAY, for the rows that ``transform`` gives for a record, where it may give any number of
+    them: views count these. "" where it gives one at most."""
     transform_version: str = ""
     """Any text; another one says that ``transform`` means something else from now on."""
     lookups: Sequence[Lookup] = ()

@@ -113,10 +113,10 @@ class Compiler:
             raise self.unknown(node, first)
         term = Term(
             field.type,
-            f"`{field.name}`",
-            f'"{field.name}"',
+            f"`{field.within}`.`{field.name}`" if field.within else f"`{field.name}`",
+            f'("{field.within}")."{field.name}"' if field.within else f'"{field.name}"',
             field.nullable,
-            frozenset({field.name}),
+            frozenset({field.within or field.name}),
             bounds=RANGES.get(field.type),
         )
         for name in others:

@@ -137,6 +137,8 @@ class Field:
     """Its type."""
     nullable: bool = True
     """Whether NULL is allowed."""
+    within: str = ""
+    """The STRUCT column of which it is a part, where a view has the part as a column; else empty."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type}{'' if self.nullable else ' NOT NULL'}"

@@ -39,7 +39,8 @@ def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory:
 def read_by(view: CompiledView) -> set[str]:
     """List the columns of a row that a view reads."""
     expressions = [view.where, *(state.expression for state in view.states)]
-    read = {key.name for key in view.ordered_by}.union(*(each.columns for each in expressions if each))
+    keys = {key.name for key in view.ordered_by if not key.within}
+    read = keys.union(*(each.columns for each in expressions if each))
     if view.counts:
         return read | {view.numbered}
     if view.explode is None:

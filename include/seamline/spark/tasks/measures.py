@@ -67,7 +67,11 @@ def explode_items(rows: DataFrame, view: CompiledView) -> DataFrame:
     if view.explode is None:
         return rows.withColumn("_ordinal", f.lit(0))
     array = f.expr(view.explode.array.spark)
-    return rows.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
+    items = rows.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
+    parts = [
+        f.col(f"{each.within}.{quote_column(each.name)}").alias(each.name) for each in view.explode.parts
+    ]
+    return items.select("*", *parts) if parts else items
 
 
 def quote_column(name: str) -> str:
