@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from tests.unit.records import batch, kernel_run
 
 from seamline import (
     Batch,
@@ -22,10 +27,15 @@ from seamline import (
     sum,
 )
 from seamline.lake.audit.recounted import recount_states
+from seamline.lake.engine import states
+from seamline.lake.storage.arrow_types import partial_schema
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.committed_log import CommittedLog
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation
+from seamline.spark.build import general_path
+from seamline.spark.tasks import measures
 
 TALK = Pipeline(
     name="talk",
@@ -229,3 +239,68 @@ def test_a_number_is_taken_apart_to_its_rows(scenario, spark):
         if "states" in check.name
     }
     assert any("+" in each or "by explode" in each for each in balances.values()), balances
+
+
+def test_sparks_own_path_counts_rows_as_the_kernel_does(spark, tmp_path):
+    """A build of rows that only Spark can read aggregates in Spark, by columns that are parts of an item."""
+    made = compile_pipeline(replace(LINES, source=replace(LINES.source, topic="t")))
+    values = [json.dumps(said(at, text)).encode() for at, text in enumerate(TEXTS)]
+    result = kernel_run(tmp_path, made, batch(values))
+    rows = spark.read.parquet(str(tmp_path / "master"))
+    for view in made.views:
+        names = [*(key.name for key in view.keys), "pane", "rows"]
+        by_spark, by_kernel = (
+            states.present_states(view, found.cast(partial_schema(view)), names).to_pylist()
+            for found in (
+                measures.compute_states(rows, view).toArrow().select(partial_schema(view).names),
+                result.states[view.id][0].select(partial_schema(view).names),
+            )
+        )
+        assert sorted(map(str, by_spark)) == sorted(map(str, by_kernel)) and by_kernel
+    marked = general_path.mark_duplicates(rows, made).persist()
+    found = general_path.count_read_rows(marked, made)
+    for view in made.views:
+        [(interval, n)] = found.items()
+        held = sum_of_rows(result.states[view.id][0])
+        assert n.read == result.accepted[interval] == len(TEXTS) - 2
+        assert n.read - n.not_selected.get(view.id, 0) - n.duplicates + n.exploded[view.id] == held
+    marked.unpersist()
+
+
+def sum_of_rows(table: pa.Table) -> int:
+    """Add up the rows in states."""
+    found: int = pc.sum(table["rows"]).as_py()
+    return found
+
+
+def test_another_meaning_makes_all_rows_again(engine, scenario):
+    """Records that were read with one row each get the rows that they have now; the master keeps a column of before."""
+    one = replace(
+        LINES,
+        transform="tests.unit.steps:words",
+        transform_schema="words INT",
+        transform_rows="",
+        select={"size": "words", "word": "text"},
+        views=[
+            View(
+                "all_words", keys=[], window=Tumbling("1 day"), measures={"n": count(), "last": last("word")}
+            )
+        ],
+    )
+    story = scenario(one, spark=engine, now="2024-01-05")
+    story.send(*(said(at, text) for at, text in enumerate(TEXTS)))
+    story.epoch()
+    story.redefine(replace(LINES, transform_rows="lines", select={"size": "size(lines)"}))
+    story.send(said(20, "aa"), said(99, "end", day=3))
+    story.epoch()
+    story.batch("2024-01-01")
+    [whole] = [row for row in story.answer("all_words") if row["batch_part"]]
+    assert (whole["n"], whole["last"]) == (11, "aa")
+    if engine is not None:
+        pipeline, layout = story.pipeline, story.engine.layout
+        asked = (datetime(2024, 1, 1, 10, tzinfo=UTC), None)
+        found = explain_number(pipeline, pipeline.view("by_word"), layout, {"word": "ccc"}, asked)
+        assert found.proven and [row["word"] for row in found.page] == ["ccc"]
+        log = CommittedLog.pin(pipeline, layout)
+        for view in pipeline.views:
+            assert recount_states(pipeline, view, layout, log).findings == ()

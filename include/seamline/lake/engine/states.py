@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from seamline.lake.engine import sessions
 from seamline.lake.engine.duckdb_connections import query_tables
-from seamline.lake.engine.duckdb_scans import read_parquet_sql, span_number, span_start_sql
+from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_number, span_start_sql
 from seamline.lake.engine.measures import Steps, family_of, quote_identifier
 from seamline.lake.engine.measures.carried import format_overflowed_totals
 from seamline.lake.storage.arrow_types import arrow_type, partial_schema
@@ -83,12 +83,14 @@ def exploded_rows_sql(view: CompiledView, relation: str) -> str:
         )
     if view.explode is None:
         return f"(SELECT *, 0::INT AS _ordinal FROM {relation})"
-    array = view.explode.array.duckdb
-    items = f"unnest({array}) AS {quote_identifier(view.explode.item.name)}"
-    rows = f"(SELECT *, {items}, unnest(range(len({array})))::INT AS _ordinal FROM {relation})"
+    array, item = view.explode.array.duckdb, quote_identifier(view.explode.item.name)
+    # The master may have a column of that name, of what records were before.
+    taken = ", ".join(quote_literal(each.name.lower()) for each in view.explode.seen)
+    kept = f"COLUMNS(lambda _name: lower(_name) NOT IN ({taken}))"
+    rows = f"SELECT {kept}, unnest({array}) AS {item}, unnest(range(len({array})))::INT AS _ordinal FROM {relation}"
     named = [(each.within, quote_identifier(each.name)) for each in view.explode.parts]
-    parts = [f"({item}).{name} AS {name}" for item, name in named]
-    return f"(SELECT *, {', '.join(parts)} FROM {rows})" if parts else rows
+    parts = [f"({within}).{name} AS {name}" for within, name in named]
+    return f"(SELECT *, {', '.join(parts)} FROM ({rows}))" if parts else f"({rows})"
 
 
 def combine_states(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequence[str] = ()) -> pa.Table:

@@ -67,7 +67,9 @@ def explode_items(rows: DataFrame, view: CompiledView) -> DataFrame:
     if view.explode is None:
         return rows.withColumn("_ordinal", f.lit(0))
     array = f.expr(view.explode.array.spark)
-    items = rows.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
+    # The master may have a column of that name, of what records were before.
+    kept = rows.drop(*(each.name for each in view.explode.seen))
+    items = kept.select("*", f.posexplode(array).alias("_ordinal", view.explode.item.name))
     parts = [
         f.col(f"{each.within}.{quote_column(each.name)}").alias(each.name) for each in view.explode.parts
     ]
