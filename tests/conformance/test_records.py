@@ -14,6 +14,7 @@ from tests.unit.records import batch, kernel_run, pipeline
 
 from seamline import Tumbling, View, count, first, last, sum
 from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.spark.build import general_path as builds
@@ -119,3 +120,16 @@ def test_the_kernel_and_the_general_path_see_the_same_rows(spark: SparkSession, 
         day = interval[:10]
         assert n.duplicates == per_day[day] - len([id for other, id in distinct if other == day])
         assert n.not_selected[SHOP.views[2].id] == n.read - per_day[day]
+
+
+def test_a_column_of_before_is_not_the_item(spark: SparkSession, tmp_path: Path) -> None:
+    """The master keeps what an earlier definition called by the name that a view now gives to an item."""
+    result = kernel_run(tmp_path, SHOP, batch([json.dumps(each).encode() for each in sales(50)]))
+    rows = spark.read.parquet(str(tmp_path / "master")).withColumn("tag_item", f.lit("of before"))
+    found = rows.toArrow()
+    for view in [view for view in SHOP.views if view.explode]:
+        wanted = shown(view, result.states[view.id][0])
+        assert shown(view, measures.compute_states(rows, view).toArrow()) == wanted
+        with open_duckdb() as con:
+            con.register("found", found)
+            assert shown(view, states.compute_row_states(con, view, "found")) == wanted
