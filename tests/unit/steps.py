@@ -82,3 +82,21 @@ def receipt_lines(rows: pa.Table) -> pa.Table:
     ]
     types = {"_partition": pa.int32(), "_offset": pa.int64(), "item": pa.string(), "pieces": pa.int64()}
     return pa.Table.from_pylist(found, pa.schema(types))
+
+
+def nested(rows: pa.Table) -> pa.Table:
+    """Return rows of all kinds of columns, two for each record."""
+    twice = pa.concat_tables([rows, rows]).select(["_topic", "_partition", "_offset"])
+    for name, value in (
+        ("price", 0.5),
+        ("tags", ["a"]),
+        ("facts", [("k", 1)]),
+        ("part", {"x": [True]}),
+        ("raw", b"r"),
+    ):
+        twice = twice.append_column(name, pa.array([value] * twice.num_rows, MADE.get(name)))
+    return twice
+
+
+MADE = {"facts": pa.map_(pa.string(), pa.int64())}
+"""Types that pyarrow does not tell from values."""

@@ -89,9 +89,8 @@ def list_columns_beside_item(view: CompiledView) -> list[str]:
     if view.explode is None:
         return []
     expressions = [view.where, *(state.expression for state in view.states)]
-    keys = {key.name for key in view.ordered_by if not key.within}
-    read = keys.union(*(each.columns for each in expressions if each))
-    return sorted(read - {view.explode.item.name})
+    read = {key.name for key in view.ordered_by}.union(*(each.columns for each in expressions if each))
+    return sorted(read - view.explode.made)
 
 
 def count_exploded_items(con: duckdb.DuckDBPyConnection, rows: pa.Table, view: CompiledView) -> np.ndarray:

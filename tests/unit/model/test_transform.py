@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -12,11 +13,13 @@ import pytest
 from tests.unit import steps
 from tests.unit.records import judged, pipeline
 
-from seamline import CountWindow, KafkaSource, Rule, Tumbling, View, count, first, sum
+from seamline import CountWindow, KafkaSource, Lookup, Rule, Tumbling, View, count, first, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.pipeline import EXACT, ROUNDED
+from seamline.model.expressions import compile_expression
+from seamline.model.types.schema import Schema
 from seamline.model.user_code import hash_code
 from seamline.testing import Scenario
 
@@ -245,6 +248,39 @@ def test_views_count_the_rows_of_a_transform() -> None:
     assert [(row["word"], row["n"], row["letters"], row["opened"]) for row in scenario.answer()] == [
         ("aa", 3, 14, "aa bb aa"),
         ("bb", 1, 5, "aa bb aa"),
+    ]
+
+
+def test_rows_may_have_columns_of_any_type() -> None:
+    """They are parts of a nested column, decimals by their own digits."""
+    schema = "price DECIMAL(5,2), tags ARRAY<STRING>, facts MAP<STRING, INT>, part STRUCT<x: ARRAY<BOOLEAN>>"
+    schema += ", raw BINARY"
+    view = View(
+        "by_price",
+        keys=["price"],
+        window=Tumbling("1 day"),
+        where="size(tags) = 1 AND get(part.x, 0)",
+        measures={"n": count(), "total": sum("price * facts['k']")},
+    )
+    made = texts(steps.nested, schema, transform_rows="words", views=[view])
+    row = {"price": Decimal("0.50"), "tags": ["a"], "facts": [("k", 1)], "part": {"x": [True]}, "raw": b"r"}
+    assert [each["words"] for each in judged(made, [said("a"), said("b")])] == [[row, row]] * 2
+    scenario = Scenario(made, now="2024-03-02")
+    scenario.send(said("a"), said("b"))
+    scenario.epoch()
+    [answer] = scenario.answer()
+    assert (answer["price"], answer["n"], answer["total"]) == (Decimal("0.50"), 4, Decimal("2.00"))
+
+
+def test_a_lookup_decorates_a_key_of_rows(tmp_path: Path) -> None:
+    """At a read there is no record any more: a key is a column like any other."""
+    (tmp_path / "names.csv").write_text("word,name\naa,double a\n")
+    view = View("by_word", keys=["word"], window=Tumbling("1 day"), measures={"n": count()})
+    names = Lookup("names", str(tmp_path / "names.csv"), on={"word": "lower(word)"}, columns=["name"])
+    found = compile_pipeline(worded(views=[view], lookups=[names])).views[0]
+    [join] = found.decorations
+    assert [made.duckdb for _, made in join.keys] == [
+        compile_expression("lower(word)", Schema.parse("word STRING")).duckdb
     ]
 
 

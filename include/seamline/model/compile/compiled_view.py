@@ -167,7 +167,7 @@ def compile_view(
         elif trouble := find_key_conflict(view, name, [each.name for each in keys]):
             problems.note(f"{place}.keys", view.origin, trouble, "rename it, or alias it in select=.")
         else:
-            keys.append(key)
+            keys.append(replace(key, within=""))
     where = (
         problems.attempt(f"{place}.where", view.origin, lambda: compile_condition(view.where, schema))
         if view.where

@@ -31,6 +31,11 @@ class Explode:
         """List the columns by which expressions and keys name what an item is."""
         return self.parts or (self.item,)
 
+    @property
+    def made(self) -> frozenset[str]:
+        """Return the names of all columns that a record has not, but its rows have."""
+        return frozenset(field.name for field in (self.item, *self.parts))
+
 
 def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | None:
     """Compile ``{"item": "array"}``; None for nothing. DefinitionError where it cannot be meant."""

@@ -39,13 +39,12 @@ def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory:
 def read_by(view: CompiledView) -> set[str]:
     """List the columns of a row that a view reads."""
     expressions = [view.where, *(state.expression for state in view.states)]
-    keys = {key.name for key in view.ordered_by if not key.within}
-    read = keys.union(*(each.columns for each in expressions if each))
+    read = {key.name for key in view.ordered_by}.union(*(each.columns for each in expressions if each))
     if view.counts:
         return read | {view.numbered}
     if view.explode is None:
         return read
-    return (read - {view.explode.item.name}) | view.explode.array.columns
+    return (read - view.explode.made) | view.explode.array.columns
 
 
 def schema_of(rows: DataFrame, view: CompiledView, by: Sequence[str]) -> StructType:
