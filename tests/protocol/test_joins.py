@@ -16,9 +16,9 @@ def left(id: int, at: int, key: int | None = 1, *, of: int = -1) -> Row:
     return Row(id, "L", at, key, of)
 
 
-def right(id: int, at: int, key: int | None = 1, *, version: int = 0) -> Row:
+def right(id: int, at: int, key: int | None = 1, *, of: int = -1, version: int = 0) -> Row:
     """Return a right row."""
-    return Row(id, "R", at, key, version=version)
+    return Row(id, "R", at, key, of, version)
 
 
 # A left in hour 0 joins rights of hours 0 and 1, one in hour 1 those of 1 and 2.
@@ -29,6 +29,8 @@ PAIRS = Join((left(0, 0), right(1, 1), right(2, 0)))
 SPREAD = Join((left(0, 1), right(1, 1), right(2, 2)))
 BOTH = Join((left(0, 0), left(1, 1), right(2, 1)))
 COPIED = Join((left(0, 0), left(1, 0, of=0), right(2, 1)))
+COPIED_RIGHT = Join((left(0, 0), right(1, 1), right(2, 1, of=1)))
+BOTH_COPIED = Join((left(0, 0), left(1, 0, of=0), right(2, 1), right(3, 1, of=2)))
 MOVED = Join(PAIRS.topic[:2], (Decision(1, right(1, 2, version=1)),))
 KEYED = Join((left(0, 0), right(1, 1, None)), (Decision(1, right(1, 1, version=1)),))
 PRICED = Join(PAIRS.topic[:2], (Decision(1, right(1, 1, version=1)),))
@@ -44,6 +46,7 @@ CRASHES = Bounds(PAIRS, fails=1, deaths=1)
 CLOSES = Bounds(BOTH, builds=1, clocks=(1, 2))
 HOLES = Bounds(PAIRS, builds=1, lost=1)
 COPIES = Bounds(COPIED, builds=1)
+FOREIGN = Bounds(COPIED, builds=1, born=True, foreign=True)
 BORN = Bounds(PAIRS, builds=1, born=True)
 DECIDED = Bounds(MOVED, builds=1, epochs=4)
 DECIDED_BEHIND = Bounds(MOVED, fails=1, epochs=4)
@@ -64,6 +67,11 @@ QUICK = {
     "closing": (CLOSES, 3_900),
     "a hole and what fills it": (HOLES, 1_800),
     "copies": (COPIES, 1_600),
+    "copies on the right": (replace(COPIES, join=COPIED_RIGHT), 1_600),
+    "copies of both": (replace(COPIES, join=BOTH_COPIED, builds=0), 820),
+    "copies while behind": (replace(BEHIND, join=COPIED, epochs=2, edges=(True, False)), 4_300),
+    "a copy that fills a hole": (replace(HOLES, join=COPIED_RIGHT), 2_600),
+    "copies that are validated again": (FOREIGN, 23_000),
     "a birth": (BORN, 3_000),
     "a decision": (DECIDED, 2_200),
     "a decision while behind": (DECIDED_BEHIND, 3_700),
@@ -85,6 +93,9 @@ WIDE = {
     "decisions that wait": replace(CAPPED, join=MOVED, builds=2, rollbacks=1, fails=1, epochs=3),
     "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, epochs=3, stepwise=True),
     "a birth while behind": replace(BORN, fails=1, floors=1),
+    "copies of both, and builds": replace(COPIES, join=BOTH_COPIED, builds=2, rollbacks=1),
+    "copies, behind and dying": replace(CRASHES, join=COPIED_RIGHT, builds=1),
+    "copies of both that are validated again": replace(FOREIGN, join=BOTH_COPIED, fails=1, floors=1),
 }
 
 
@@ -158,6 +169,7 @@ BROKEN: dict[str, tuple[Bounds, str]] = {
     "ends_before": (CAPPED_BEHIND, "reach over"),
     "both_layers": (COPIES, "answers"),
     "flags_count": (COPIES, "answers"),
+    "in_order": (FOREIGN, "nothing that it repeats counts"),
 }
 PAIR = {"apart", "dirty_decisions"}
 """Of a decision that changes what rows say and not how many, either is enough while slices have it."""

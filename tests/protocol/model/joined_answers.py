@@ -11,14 +11,25 @@ from tests.protocol.model.state import Violation
 
 def check(state: State, rules: Rules, bounds: Bounds) -> None:
     """Check what must hold in every state."""
-    if not state.born:
+    if not state.born or not state.judged:
         return
+    events(state, bounds)
     for at in range(bounds.join.intervals):
         answered(state, at, rules, bounds)
         planned(state, at, rules, bounds)
         for each in (state.served[at], state.older[at]):
             if each and each.green:
                 final(state, at, each, bounds)
+
+
+def events(state: State, bounds: Bounds) -> None:
+    """Hold that every event counts from the epoch on in which it has come first, however often it comes."""
+    counting: set[int] = set()
+    for epoch in state.log:
+        counting |= {bounds.join.topic[id].event for id in epoch.rows if id not in epoch.flagged}
+        for id in epoch.rows:
+            if bounds.join.topic[id].event not in counting:
+                raise Violation(f"record {id} is flagged at {epoch.number}, and nothing that it repeats counts")
 
 
 def until(state: State, at: int, rules: Rules, bounds: Bounds) -> int:

@@ -11,7 +11,7 @@ from tests.protocol.model.joins import Bounds, Built, Moves, Piece, Rules, State
 
 def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
     """Build and publish each interval alone, at any edge that its floor allows, and roll back."""
-    if not state.born:
+    if not state.born or not state.judged:
         return
     for at in range(bounds.join.intervals):
         served, older = state.served[at], state.older[at]

@@ -51,6 +51,8 @@ def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
             yield f"decision {each} is made", state._replace(decided=(*state.decided, each))
     if not state.born and not state.driver.plan:
         yield "a version is born", birth(state, rules, bounds)
+    if state.born and not state.judged and not state.driver.plan:
+        yield "records are validated again", validated_again(state, rules, bounds)
 
 
 def birth(state: State, rules: Rules, bounds: Bounds) -> State:
@@ -62,6 +64,21 @@ def birth(state: State, rules: Rules, bounds: Bounds) -> State:
     driver = state.driver._replace(frontier=state.e)
     log = (*state.log[:-1], state.log[-1]._replace(frontier=state.e)) if state.log else ()
     return state._replace(log=log, floors=floors, cache=cache, driver=driver, born=True)
+
+
+def validated_again(state: State, rules: Rules, bounds: Bounds) -> State:
+    """Flag anew what was read before the birth: what repeats an earlier record (``in_order``), or any other."""
+    topic, until = bounds.join.topic, state.driver.frontier
+    seen = [topic[id].event for each in state.log if each.number > until for id in fresh_ids(each)]
+    seen = [] if rules.in_order else seen
+    log = []
+    for epoch in state.log:
+        flagged = []
+        for id in epoch.rows if epoch.number <= until else ():
+            flagged += [id] if topic[id].event in seen else []
+            seen.append(topic[id].event)
+        log.append(epoch._replace(flagged=tuple(flagged)) if epoch.number <= until else epoch)
+    return state._replace(log=tuple(log), judged=True)
 
 
 def epochs(state: State, rules: Rules, bounds: Bounds) -> Moves:
@@ -82,7 +99,7 @@ def epochs(state: State, rules: Rules, bounds: Bounds) -> Moves:
                 after = begun(state, plan, rules, bounds, fine=fine)
                 label = f"epoch {told(plan)}{'' if fine else ' fails'}"
                 yield label, taken_in(held(after, rules), rules, bounds) if whole else after
-            if state.born and state.driver.frontier < state.e:
+            if state.born and state.judged and state.driver.frontier < state.e:
                 yield catches_up(state, rules, bounds)
         case "slices":
             yield "commits to the master", held(state, rules)
@@ -138,7 +155,7 @@ def flags(come: set[int], rows: tuple[int, ...], bounds: Bounds) -> Iterator[tup
 
 def begun(state: State, plan: Epoch, rules: Rules, bounds: Bounds, *, fine: bool) -> State:
     """Join an epoch's rows with what is known, and commit its slices; a view that is behind gets none."""
-    current = fine and state.born and state.driver.frontier == state.e
+    current = fine and state.born and state.judged and state.driver.frontier == state.e
     state = state if fine else spend(state, "fails")
     driver = state.driver._replace(at="slices", plan=plan, fine=current)
     if not current:
@@ -155,7 +172,12 @@ def begun(state: State, plan: Epoch, rules: Rules, bounds: Bounds, *, fine: bool
 
 def fresh(plan: Epoch, bounds: Bounds) -> list[Row]:
     """Return the rows of an epoch that count."""
-    return [bounds.join.topic[each] for each in plan.rows if each not in plan.flagged]
+    return [bounds.join.topic[each] for each in fresh_ids(plan)]
+
+
+def fresh_ids(plan: Epoch) -> list[int]:
+    """Return the records of an epoch that are not flagged as copies."""
+    return [each for each in plan.rows if each not in plan.flagged]
 
 
 def slice_of(old: list[Row], new: list[Row], names: tuple[int, ...], bounds: Bounds) -> tuple[Items, Items]:

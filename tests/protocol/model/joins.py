@@ -44,7 +44,8 @@ class Rules:
     Of decisions: ``named_at_cut``: a build uses those its cut names; ``names_used``: an epoch names those it used;
     ``caps``: slices from s on wait for a build, in the whole reach (``cap_reach``); ``ends_before``: no block or
     compaction reaches over s.
-    Of copies: ``both_layers``: a build removes nothing that slices have; ``flags_count``: nor keeps what they drop.
+    Of copies: ``both_layers``: a build removes nothing that slices have; ``flags_count``: nor keeps what they drop;
+    ``in_order``: what is validated again is flagged where it repeats an earlier record, and never for a later one.
     ``birth_floor``: intervals that had rows are answered once they are built.
     """
 
@@ -83,6 +84,7 @@ class Rules:
     ends_before: bool = True
     both_layers: bool = True
     flags_count: bool = True
+    in_order: bool = True
     birth_floor: bool = True
 
 
@@ -92,7 +94,8 @@ class Bounds:
 
     ``edges`` and ``clocks`` are what epochs may be and record; ``stepwise`` lets others in between an epoch's commits;
     ``lost`` is a row that Kafka may lose; ``subtracts`` is whether every measure can take rows back. There may be
-    ``machines``, each with a cache; planning may be held to be ``frugal``, so that it has nothing built in vain.
+    ``machines``, each with a cache; planning may be held to be ``frugal``, so that it has nothing built in vain;
+    ``foreign``: what was read before a version is born is of another record version, and is validated again later.
     """
 
     join: Join = field(default_factory=lambda: Join(()))
@@ -112,6 +115,7 @@ class Bounds:
     stepwise: bool = False
     lost: int = NONE
     born: bool = False
+    foreign: bool = False
     subtracts: bool = True
     machines: bool = False
     frugal: bool = True
@@ -182,6 +186,7 @@ class State(NamedTuple):
     driver: Driver = Driver()
     asleep: Cache | None = None
     born: bool = True
+    judged: bool = True
     backup: State | None = None
     spent: Spent = Spent()
 
@@ -219,7 +224,8 @@ def put(some: tuple, at: int, value: object) -> tuple:  # type: ignore[type-arg]
 def first(bounds: Bounds) -> State:
     """Return the state before the first epoch."""
     none = (None,) * bounds.join.intervals
-    return State(served=none, older=none, floors=(NONE,) * bounds.join.intervals, born=not bounds.born)
+    floors = (NONE,) * bounds.join.intervals
+    return State(served=none, older=none, floors=floors, born=not bounds.born, judged=not bounds.foreign)
 
 
 def stamp(state: State) -> tuple[int, int, frozenset[int]]:
