@@ -29,7 +29,9 @@ def events(state: State, bounds: Bounds) -> None:
         counting |= {bounds.join.topic[id].event for id in epoch.rows if id not in epoch.flagged}
         for id in epoch.rows:
             if bounds.join.topic[id].event not in counting:
-                raise Violation(f"record {id} is flagged at {epoch.number}, and nothing that it repeats counts")
+                raise Violation(
+                    f"record {id} is flagged at {epoch.number}, and nothing that it repeats counts"
+                )
 
 
 def until(state: State, at: int, rules: Rules, bounds: Bounds) -> int:
