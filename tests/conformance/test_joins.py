@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -29,10 +30,12 @@ from seamline import (
     sum,
     top,
 )
+from seamline.model.errors import CertificateFailed, PublishRefused
 from seamline.plan.batch import join_slices
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 HOURS = 6
+HELD_BACK = "held back"
 COUNTED = {
     "pairs": count(),
     "worth": sum("clicked_worth"),
@@ -111,6 +114,17 @@ ADS = Pipeline(
 )
 
 
+COPIED = replace(
+    ADS,
+    source=[
+        replace(each, schema=f"id INT, {each.schema}", event_id=["id"], dedup_within="1 day")
+        for each in ADS.sources
+    ],
+)
+FORGETFUL = replace(COPIED, source=[replace(each, dedup_within="10 minutes") for each in COPIED.sources])
+LENIENT = replace(FORGETFUL, derive=[replace(each, copies=True) for each in FORGETFUL.derive])
+
+
 def steps(seed):
     """Make a life: the same steps for both engines."""
     dice = random.Random(seed)
@@ -147,10 +161,35 @@ def steps(seed):
     yield "dirty", None
 
 
-def live(life, seed):
+def copied(seed, *, often):
+    """Give each record of a life an id, and send some again, most of them soon."""
+    dice, sent = random.Random(seed), {"shown": [], "clicked": []}
+    for step, of in steps(seed):
+        if step != "send":
+            yield step, of
+            continue
+        topic, values = of
+        mine, again = sent[topic], []
+        known = len(mine)
+        for value in (each for each in values if isinstance(each, dict)):
+            mine.append({"id": len(mine), **value})
+            while dice.random() < often:
+                again.append(dice.choice(mine[-3:] if dice.random() < 0.7 else mine))
+        yield "send", (topic, [*mine[known:], *again, *(each for each in values if isinstance(each, bytes))])
+
+
+def built(life):
+    """Build what is dirty; give the intervals, or whether some are held back, and what is published then."""
+    try:
+        return sorted(life.batch()), life.engine.cuts()
+    except (CertificateFailed, PublishRefused):
+        return HELD_BACK, life.engine.cuts()
+
+
+def live(life, steps):
     """Take every step, and give what can be seen at the end, and after each batch."""
     seen = []
-    for step, of in steps(seed):
+    for step, of in steps:
         match step:
             case "send":
                 topic, values = of
@@ -162,7 +201,7 @@ def live(life, seed):
             case "restart":
                 life.restart()
             case "dirty":
-                seen.append(sorted(life.batch()))
+                seen.append(built(life))
     answers = {
         (each.name, side): life.answer(each.name, side)
         for each in life.pipeline.views
@@ -174,6 +213,9 @@ def live(life, seed):
 SEEDS = [int(each) for each in os.environ.get("JOIN_SEEDS", "3").split(",")]
 
 
+NOW = f"{START + timedelta(days=2):%Y-%m-%d}"
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_engines_join_alike(scenario, spark, seed, monkeypatch):
     """If this fails, one of the two is wrong: the time line says after which steps.
@@ -181,9 +223,29 @@ def test_two_engines_join_alike(scenario, spark, seed, monkeypatch):
     Builds take turns: of a few slices, and by Spark's own join.
     """
     monkeypatch.setattr(join_slices, *(("ROWS", 2) if seed % 2 else ("MOST_TIMES", -1)))
-    now = f"{START + timedelta(days=2):%Y-%m-%d}"
-    plain, plain_seen, *plain_rest = live(scenario(ADS, now=now), seed)
-    real, real_seen, *real_rest = live(scenario(ADS, now=now, spark=spark), seed)
+    compare(scenario, spark, ADS, lambda: steps(seed))
+
+
+@pytest.mark.parametrize("definition", [FORGETFUL, LENIENT], ids=["held back", "certified"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_engines_join_copies_alike(scenario, spark, seed, definition):
+    """What is forgotten is joined in both layers, and its intervals are certified if the definition says so."""
+    seen = compare(scenario, spark, definition, lambda: copied(seed, often=0.3))
+    assert any(done == HELD_BACK for done, _ in seen) == (definition is FORGETFUL)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_copies_within_the_horizon_change_nothing(scenario, seed):
+    """Every answer and every build is that of the same life in which each record was sent once."""
+    one, other = (live(scenario(COPIED, now=NOW), copied(seed, often=often)) for often in (0, 0.4))
+    assert one[0] == other[0]
+    assert one[1] == other[1]
+
+
+def compare(scenario, spark, definition, steps):
+    """Live the same life on both engines; give what builds said."""
+    plain, plain_seen, *plain_rest = live(scenario(definition, now=NOW), steps())
+    real, real_seen, *real_rest = live(scenario(definition, now=NOW, spark=spark), steps())
     assert real_rest == plain_rest
     assert real_seen == plain_seen
     for name in plain:
@@ -195,6 +257,7 @@ def test_two_engines_join_alike(scenario, spark, seed, monkeypatch):
         merged, speed = (in_order(plain[view.name, side]) for side in ("merged", "speed"))
         parts = ("batch_part", "speed_part")
         assert [drop(row, parts) for row in merged] == [drop(row, parts) for row in speed], view.name
+    return plain_seen
 
 
 def drop(row, names):

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,8 +35,8 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = 60_000_000
 
 
-def declare(join: Join) -> CompiledPipeline:
-    """Compile a pipeline of two sources whose rows are joined."""
+def declare(join: Join, *ids: str) -> CompiledPipeline:
+    """Compile a pipeline of two sources whose rows are joined, and have event ids if columns are named."""
     sources = [
         KafkaSource(
             name=name,
@@ -43,6 +44,8 @@ def declare(join: Join) -> CompiledPipeline:
             schema="k INT, n INT, at TIMESTAMP",
             event_time="at",
             where="n IS NULL OR n > 0" if name == "a" else "",
+            event_id=ids,
+            dedup_within="1 day" if ids else "",
         )
         for name in ("a", "b")
     ]
@@ -66,6 +69,7 @@ PIPELINES = [
     ),
     declare(replace(PLAIN, where="a_n > b_n OR b_n IS NULL", before="0 seconds", after="0 seconds")),
 ]
+UNIQUE = declare(PLAIN, "k", "n")
 ROWS = st.tuples(
     st.sampled_from(["a", "b"]),
     st.integers(0, 4),
@@ -90,6 +94,7 @@ def master_rows(
             "_event_time": START + timedelta(minutes=minute),
             "_source": source,
             "_selected": source == "b" or n is None or n > 0,
+            "_duplicate": False,
             "k": key,
             "n": n,
         }
@@ -175,6 +180,32 @@ def rows_of(
         for side, text in zip(join.sides, texts, strict=True)
     )
     return left, right
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROWS, max_size=14), st.data())
+def test_a_row_that_is_flagged_as_a_copy_is_as_if_it_had_never_come(
+    rows: list[tuple[str, int, int | None, int | None, int]], data: st.DataObject
+) -> None:
+    """In what a build joins, in what each epoch adds, and in the dull oracle."""
+    join, whole = join_of(UNIQUE), master_rows(UNIQUE, rows)
+    flagged = pa.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), pa.bool_())
+    chosen = pc.and_(whole["_selected"], pc.invert(flagged))
+    at = whole.schema.get_field_index("_selected")
+    marked = whole.set_column(at, "_selected", chosen).set_column(
+        whole.schema.get_field_index("_duplicate"), "_duplicate", flagged
+    )
+    once = whole.filter(pc.invert(flagged))
+    found = []
+    for table in (marked, once):
+        with duckdb.connect() as con:
+            con.execute("SET TimeZone = 'UTC'")
+            con.register("logged", table)
+            built = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
+            plain = derive_plain_rows(con, join, [table])
+        added = sum(add_epoch_by_epoch(join, table, range(5), 3), Counter[tuple[object, ...]]())
+        found.append([seen(join, built, right=True), seen(join, plain, right=False), added])
+    assert found[0] == found[1]
 
 
 def test_a_left_row_is_matched_once() -> None:

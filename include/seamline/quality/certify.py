@@ -95,7 +95,9 @@ def certify_run(
                     rows=row.rows_read,
                     seconds=row.seconds,
                 )
-                one = certify_generation(view, row, interval, pipeline.grid, log, audit, made, now)
+                one = certify_generation(
+                    view, row, interval, pipeline.grid, log, audit, made, now, unique=bool(pipeline.event_id)
+                )
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
     write_run_index(report, run, certificates, pages)
@@ -247,8 +249,13 @@ def certify_generation(
     audit: Audit,
     made: Making,
     now: datetime,
+    *,
+    unique: bool,
 ) -> Certificate:
-    """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it."""
+    """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it.
+
+    ``unique`` is whether rows have event ids.
+    """
     read = grid.within(widen_to_intervals(grid, interval, view)) if view.join else [interval]
     evidence = Evidence(
         interval=interval,
@@ -267,6 +274,9 @@ def certify_generation(
         expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0)),
         ahead=view.after,
         joined=view.join is not None,
+        copies=row.copies if view.join and unique else None,
+        copied=row.copied,
+        copies_allowed=view.join is not None and view.join.copies,
     )
     return Certificate(
         view=view.name,

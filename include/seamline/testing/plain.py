@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+
 from seamline.lake.publish.lookup_restating import decide_restatement
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import CertificateFailed
@@ -18,6 +20,7 @@ from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.batch.batch_plan import plan_batch
 from seamline.plan.batch.interval_arrivals import DerivedArrivals
+from seamline.plan.batch.reached_intervals import widen_by_reach
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
@@ -36,6 +39,7 @@ from seamline.testing.oracle import (
     present_oracle_rows,
 )
 from seamline.testing.plain_stream import PlainStream
+from seamline.testing.repeats import count_joined_copies, mark_repeated_rows
 from seamline.testing.validation import Read, count_names, reprocess_interval_rows, validate_raw_records
 
 
@@ -50,8 +54,13 @@ class Plain(PlainStream):
         for each in [read for read in self.read if read.epoch.number in waiting]:
             number, at = each.epoch.number, each.epoch.committed_at
             accepted, refused = validate_raw_records(self.con, self.pipeline, each.raw, number, at, paths)
+            marks = self.mark_copies(accepted, number)
+            if marks is not None:
+                accepted, refused = validate_raw_records(
+                    self.con, self.pipeline, each.raw, number, at, paths, marks
+                )
             epoch = replace(each.epoch, lookups=versions)
-            self.judged[number] = Read(epoch, self.pipeline, each.raw, None, accepted, refused, known)
+            self.judged[number] = Read(epoch, self.pipeline, each.raw, marks, accepted, refused, known)
         verdicts = {
             number: Verdict(
                 number,
@@ -71,6 +80,12 @@ class Plain(PlainStream):
             for view in self.pipeline.views:
                 self.rows[view.name] = self.all_rows(view)
         return verdicts
+
+    def mark_copies(self, accepted: pa.Table, number: int) -> pa.Table | None:
+        """Mark the rows of an epoch that repeat an earlier one; None where rows validated again are not flagged."""
+        if not (self.pipeline.record.dedup and self.pipeline.record.sources):
+            return None
+        return mark_repeated_rows(self.pipeline, accepted, self.remember(number), None)
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
@@ -149,7 +164,9 @@ class Plain(PlainStream):
     ) -> tuple[Check, ...]:
         """Check a build as its certificate does."""
         mine = self.build_input(view, interval, cut, len(self.restated))
-        rows = filter_counted_rows(view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.unique)
+        rows = filter_counted_rows(
+            view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.is_unique(view)
+        )
         presented = present_oracle_rows(self.con, view, rows, {interval.id: cut})
         expected = list_unmet_expectations(view, presented, self.count_served(view, interval))
         left_out = len(mine) - len(rows)
@@ -168,8 +185,19 @@ class Plain(PlainStream):
             expectations=tuple(expected),
             expectations_checked=len(expected),
             ahead=view.after,
+            joined=view.join is not None,
+            copies=self.count_copies(view, interval, cut),
+            copies_allowed=view.join is not None and view.join.copies,
         )
         return validate_evidence(evidence)
+
+    def count_copies(self, view: CompiledView, interval: Interval, cut: int) -> int | None:
+        """Count the copies of joined rows in an interval's reach up to a cut; None where none can be known."""
+        if not view.join:
+            return None
+        accepted = [each.accepted for each in self.current if each.epoch.number <= cut]
+        reach = widen_by_reach(self.pipeline.grid, interval, view)
+        return count_joined_copies(self.pipeline, view.join, accepted, reach)
 
     def derived_arrivals(self, view: CompiledView) -> DerivedArrivals:
         """Return which epochs changed the derived rows of which interval."""
@@ -183,7 +211,7 @@ class Plain(PlainStream):
             return None
         mine = self.build_input(view, interval, served.epoch, served.restated)
         cuts = {interval.id: served.epoch}
-        rows = filter_counted_rows(view, mine, cuts, served.epoch, Side.BATCH, unique=self.unique)
+        rows = filter_counted_rows(view, mine, cuts, served.epoch, Side.BATCH, unique=self.is_unique(view))
         return len(present_oracle_rows(self.con, view, rows, cuts))
 
     def ledger(self) -> Sequence[Epoch]:
@@ -201,7 +229,7 @@ class Plain(PlainStream):
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
         until = self.epochs[-1].number if self.epochs else NOTHING
         answered = [row for row in self.input(found, side) if self.is_answered(found, row, side)]
-        kept = filter_counted_rows(found, answered, cuts, until, side, unique=self.unique)
+        kept = filter_counted_rows(found, answered, cuts, until, side, unique=self.is_unique(found))
         rows = present_oracle_rows(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
         return rows

@@ -39,7 +39,7 @@ from seamline.testing.joined import derive_plain_rows
 from seamline.testing.oracle import (
     Row,
 )
-from seamline.testing.repeats import Seen, mark_repeated_rows
+from seamline.testing.repeats import Seen, mark_repeated_rows, note_rows
 from seamline.testing.validation import Read, count_names, find_latest_event_times, validate_raw_records
 
 
@@ -86,10 +86,9 @@ class PlainStream:
         self.statements += [replace(each, seq=seq) for each in statements]
         self.manifest = fold_statements(self.statements, len(self.statements))
 
-    @property
-    def unique(self) -> bool:
-        """Return whether records have an event id."""
-        return bool(self.pipeline.event_id)
+    def is_unique(self, view: CompiledView) -> bool:
+        """Return whether a build leaves out rows of a view that repeat an event id: joined rows have none."""
+        return bool(self.pipeline.event_id) and not view.join
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         number = self.taken = next_number([self.taken])
@@ -161,9 +160,18 @@ class PlainStream:
         """Return the id of the interval that contains an instant."""
         return self.pipeline.grid.of(moment).id
 
+    def remember(self, before: int | None = None) -> Seen:
+        """Return the event ids of rows that count, of all epochs or of those before one."""
+        found: Seen = {}
+        for each in self.current:
+            if before is None or each.epoch.number < before:
+                note_rows(self.pipeline, each.accepted, found)
+        return found
+
     def restart(self) -> None:
         """Nothing is lost: lists are what is committed; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
+        self.seen = self.remember() if self.pipeline.record.dedup else {}
         self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
 
     def redefine(self, pipeline: CompiledPipeline) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +10,45 @@ import pyarrow as pa
 
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.validation import REPEATED
+from seamline.lake.engine.accepted_rows import READ_ORDER
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.time.intervals import Interval
 
+Record = dict[str, Any]
 Seen = dict[tuple[Any, ...], list[datetime]]
 """The event times of each interval and event id."""
+
+
+def identify_row(pipeline: CompiledPipeline, row: Record) -> tuple[Any, ...]:
+    """Return the interval and the event id of a row."""
+    source = next(each for each in pipeline.definition.sources if each.name == row.get(SOURCE, ""))
+    interval = pipeline.grid.of(row["_event_time"]).id
+    return (interval, source.name, *(row[name] for name in source.event_id))
+
+
+def note_rows(pipeline: CompiledPipeline, accepted: pa.Table, seen: Seen) -> None:
+    """Note the rows that count in ``seen``."""
+    for row in accepted.to_pylist():
+        if row[SELECTED]:
+            seen.setdefault(identify_row(pipeline, row), []).append(row["_event_time"])
+
+
+def count_joined_copies(
+    pipeline: CompiledPipeline, join: CompiledJoin, accepted: Iterable[pa.Table], reach: Interval
+) -> int | None:
+    """Count the rows in reach that are joined and repeat an earlier id of their interval; None without ids."""
+    if not pipeline.event_id:
+        return None
+    rows = [row for table in accepted for row in table.to_pylist() if row[SELECTED]]
+    rows.sort(key=lambda row: [row[name] for name in READ_ORDER])
+    ids = [identify_row(pipeline, row) for row in rows]
+    return sum(
+        row["_event_time"] in reach and id in ids[:at]
+        for at, (row, id) in enumerate(zip(rows, ids, strict=True))
+        if row[SOURCE] in [side.source for side in join.sides]
+    )
 
 
 def mark_repeated_rows(
@@ -30,9 +65,7 @@ def mark_repeated_rows(
     for row in accepted.sort_by(order).to_pylist():
         if not row[SELECTED]:
             continue
-        at = row["_event_time"]
-        source = next(each for each in pipeline.definition.sources if each.name == row.get(SOURCE, ""))
-        id = (pipeline.grid.of(at).id, source.name, *(row[name] for name in source.event_id))
+        at, id = row["_event_time"], identify_row(pipeline, row)
         if any(oldest is None or each >= oldest for each in seen.get(id, [])):
             places.append({name: row[name] for name in PLACE.names})
         else:

@@ -135,15 +135,30 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "derive[paid]",
         "Two columns of a pair are called 'a_b_c'",
     ),
-    "a joined source with ids": (
+    "a joined source with ids for ever": (
         replace(ADS, source=[replace(SHOWN, event_id=["ad"]), replace(CLICKED, event_id=["ad"])]),
-        "source[shown].event_id",
-        "has no event_id",
+        "source[shown].dedup_within",
+        "does not say for how long copies of a row may come",
+    ),
+    "ids of one side": (
+        replace(ADS, source=[replace(SHOWN, event_id=["ad"]), CLICKED]),
+        "source.event_id",
+        "Some sources have an event_id, and clicked has none",
     ),
     "ids of a source beside joined ones": (
         replace(ADS, source=[SHOWN, CLICKED, replace(SHOWN, name="bought", topic="bought", event_id=["ad"])]),
-        "source[bought].event_id",
-        "no source of its pipeline has one",
+        "source.event_id",
+        "Some sources have an event_id, and shown, clicked have none",
+    ),
+    "copies that nobody knows": (
+        with_join(copies=True),
+        "derive[paid].copies",
+        "no event_id by which to know",
+    ),
+    "a wish about copies that is none": (
+        with_join(copies="some"),
+        "derive[paid].copies",
+        "'some' is neither True nor False",
     ),
     "a view of a join that there is not": (
         with_view(of="payed"),

@@ -49,12 +49,30 @@ def failed(evidence: Evidence) -> list[str]:
         ({"ledger_rows": 11}, "rows read = rows in the ledger"),
         ({"state_rows": 6}, "rows in states = rows read less rows left out"),
         ({"expectations": ("too few",)}, "expectations"),
+        ({"copies": 1, "copied": "shown/0@7"}, "no copies of rows are joined"),
     ],
 )
 def test_each_fault_turns_exactly_its_check_red(change: dict, check: str):
     """A check that never fails proves nothing; one that fails for another reason misleads."""
     assert failed(GREEN) == []
     assert failed(replace(GREEN, **change)) == [check]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"copies": 0}, "0 rows in reach repeat an event id"),
+        (
+            {"copies": 2, "copied": "a/0@7", "copies_allowed": True},
+            "2 rows in reach repeat an event id beyond dedup_within, the first at a/0@7; copies=True lets them count",
+        ),
+    ],
+)
+def test_copies_are_named_where_they_are_allowed(change: dict, words: str):
+    """Who lets them count still sees how many there are; of a view without ids nothing is said."""
+    [check] = [each for each in validate_evidence(replace(GREEN, **change)) if "copies" in each.name]
+    assert (check.passed, check.found) == (True, words)
+    assert not [each for each in validate_evidence(GREEN) if "copies" in each.name]
 
 
 def test_lost_rows_are_found_even_if_read_and_states_agree():

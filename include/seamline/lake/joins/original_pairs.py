@@ -33,7 +33,7 @@ def read_derived_rows(
 ) -> pa.Table:
     """Read the derived rows of a key and window in one interval up to an epoch; ``sought`` has the key's values.
 
-    None is a duplicate: a source that is joined has no event id.
+    None is a duplicate: a row that repeats an event id is not joined.
     """
     assert view.join
     wide = widen_by_reach(pipeline.grid, interval, view)

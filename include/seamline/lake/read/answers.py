@@ -46,7 +46,7 @@ class Answer:
     manifest_version: int
     """The version of the manifest's table that the answer is from."""
     has_event_id: bool
-    """Whether records have an event id, so that duplicates can be recognised."""
+    """Whether rows have an event id, by which builds remove all duplicates; those of joins have none of their own."""
     dedup_within: str = ""
     """The span within which the stream drops duplicates, as the definition spells it; empty if it keeps them."""
     lookups: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Answer:
 
     @property
     def exact_duplicates_to(self) -> int | None:
-        """The epoch up to which duplicates are taken out exactly; None if no event id is declared."""
+        """The epoch up to which duplicates are taken out exactly; None if no event id is declared, or for a join."""
         if not self.has_event_id:
             return None
         return least_cut(self.intervals, self.answered)
@@ -129,6 +129,8 @@ class Answer:
             said.append(f" Duplicates are removed exactly up to epoch {exact}")
         if exact is not None:
             said.append(f", and within {self.dedup_within} after." if self.dedup_within else ".")
+        elif self.dedup_within:
+            said.append(f" Duplicates are removed within {self.dedup_within}.")
         said.extend(self.list_overflows())
         if missing := int(self.intervals.missing.max()):
             said.append(

@@ -63,7 +63,8 @@ def present_windows(
         epoch=snapshot.epoch,
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,
-        has_event_id=snapshot.has_event_id,
+        # Of joined rows no build removes any that slices have.
+        has_event_id=snapshot.has_event_id and not view.join,
         dedup_within=snapshot.dedup_within,
         served_at=snapshot.served_at,
         as_of=snapshot.as_of,

@@ -37,9 +37,11 @@ SCHEMA = pa.schema(
         ("exploded", pa.int64()),
         ("restated", pa.int64()),
         ("planned", pa.int64()),
+        ("copies", pa.int64()),
+        ("copied", pa.string()),
     ]
 )
-LATER = {"exploded": 0, "restated": 0, "planned": NOTHING}
+LATER = {"exploded": 0, "restated": 0, "planned": NOTHING, "copies": 0, "copied": ""}
 """Columns that earlier releases did not write, and what they meant."""
 
 
@@ -81,6 +83,10 @@ class BuildRow:
     """How many restatements the attempt knew."""
     planned: int = NOTHING
     """The manifest's version that the plan was made from; -1 if unknown."""
+    copies: int = 0
+    """Of a view of a join: rows in reach that repeat an event id and are joined all the same."""
+    copied: str = ""
+    """Where the first of them is: ``topic/partition@offset``."""
 
 
 class Builds:

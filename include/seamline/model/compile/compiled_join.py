@@ -62,6 +62,8 @@ class CompiledJoin:
     """The size of the windows in which both rows are, and where one begins, in microseconds from 1970; None for any."""
     kinds: tuple[str, ...] = (PAIR,)
     """The kinds of derived rows that views count."""
+    copies: bool = False
+    """Whether intervals are certified in which copies of rows count."""
 
     @property
     def id(self) -> str:

@@ -108,8 +108,10 @@ def compile_join(
         None,
         record.selective,
         same,
+        copies=join.copies,
     )
     check_reach(made, join, grid, problems)
+    check_copies(join, problems, unique=record.dedup)
     names = [field.name.lower() for field in made.schema.fields]
     for name in sorted({each for each in names if names.count(each) > 1}):
         problems.note(
@@ -218,6 +220,20 @@ def check_null_safe(join: Join, problems: Problems) -> None:
         if name not in join.on:
             said = f"{name!r} is not a left column of on=."
             problems.note(place, join.origin, said, "name columns that the join compares.")
+
+
+def check_copies(join: Join, problems: Problems, *, unique: bool) -> None:
+    """Note a wish about copies that is none, or where nothing says which rows are copies."""
+    place = f"derive[{join.name}].copies"
+    given: object = join.copies
+    if not isinstance(given, bool):
+        said = f"{given!r} is neither True nor False."
+        problems.note(
+            place, join.origin, said, "use True to certify intervals in which copies of rows count."
+        )
+    elif given and not unique:
+        said = "The joined sources have no event_id by which to know a copy."
+        problems.note(place, join.origin, said, "remove copies=, or declare event_id= and dedup_within=.")
 
 
 def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) -> None:

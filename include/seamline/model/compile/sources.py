@@ -108,7 +108,7 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
             )
         check_steps(pipeline, source, problems)
     check_joined(pipeline, problems)
-    check_shared_settings(sources, problems, joined=bool(pipeline.derive))
+    check_shared_settings(sources, problems)
     check_topics(sources, problems)
     for name, nothing in (*STEPS.items(), *((each, "") for each in OF_ONE)):
         if getattr(pipeline, name) and getattr(pipeline, name) != nothing:
@@ -124,26 +124,23 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
 
 
 def check_joined(pipeline: Pipeline, problems: Problems) -> None:
-    """Note what a source that is joined cannot have, nor sources beside it."""
+    """Note what a source that is joined cannot have."""
     joined = {name for join in pipeline.derive for name in (join.left, join.right)}
-    for source in pipeline.sources:
-        if joined and source.event_id and source.name not in joined:
+    for source in (each for each in pipeline.sources if each.name in joined):
+        if source.event_id and not source.dedup_within:
             problems.note(
-                f"source[{source.name}].event_id",
+                f"source[{source.name}].dedup_within",
                 source.origin,
-                "A source that is joined has no event_id, and no source of its pipeline has one.",
-                "remove it, or declare this source in a pipeline of its own.",
+                "A source that is joined has an event_id, and does not say for how long copies of a row may come.",
+                'a copy would make copies of its pairs: write dedup_within="1 hour", or remove event_id=.',
             )
-        for setting in ("event_id", "lookups") if source.name in joined else ():
-            if getattr(source, setting):
-                problems.note(
-                    f"source[{source.name}].{setting}",
-                    source.origin,
-                    f"A source that is joined has no {setting}.",
-                    "a copy of a row would make copies of its pairs: join sources whose producers send each event once."
-                    if setting == "event_id"
-                    else "derive its columns in select=, or look them up by the keys of the view.",
-                )
+        if source.lookups:
+            problems.note(
+                f"source[{source.name}].lookups",
+                source.origin,
+                "A source that is joined has no lookups.",
+                "derive its columns in select=, or look them up by the keys of the view.",
+            )
 
 
 def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> None:
@@ -174,8 +171,8 @@ def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> 
         )
 
 
-def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems, *, joined: bool) -> None:
-    """Note where sources differ in what all of them must have the same; ids are refused elsewhere where they join."""
+def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) -> None:
+    """Note where sources differ in what all of them must have the same."""
     for name in SHARED:
         said = [getattr(source, name) for source in sources]
         if len(set(said)) > 1:
@@ -185,12 +182,12 @@ def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems, *,
                 f"The sources of a pipeline share one {name}, but these have {', '.join(map(repr, said))}.",
                 "declare the same for each.",
             )
-    if not joined and len({bool(source.event_id) for source in sources}) > 1:
+    if len({bool(source.event_id) for source in sources}) > 1:
         lacking = ", ".join(source.name for source in sources if not source.event_id)
         problems.note(
             "source.event_id",
             sources[0].origin,
-            f"Some sources have an event_id, and {lacking} has none.",
+            f"Some sources have an event_id, and {lacking} {'have' if ', ' in lacking else 'has'} none.",
             "declare the columns that identify an event of each, or of none; where nothing does, the record's place "
             "in Kafka: select={'place': \"concat_ws('/', _topic, _partition, _offset)\"}, event_id=['place'].",
         )

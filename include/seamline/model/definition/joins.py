@@ -45,4 +45,7 @@ class Join:
     the left one; without ``before`` and ``after``."""
     null_safe: Sequence[str] = ()
     """Left columns of ``on`` of which NULL equals NULL."""
+    copies: bool = False
+    """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
+    came more than ``dedup_within`` after it. Else they are held back."""
     origin: Origin = declare_origin_field()

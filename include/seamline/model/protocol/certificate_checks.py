@@ -49,6 +49,12 @@ class Evidence:
     """How far after its end rows may be that are joined with its own; rows are counted of all intervals in reach."""
     joined: bool = False
     """Whether the rows in states are those of a join."""
+    copies: int | None = None
+    """Rows in reach that repeat an event id and are joined all the same; None where rows have none."""
+    copied: str = ""
+    """Where one of them is."""
+    copies_allowed: bool = False
+    """Whether the definition lets them count."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +181,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     end, mark = evidence.interval.end + evidence.ahead, evidence.watermark
     reach = f"; rows up to {format_utc_instant(end)} are joined with its own" if evidence.ahead else ""
     failed = list(evidence.expectations)
+    copies = [] if evidence.copies is None else [check_copies(evidence, evidence.copies)]
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
         Check(
@@ -199,6 +206,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
             evidence.state_rows == expected,
             format_state_rows(evidence, expected),
         ),
+        *copies,
         Check(
             "expectations",
             not failed,
@@ -217,3 +225,12 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
         f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
         f"{evidence.not_selected} not selected{exploded}"
     )
+
+
+def check_copies(evidence: Evidence, copies: int) -> Check:
+    """Check that no row is joined that repeats an event id, or that the definition lets it."""
+    found = f"{copies} rows in reach repeat an event id"
+    if copies:
+        found += f" beyond dedup_within, the first at {evidence.copied}"
+        found += "; copies=True lets them count" if evidence.copies_allowed else ""
+    return Check("no copies of rows are joined", not copies or evidence.copies_allowed, found)

@@ -29,6 +29,7 @@ from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.derived_path import build_derived_states
 from seamline.spark.build.fast_path import build_states_fast
 from seamline.spark.build.general_path import build_states_general
+from seamline.spark.build.joined_copies import Copies
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.build.share_rows import ROW_NAMES
 from seamline.spark.tasks.job_failures import translate_spark_errors
@@ -71,13 +72,14 @@ def build_intervals(
             )
         elif plain.views:
             found, wrote = build_states_general(spark, plain, layout, job, decisions, attempt)
-        joined, more = build_derived_states(spark, pipeline, layout, job, attempt)
-        wrote |= more
+        derived = build_derived_states(spark, pipeline, layout, job, attempt)
+        wrote |= derived.volumes
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
     for view in pipeline.views:
         for interval in (each for span in job.spans for each in pipeline.grid.within(span)):
-            count = joined.get(view.id, found).get(interval.id, NO_ROWS)
+            count = derived.counts.get(view.id, found).get(interval.id, NO_ROWS)
+            copies = derived.copies.get(view.id, {}).get(interval.id, Copies())
             volume = wrote[view.id].get(interval.id, Volume(0, 0))
             current = expected.get((view.id, interval.id))
             result.append(
@@ -99,6 +101,8 @@ def build_intervals(
                     at=at,
                     restated=len(decisions),
                     planned=job.planned,
+                    copies=copies.rows,
+                    copied=copies.first,
                 )
             )
     Builds.ensure(layout).append(result)

@@ -6,10 +6,10 @@ By slices of time, which tasks join in DuckDB; where files are not in order of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from seamline.kernel.joined_rows import list_joins
@@ -21,53 +21,63 @@ from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import Grid, Interval, merge_intervals
+from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.join_slices import Slice, plan_slices
 from seamline.plan.batch.reached_intervals import widen_to_intervals
 from seamline.plan.batch.work_shares import Counts
 from seamline.spark.build.fast_path import gather_reports, most_reported, write_gathered_states
 from seamline.spark.build.general_path import (
     CELL,
-    MICROSECOND,
     in_spans_condition,
     log_rows,
     write_interval_states,
 )
+from seamline.spark.build.joined_copies import Copies, cell_of, count_joined_copies
 from seamline.spark.build.joined_slices import JoinedSlices, list_timed_files
 from seamline.spark.build.partial_states import name_cell
 from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.spread import count_task_slots
 
-ByInterval = dict[str, Counts]
+ByInterval = Mapping[str, Counts]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What was read and written of the views of joins; each by the view's id, then the interval's."""
+
+    counts: dict[str, dict[str, Counts]] = field(default_factory=dict)
+    """What was read: the rows of all intervals in reach; ``exploded`` is how many more derived rows they make."""
+    copies: dict[str, dict[str, Copies]] = field(default_factory=dict)
+    """Copies in reach."""
+    volumes: dict[str, dict[str, Volume]] = field(default_factory=dict)
+    """What was written."""
 
 
 def build_derived_states(
     spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, attempt: str
-) -> tuple[dict[str, ByInterval], dict[str, dict[str, Volume]]]:
-    """Write and commit the states of every view of a join; return by view what was read, and what was written.
-
-    What is read of an interval are the rows of all intervals in its reach; ``exploded`` is how many more derived rows
-    they make, or below zero how many fewer.
-    """
-    counts: dict[str, ByInterval] = {}
-    volumes: dict[str, dict[str, Volume]] = {}
+) -> Derived:
+    """Write and commit the states of every view of a join."""
+    found, grid = Derived(), pipeline.grid
+    asked = [interval for span in job.spans for interval in grid.within(span)]
     for id, join in list_joins(pipeline.views).items():
         views = tuple(view for view in pipeline.views if view.join and view.join.id == id)
-        own, grid = replace(pipeline, views=views), pipeline.grid
-        wide = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
-        slices = find_slices(spark, own, layout, job, wide)
+        own = replace(pipeline, views=views)
+        spans = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
+        wide = BuildJob(job.pipeline, job.run, job.cut, tuple(spans))
+        slices = find_slices(spark, own, layout, job, wide.spans)
         if slices is None:
-            found, wrote = build_by_shuffle(spark, own, layout, job, join, wide, attempt)
+            counted, wrote = build_by_shuffle(spark, own, layout, job, join, wide, attempt)
         else:
-            found, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)
-        volumes |= wrote
+            counted, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)
+        found.volumes.update(wrote)
+        copies: Mapping[int, Copies] = {}
+        if pipeline.event_id:
+            copies = count_joined_copies(log_rows(spark, pipeline, layout, wide), pipeline, join)
         for view in views:
-            counts[view.id] = {
-                interval.id: count_interval(view, interval, grid, found)
-                for span in job.spans
-                for interval in grid.within(span)
-            }
-    return counts, volumes
+            found.counts[view.id] = {each.id: count_interval(view, each, grid, counted) for each in asked}
+            found.copies[view.id] = {each.id: copies.get(micros_of(each), Copies()) for each in asked}
+    return found
 
 
 def find_slices(
@@ -91,7 +101,10 @@ def build_by_slices(
     slices: Sequence[Slice],
     attempt: str,
 ) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
-    """Join slices of time in tasks; return what was counted by interval, and what was written."""
+    """Join slices of time in tasks; return what was counted by interval, and what was written.
+
+    ``exploded`` has how many rows were made for a view.
+    """
     tables = {view.id: Generations.ensure(layout, view) for view in pipeline.views}
     folders = {id: generations.folder(attempt) for id, generations in tables.items()}
     task = JoinedSlices(pipeline, join, tuple(slices), job.cut, folders, most_reported(len(slices)))
@@ -106,12 +119,11 @@ def build_by_shuffle(
     layout: Layout,
     job: BuildJob,
     join: CompiledJoin,
-    wide: Sequence[Interval],
+    wide: BuildJob,
     attempt: str,
 ) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
-    """Let Spark join by its own shuffle; the same."""
-    grid = pipeline.grid
-    rows = log_rows(spark, pipeline, layout, BuildJob(job.pipeline, job.run, job.cut, tuple(wide)))
+    """Let Spark join by its own shuffle; ``wide`` is the job with all that is read."""
+    rows, grid = log_rows(spark, pipeline, layout, wide), pipeline.grid
     read = count_by_cell(rows.withColumn(CELL, cell_of(grid)), [])[0]
     derived = derive_rows(rows, join).where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
     derived = derived.persist(StorageLevel.MEMORY_AND_DISK)
@@ -135,10 +147,9 @@ def build_by_shuffle(
     return found, volumes
 
 
-def cell_of(grid: Grid) -> Column:
-    """Return the start of a row's interval, in microseconds."""
-    moment, length = f.unix_micros(f.col("_event_time")), f.lit(grid.length // MICROSECOND)
-    return moment - f.pmod(moment, length)
+def micros_of(interval: Interval) -> int:
+    """Return an interval's start in microseconds from 1970."""
+    return (interval.start - EPOCH) // MICROSECOND
 
 
 def count_by_cell(

@@ -41,6 +41,7 @@ from seamline.plan.batch.reprocessing_plan import (
     records_of,
     split_epochs,
 )
+from seamline.spark.build.reprocessed_copies import are_copies_flagged, find_repeated_records
 from seamline.spark.build.reprocessing_task import ReprocessedRows, Task
 from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
@@ -88,13 +89,14 @@ def reprocess_block(
 
     Raises ProtocolError if a record that was read is not there, Conflict if another run was faster.
     """
-    held, attempt = Reprocessed(pipeline, layout), uuid.uuid4().hex
+    held = Reprocessed(pipeline, layout)
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
     known = len(list_restatements(layout))
     lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.lookups}
+    numbers = [each.number for each in block]
     task = Task(
         pipeline=pipeline,
-        root=held.begin(attempt, [each.number for each in block]),
+        root=held.begin(attempt := uuid.uuid4().hex, numbers),
         attempt=attempt,
         processed={each.number: each.committed_at for each in block},
         lookups={name: layout.lookup(name, version) for name, version in lookups.items()},
@@ -104,11 +106,16 @@ def reprocess_block(
         find_attempt_note(layout, held.hash),
         f"{pipeline.record_version} {stream.worker_memory} {stream.memory}",
     )
-    found = ReprocessedRows()
-    for payload in run_past_deadly_records(
-        raw_records(spark, pipeline, layout, block), task, block, suspects
-    ):
-        found.add(ReprocessedRows.read(payload))
+    raw = raw_records(spark, pipeline, layout, block)
+    found = validate_block(raw, task, block, suspects)
+    if are_copies_flagged(pipeline):
+        rows = log_of(spark, pipeline, layout)
+        marks = find_repeated_records(pipeline, task.root, found.files, rows, block)
+        if marks.num_rows:
+            # What was written without flags is of an attempt that nobody commits.
+            held.begin(attempt := uuid.uuid4().hex, numbers)
+            task = replace(task, attempt=attempt, marks=marks)
+            found = validate_block(raw, task, block, suspects)
     for epoch in block:
         here = found.records(epoch.number)
         if here != count_readable_records(layout, epoch):
@@ -130,6 +137,14 @@ def reprocess_block(
     held.commit(found.files, verdicts)
     suspects.finish([part for epoch in block for part in epoch.ranges])
     return sum(map(records_of, block))
+
+
+def validate_block(raw: DataFrame, task: Task, block: Sequence[Epoch], suspects: Suspects) -> ReprocessedRows:
+    """Run a task over the records of some epochs, and add up what it reports."""
+    found = ReprocessedRows()
+    for payload in run_past_deadly_records(raw, task, block, suspects):
+        found.add(ReprocessedRows.read(payload))
+    return found
 
 
 def run_past_deadly_records(

@@ -6,16 +6,17 @@ import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
+from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import combine_small_batches, reject_all_rows
-from seamline.kernel.validation import REPEATED
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
@@ -108,6 +109,8 @@ class Task:
     """Records to refuse without validating them, one offset each."""
     dry: bool = False
     """Whether to write nothing."""
+    marks: pa.Table | None = None
+    """Which records repeat an event id; None if that is left to builds."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
@@ -122,7 +125,7 @@ class Task:
             return validate_records(con, raw, config, readers)
 
         for chunk in combine_small_batches(batches):
-            for rows, refused in self.parts(self.raw(chunk), judge):
+            for rows, refused in self.parts(self.raw(con, chunk), judge):
                 if not self.dry:
                     sink.write(fill_missing_columns(rows, sink.schema))
                     sink.write(fill_missing_columns(refused, sink.schema))
@@ -156,15 +159,15 @@ class Task:
             raw = raw.filter(pa.array([not each for each in mask]))
         yield from validate_by_halves(raw, judge)
 
-    def raw(self, chunk: pa.Table) -> pa.Table:
+    def raw(self, con: duckdb.DuckDBPyConnection, chunk: pa.Table) -> pa.Table:
         """Return records as the kernel takes them: with our record version, and when they were processed."""
         count = chunk.num_rows
         at = chunk.schema.get_field_index("_record_version")
         version = pa.repeat(pa.scalar(self.pipeline.record_version), count)
         chunk = chunk.set_column(at, "_record_version", version)
         if self.pipeline.record.dedup:
-            # Duplicates are taken out by the build, exactly.
-            chunk = chunk.append_column(REPEATED, pa.repeat(pa.scalar(False), count))
+            # No events are numbered here.
+            chunk = join_marks(con, chunk, replace(self.pipeline, views=()), self.marks)
         moments = pa.array([self.processed[epoch] for epoch in chunk["_epoch"].to_pylist()], INSTANT)
         return chunk.append_column("_processing_time", moments)
 

@@ -21,6 +21,7 @@ from seamline.lake.log.log_files import files_of
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError, SetupError, SparkFailed
 from seamline.model.protocol.seam import NOTHING
@@ -147,15 +148,17 @@ class KnownIds:
     def fill_parts(
         self, spark: SparkSession, asked: IndexAsked, made: Sequence[int], horizon: datetime | None
     ) -> None:
-        """Let parts be made from the master's rows; each file is read by one task.
+        """Let parts be made from the master's rows and those validated again; each file is read by one task.
 
         Raises an error of ours, whatever fails: no record of an epoch has to do with it.
         """
         began = time.monotonic()
-        files = read_cached_table(self.layout.table("master"), "files", Files.of)
-        paths = (
-            files_of(files, Interval(horizon or EPOCH.min.replace(tzinfo=UTC), EVER), NEVER) if files else []
+        tables = (
+            read_cached_table(self.layout.table("master"), "files", Files.of),
+            Reprocessed(self.pipeline, self.layout).files(),
         )
+        span = Interval(horizon or EPOCH.min.replace(tzinfo=UTC), EVER)
+        paths = [path for files in tables if files for path in files_of(files, span, NEVER)]
         shares = [
             [paths[at] for at in share] for share in split_by_size([1] * len(paths), asked.parts, least=1)
         ] or [[]]
