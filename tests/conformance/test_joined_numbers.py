@@ -8,12 +8,13 @@ import pyarrow.compute as pc
 import pytest
 from tests.unit.model.test_joins import ADS, BY_SITE, PAID
 
-from seamline import Watermark, count, max, ratio, sum
+from seamline import Lookup, Watermark, count, max, ratio, sum
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.tables.committed_log import CommittedLog
+from seamline.model.errors import BadRange
 from seamline.model.protocol.audit import Wrong
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch.build_causes import Kind
@@ -230,3 +231,48 @@ def test_copies_that_are_validated_again_are_joined_once(scenario, spark, engine
     [early, late] = of_day[0]
     assert (early["clicks"], early["all"], early["hit"]) == (1, 1, 1)
     assert (late["clicks"], late["all"], late["hit"]) == (1, 1, 1)
+
+
+TARIFF = Lookup("tariff", "tariff.csv", on={"site": "site"}, columns=["rate INT"])
+RATED = replace(
+    PIPELINE,
+    source=[replace(PIPELINE.sources[0], lookups=[TARIFF]), PIPELINE.sources[1]],
+    derive=[replace(PAID, before="0 seconds", where="shown_tariff_rate < 9")],
+    views=[replace(BY_SITE, keys=["shown_tariff_rate"], measures=EVERY)],
+)
+
+
+@pytest.mark.parametrize("engine", ["plain", "spark"])
+def test_a_joined_row_keeps_what_its_epoch_has_looked_up(scenario, spark, tmp_path, monkeypatch, engine):
+    """The click of a later epoch finds the impression with the tariff of then, in both layers and in a build."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    table = tmp_path / "tariff.csv"
+    table.write_text("site,rate\nx,2\n")
+    made = scenario(RATED, spark=spark if engine == "spark" else None, now="2026-01-09")
+    made.send(shown("a", f"{DAY}T10:00"), topic="shown")
+    made.epoch()
+    table.write_text("site,rate\nx,3\n")
+    made.send(shown("b", f"{DAY}T10:10"), topic="shown")
+    made.send(clicked("a", f"{DAY}T10:20"), topic="clicked")
+    made.epoch()
+    table.write_text("site,rate\nx,9\n")
+    made.send(shown("c", f"{DAY}T10:10"), topic="shown")
+    made.send(clicked("c", f"{DAY}T10:20"), topic="clicked")
+    for name in ("clicked", "shown"):
+        made.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
+    made.epoch()
+    found = {side: told(made.answer("by_site", side)) for side in ("merged", "speed")}
+    assert found["merged"] == found["speed"] == {2: (1, 1, 1), 3: (0, 1, 0), 9: (0, 1, 0)}
+    made.batch()
+    assert told(made.answer("by_site", "batch")) == found["speed"]
+    with pytest.raises(BadRange, match="which are joined"):
+        made.restate("tariff", DAY)
+    made.send(clicked("b", f"{DAY}T10:30"), topic="clicked")
+    made.epoch()
+    assert told(made.answer("by_site", "merged")) == {**found["speed"], 3: (1, 1, 1)}
+
+
+def told(rows):
+    """Give pairs, left rows and those that are matched, of the day, by the tariff."""
+    rows = [row for row in rows if row["window_start"].day == 5]
+    return {row["shown_tariff_rate"]: (row["clicks"], row["all"], row["hit"]) for row in rows}

@@ -253,7 +253,9 @@ def compare(scenario, spark, definition, steps):
         for found, expected in zip(in_order(real[name]), in_order(plain[name]), strict=True):
             assert near(found, expected), name
     assert all(plain[each.name, "merged"] for each in ADS.views)
-    for view in ADS.views:
+    # Of a view of a source builds remove the copies that the stream has forgotten.
+    alike = [view for view in ADS.views if definition is ADS or view.name != "shown"]
+    for view in alike:
         merged, speed = (in_order(plain[view.name, side]) for side in ("merged", "speed"))
         parts = ("batch_part", "speed_part")
         assert [drop(row, parts) for row in merged] == [drop(row, parts) for row in speed], view.name

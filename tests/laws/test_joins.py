@@ -204,7 +204,7 @@ def test_a_row_that_is_flagged_as_a_copy_is_as_if_it_had_never_come(
             built = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
             plain = derive_plain_rows(con, join, [table])
         added = sum(add_epoch_by_epoch(join, table, range(5), 3), Counter[tuple[object, ...]]())
-        found.append([seen(join, built, right=True), seen(join, plain, right=False), added])
+        found.append((seen(join, built, right=True), seen(join, plain, right=False), added))
     assert found[0] == found[1]
 
 

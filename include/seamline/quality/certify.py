@@ -88,10 +88,12 @@ def certify_run(
             pages |= {(view.id, interval): page for interval, page in named.items()}
             for row in rows:
                 interval, log = pipeline.grid.named(row.interval), logs[row.cut]
+                # Joined rows stay as they were read.
+                known = decisions[: 0 if view.join else row.restated]
                 made = replace(
                     making,
                     lookups=log.lookups(interval.id),
-                    restated=tuple(map(str, list_interval_restatements(decisions[: row.restated], interval))),
+                    restated=tuple(map(str, list_interval_restatements(known, interval))),
                     rows=row.rows_read,
                     seconds=row.seconds,
                 )

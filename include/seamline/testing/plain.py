@@ -145,7 +145,7 @@ class Plain(PlainStream):
         """Build a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
         mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
-        if not list_interval_restatements(decisions, interval):
+        if view.join or not list_interval_restatements(decisions, interval):
             return mine
         return [
             row

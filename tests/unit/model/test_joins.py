@@ -175,10 +175,10 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "views[by_site]",
         "no column '_kind'",
     ),
-    "a joined source with a look-up": (
-        replace(ADS, source=[replace(SHOWN, lookups=[TARIFF], select={"r": "tariff_rate"}), CLICKED]),
-        "source[shown].lookups",
-        "has no lookups",
+    "a look-up of a joined source that nothing uses": (
+        replace(ADS, source=[replace(SHOWN, lookups=[TARIFF]), CLICKED]),
+        "source[shown].lookups[tariff]",
+        "Nothing uses its columns",
     ),
     "a join of one source": (
         replace(ADS, source=replace(SHOWN, name=""), views=[replace(BY_SITE, of="", keys=["site"])]),
@@ -312,3 +312,33 @@ def test_a_stored_definition_has_its_joins() -> None:
     for stored in (bounded, with_join(before="0 seconds", after="0 seconds", same=HOUR)):
         assert from_json(to_json(stored)) == stored
         assert view_of(from_json(to_json(stored))) == view_of(stored)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"views": [replace(BY_SITE, keys=["shown_tariff_rate"])]},
+        {"views": [replace(BY_SITE, measures={"paid": sum("shown_tariff_rate * 1D")})]},
+        {"derive": [replace(PAID, where="shown_tariff_rate > 1")]},
+        {"derive": [replace(PAID, on={"tariff_rate": "worth"})]},
+    ],
+    ids=["a key", "a measure", "the join's condition", "a compared column"],
+)
+def test_a_look_up_feeds_rows_that_pairs_need_it_of(changes: Mapping[str, Any]) -> None:
+    """It is pinned, so that both layers have what the row's epoch has found."""
+    looked_up = replace(ADS, source=[replace(SHOWN, lookups=[TARIFF]), CLICKED], **changes)
+    made = compile_pipeline(looked_up)
+    assert [each.name for each in made.lookups] == ["tariff"]
+    assert made.record_version != compile_pipeline(ADS).record_version
+    assert made.views[0].join
+    assert "tariff_rate" in [each.name for each in made.views[0].join.left.columns]
+
+
+def test_columns_of_a_look_up_are_those_of_either_row_of_a_pair_with_itself() -> None:
+    """A source that is joined with itself has two prefixes."""
+    join = replace(PAID, right="shown", on={"ad": "ad"}, before=Open("0 seconds"))
+    view = replace(BY_SITE, keys=["left_site"], measures={"n": sum("right_tariff_rate")})
+    made = compile_pipeline(
+        replace(ADS, source=[replace(SHOWN, lookups=[TARIFF]), CLICKED], derive=[join], views=[view])
+    )
+    assert [each.name for each in made.lookups] == ["tariff"]

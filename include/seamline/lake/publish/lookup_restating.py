@@ -13,7 +13,12 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.restating_plan import find_joined_lookup, first_uses, plan_restatement
+from seamline.plan.batch.restating_plan import (
+    find_joined_lookup,
+    first_uses,
+    plan_restatement,
+    require_unjoined,
+)
 
 
 def restate_lookup(
@@ -56,6 +61,7 @@ def decide_restatement(
     Raises what ``plan.batch.restating_plan`` raises, and LookupBroken if the table has to be read and cannot be.
     """
     join = find_joined_lookup(pipeline, name)
+    require_unjoined(pipeline, name)
     used = version in first_uses(epochs, name, pipeline.record_version)
     newest = version if used else keep_lookup_version(join, layout)
     return plan_restatement(

@@ -37,6 +37,7 @@ class LookupJoin:
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
     """List the look-ups of which a column is named in what makes a row or a view, or in another such look-up."""
     used = extract_identifiers(list_pipeline_expressions(pipeline))
+    used |= strip_prefixes(pipeline, used)
     found: list[Lookup] = []
     for lookup in reversed(pipeline.lookups):
         if used & {row_name(lookup, each).lower() for each in lookup.columns}:
@@ -73,12 +74,23 @@ def extract_identifiers(some: Iterable[str]) -> set[str]:
     return {word.lower() for text in some for word in WORD.findall(text)}
 
 
+def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
+    """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
+    found, name = set(), pipeline.sources[0].name
+    for join in pipeline.derive:
+        prefixes = ("left_", "right_") if join.left == join.right else (f"{name}_",)
+        found |= {each.removeprefix(start) for start in prefixes for each in names if each.startswith(start)}
+    return found
+
+
 def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     """List the expressions and names by which a pipeline uses columns."""
     for source in pipeline.sources:
         yield from (source.event_time, *source.event_id)
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
+    for join in pipeline.derive:
+        yield from (join.where, *join.on.keys(), *join.on.values())
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():

@@ -31,10 +31,12 @@ def list_view_sources(view: View) -> tuple[str, ...]:
 
 
 def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:
-    """Return the pipeline that has one of the sources alone: its steps, and the views that count its rows."""
+    """Return the pipeline that has one of the sources alone: its steps, and the views of its rows and pairs."""
     steps = {name: getattr(source, name) for name in (*STEPS, "lookups")} | dict.fromkeys(OF_ONE, "")
-    views = [view for view in pipeline.views if source.name in list_view_sources(view)]
-    return replace(pipeline, source=source, views=views, **steps)
+    derive = [join for join in pipeline.derive if source.name in (join.left, join.right)]
+    names = {source.name, *(join.name for join in derive)}
+    views = [view for view in pipeline.views if names & {*list_view_sources(view)}]
+    return replace(pipeline, source=source, derive=derive, views=views, **steps)
 
 
 def list_narrowed(pipeline: Pipeline) -> tuple[Pipeline, ...]:
@@ -133,13 +135,6 @@ def check_joined(pipeline: Pipeline, problems: Problems) -> None:
                 source.origin,
                 "A source that is joined has an event_id, and does not say for how long copies of a row may come.",
                 'a copy would make copies of its pairs: write dedup_within="1 hour", or remove event_id=.',
-            )
-        if source.lookups:
-            problems.note(
-                f"source[{source.name}].lookups",
-                source.origin,
-                "A source that is joined has no lookups.",
-                "derive its columns in select=, or look them up by the keys of the view.",
             )
 
 

@@ -35,6 +35,19 @@ def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> LookupJoin:
     )
 
 
+def require_unjoined(pipeline: CompiledPipeline, name: str) -> None:
+    """Raise BadRange for a look-up of a source that is joined: other columns would make other pairs of old epochs."""
+    joined = {each for join in pipeline.definition.derive for each in (join.left, join.right)}
+    for source in pipeline.definition.sources:
+        if source.name in joined and name in [lookup.name for lookup in source.lookups]:
+            raise BadRange(
+                f"Look-up {name} feeds rows of source {source.name}, which are joined: what they had when they were "
+                "read stays in their pairs.",
+                hint="rows read from now on have the corrected table; to have it in earlier ones too, rename the "
+                "look-up or its prefix= in the definition: then all rows are validated again.",
+            )
+
+
 def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mapping[str, int]:
     """Return the first epoch that names each version of a look-up, among those whose rows fit."""
     found: dict[str, int] = {}
