@@ -115,7 +115,8 @@ def explain_pinned(
         pc.less(taken["pane"], pa.scalar(span.end, INSTANT)),
     )
     own = filter_by_key(taken.filter(panes), values)
-    decided = restatements_of_answer(pipeline, layout, answer)
+    # Joined rows stay as they were read.
+    decided = {} if view.join else restatements_of_answer(pipeline, layout, answer)
     verdicts, decisions = Reprocessed(pipeline, layout).verdicts(), list_restatements(layout)
     epochs = log_beside(layout, verdicts) if decided else []
     again = {
