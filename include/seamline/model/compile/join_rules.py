@@ -111,7 +111,7 @@ def compile_join(
         copies=join.copies,
     )
     check_reach(made, join, grid, problems)
-    check_copies(join, problems, unique=record.dedup)
+    check_wish_for_copies(join, problems, unique=record.dedup)
     names = [field.name.lower() for field in made.schema.fields]
     for name in sorted({each for each in names if names.count(each) > 1}):
         problems.note(
@@ -222,7 +222,7 @@ def check_null_safe(join: Join, problems: Problems) -> None:
             problems.note(place, join.origin, said, "name columns that the join compares.")
 
 
-def check_copies(join: Join, problems: Problems, *, unique: bool) -> None:
+def check_wish_for_copies(join: Join, problems: Problems, *, unique: bool) -> None:
     """Note a wish about copies that is none, or where nothing says which rows are copies."""
     place = f"derive[{join.name}].copies"
     given: object = join.copies

@@ -181,7 +181,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     end, mark = evidence.interval.end + evidence.ahead, evidence.watermark
     reach = f"; rows up to {format_utc_instant(end)} are joined with its own" if evidence.ahead else ""
     failed = list(evidence.expectations)
-    copies = [] if evidence.copies is None else [check_copies(evidence, evidence.copies)]
+    copies = [] if evidence.copies is None else [judge_copies(evidence, evidence.copies)]
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
         Check(
@@ -227,7 +227,7 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
     )
 
 
-def check_copies(evidence: Evidence, copies: int) -> Check:
+def judge_copies(evidence: Evidence, copies: int) -> Check:
     """Check that no row is joined that repeats an event id, or that the definition lets it."""
     found = f"{copies} rows in reach repeat an event id"
     if copies:
