@@ -17,6 +17,7 @@ from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.errors import BadRange
 from seamline.model.protocol.audit import Wrong
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.batch import join_slices
 from seamline.plan.batch.build_causes import Kind
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
@@ -80,8 +81,10 @@ def test_a_day_is_over_when_nothing_can_be_joined_with_its_last_rows(life):
     assert not row.get("complete")
 
 
-def test_a_joined_number_is_taken_apart_to_both_rows(life):
-    """The reader sees which click is counted for which impression."""
+@pytest.mark.parametrize("how", [("MOST_TIMES", -1), ("ROWS", 1)], ids=["Spark's join", "slices"])
+def test_a_joined_number_is_taken_apart_to_both_rows(life, how, monkeypatch):
+    """The reader sees which click is counted for which impression, however they were joined."""
+    monkeypatch.setattr(join_slices, *how)
     for name in ("clicked", "shown"):
         life.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
     life.epoch()

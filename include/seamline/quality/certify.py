@@ -31,8 +31,8 @@ from seamline.model.protocol.holes import count_touching_holes, is_ledger_contig
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.time.intervals import Grid, Interval
+from seamline.model.time.reached_intervals import widen_by_reach, widen_to_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.reached_intervals import widen_by_reach, widen_to_intervals
 from seamline.quality.data_docs import write_results
 from seamline.quality.expectations import compares_with_served, find_broken_expectations
 from seamline.quality.presented_intervals import (

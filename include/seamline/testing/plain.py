@@ -18,9 +18,9 @@ from seamline.model.protocol.manifest import Generation, How
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
+from seamline.model.time.reached_intervals import widen_by_reach
 from seamline.plan.batch.batch_plan import plan_batch
 from seamline.plan.batch.interval_arrivals import DerivedArrivals
-from seamline.plan.batch.reached_intervals import widen_by_reach
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,

@@ -39,6 +39,7 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restatement import list_interval_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.reached_intervals import widen_by_reach
 from seamline.plan.batch.attribution import (
     ChangeCause,
     DifferingPlace,
@@ -46,7 +47,6 @@ from seamline.plan.batch.attribution import (
     count_causes,
     find_difference_causes,
 )
-from seamline.plan.batch.reached_intervals import widen_by_reach
 
 
 @dataclass(frozen=True)

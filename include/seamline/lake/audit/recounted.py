@@ -38,7 +38,7 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.plan.batch.reached_intervals import widen_by_reach
+from seamline.model.time.reached_intervals import widen_by_reach
 
 BLOCK = ("_from", "_to")
 CLOSE = 1e-9

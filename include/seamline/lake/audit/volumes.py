@@ -17,8 +17,8 @@ from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval
+from seamline.model.time.reached_intervals import widen_to_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
-from seamline.plan.batch.reached_intervals import widen_to_intervals
 
 Volumes = Mapping[tuple[str, str], tuple[int, int]]
 """By interval id and generation: rows in the table, and the records that are counted in them."""

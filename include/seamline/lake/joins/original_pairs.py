@@ -18,7 +18,7 @@ from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.reached_intervals import widen_by_reach
+from seamline.model.time.reached_intervals import widen_by_reach
 
 
 def read_derived_rows(

@@ -10,8 +10,8 @@ from seamline.model.errors import StraddlesCut
 from seamline.model.protocol.condensed import find_arrival_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Grid, Interval
-from seamline.plan.batch.reached_intervals import Reaching
+from seamline.model.time.intervals import Grid
+from seamline.model.time.reached_intervals import Reaching, list_reaching_intervals
 
 
 class Arrivals:
@@ -101,8 +101,5 @@ def list_reached_changes(
         if epoch.number > until:
             break
         for id, rows in epoch.accepted.items():
-            interval = grid.named(id)
-            # An interval reaches as far behind itself as this one is reached from before it.
-            reached = Interval(max(interval.start - view.after, grid.start), interval.end + view.before)
-            for each in grid.touching(reached):
+            for each in list_reaching_intervals(grid, grid.named(id), view):
                 yield each.id, *find_arrival_epochs(epoch, id), rows

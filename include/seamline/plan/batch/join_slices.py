@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from seamline.model.time.intervals import Interval
-from seamline.plan.batch.reached_intervals import Reaching
+from seamline.model.time.reached_intervals import Reaching
 from seamline.plan.batch.work_shares import LEAST
 
 ROWS = 2_000_000

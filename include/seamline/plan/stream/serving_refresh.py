@@ -9,8 +9,7 @@ from datetime import timedelta
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Statement
 from seamline.model.time.intervals import Grid, Interval
-from seamline.plan.batch.interval_arrivals import list_reached_changes
-from seamline.plan.batch.reached_intervals import Reaching
+from seamline.model.time.reached_intervals import Reaching, list_reaching_intervals
 
 MOST = 10_000
 """Intervals that are shown again one by one; of more the whole table is."""
@@ -40,7 +39,8 @@ def list_changed_intervals(
     """
     if not rows or rows[0].number != since:
         return None
-    touched = {id for id, *_ in list_reached_changes(rows[1:], grid, view, until=rows[-1].number)}
+    named = {id for row in rows[1:] for id in row.accepted}
+    touched = {each.id for id in named for each in list_reaching_intervals(grid, grid.named(id), view)}
     before, now = rows[0].watermark, rows[-1].watermark
     if rows[0].clock and rows[0].clock != rows[-1].clock:
         return None

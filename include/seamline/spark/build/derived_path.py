@@ -22,9 +22,9 @@ from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
+from seamline.model.time.reached_intervals import widen_to_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.join_slices import Slice, plan_slices
-from seamline.plan.batch.reached_intervals import widen_to_intervals
 from seamline.plan.batch.work_shares import Counts
 from seamline.spark.build.fast_path import gather_reports, most_reported, write_gathered_states
 from seamline.spark.build.general_path import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Protocol
 
@@ -29,3 +30,9 @@ def widen_to_intervals(grid: Grid, interval: Interval, view: Reaching) -> Interv
     """Return the intervals that have such rows, from the start of the first to the end of the last."""
     wide = widen_by_reach(grid, interval, view)
     return Interval(grid.of(wide.start).start, grid.of(wide.end - timedelta(microseconds=1)).end)
+
+
+def list_reaching_intervals(grid: Grid, interval: Interval, view: Reaching) -> Iterator[Interval]:
+    """List the intervals that may be made of rows of one: each reaches as far behind itself as this one before it."""
+    reached = Interval(max(interval.start - view.after, grid.start), interval.end + view.before)
+    return iter(grid.touching(reached))
