@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.problems import NAME, Problems
@@ -90,7 +91,9 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
     for join in pipeline.derive:
-        yield from (join.where, *join.on.keys(), *join.on.values())
+        # What is no mapping, or no text, is refused where the join is compiled.
+        compared = chain.from_iterable(join.on.items()) if isinstance(join.on, Mapping) else ()
+        yield from (each for each in (join.where, *compared) if isinstance(each, str))
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():
