@@ -162,7 +162,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "'some' is neither True nor False",
     ),
     "a view of a join that there is not": (
-        with_view(of="payed"),
+        with_view(of="pays"),
         "views[by_site].of",
         "one or more of the sources shown, clicked, or one of the joins paid",
     ),
