@@ -89,6 +89,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "derive[paid].null_safe",
         "not a left column of on=",
     ),
+    "a join by its name": (replace(ADS, derive=["paid"]), "derive", "'paid' is not a Join"),
     "null-safe columns as a text": (
         with_join(null_safe="ad"),
         "derive[paid].null_safe",

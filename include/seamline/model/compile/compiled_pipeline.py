@@ -17,7 +17,7 @@ from seamline.model.compile.fingerprint import event_time_identity, record_versi
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER
 from seamline.model.compile.join_rules import compile_joins, find_join
 from seamline.model.compile.lookup_join import LookupJoin, check_decorating_lookups
-from seamline.model.compile.pipeline_checks import check_names, check_settings
+from seamline.model.compile.pipeline_checks import check_settings, check_shape
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import SOURCE, Record
 from seamline.model.compile.sources import (
@@ -169,8 +169,9 @@ def compile_pipeline(pipeline: Pipeline) -> CompiledPipeline:
 def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has."""
     problems = Problems()
-    check_names(pipeline, problems)
-    if has_several(pipeline) and not check_sources(pipeline, problems):
+    if not check_shape(pipeline, problems) or (
+        has_several(pipeline) and not check_sources(pipeline, problems)
+    ):
         return None, problems.found
     sources = compile_sources(pipeline, problems)
     grid = problems.attempt("batch", pipeline.origin, lambda: grid_of(pipeline))

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from seamline.model.compile.defaults import NEWEST, PAST
 from seamline.model.compile.fingerprint import BOUNDS
 from seamline.model.compile.problems import NAME, Problems
-from seamline.model.definition.pipeline import DURABILITY, KafkaSource, Pipeline
+from seamline.model.definition.joins import Join
+from seamline.model.definition.pipeline import (
+    DURABILITY,
+    Batch,
+    KafkaSource,
+    Lookup,
+    Pipeline,
+    Rule,
+    Stream,
+    View,
+)
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import parse_duration
+
+LISTED = {"views": View, "rules": Rule, "lookups": Lookup, "derive": Join}
+"""The types of what is listed in a setting."""
 
 
 def check_settings(pipeline: Pipeline, problems: Problems) -> None:
@@ -85,6 +99,39 @@ def check_defaults(pipeline: Pipeline, problems: Problems) -> None:
             f"{pipeline.defaults!r} is not a month of defaults; available: {', '.join(filter(None, PAST))}.",
             f'a new definition sets defaults="{NEWEST}"; one from before 2026-11 sets none.',
         )
+
+
+def check_shape(pipeline: Pipeline, problems: Problems) -> bool:
+    """Note parts of another type than they must be, and names; return whether the rest can be looked at."""
+    before = len(problems.found)
+    check_types(pipeline, "", problems)
+    for source in pipeline.sources if isinstance(pipeline.source, Iterable) else ():
+        if isinstance(source, KafkaSource) and source is not pipeline.source:
+            check_types(source, f"source[{source.name}].", problems)
+    if len(problems.found) > before:
+        return False
+    check_names(pipeline, problems)
+    return True
+
+
+def check_types(owner: Pipeline | KafkaSource, place: str, problems: Problems) -> None:
+    """Note settings of a pipeline, or of a source, that are not of their type, or are lists of something else."""
+    for name, kind in LISTED.items():
+        given, hint = getattr(owner, name, ()), f"write {name}=[{kind.__name__}(...)]."
+        if isinstance(given, str | kind) or not isinstance(given, Iterable):
+            problems.note(f"{place}{name}", owner.origin, f"{given!r} is not a list.", hint)
+            continue
+        for each in given:
+            if not isinstance(each, kind):
+                problems.note(f"{place}{name}", owner.origin, f"{each!r} is not a {kind.__name__}.", hint)
+    for name, kind, told, hint in (
+        ("batch", Batch, "Batch", 'batch=Batch("1 day", "2026-01-01")'),
+        ("stream", Stream, "Stream", "stream=Stream(...)"),
+        ("select", Mapping, "mapping", 'select={"name": "expression"}'),
+        ("side", Mapping, "mapping", 'side={"name": "condition"}'),
+    ):
+        if not isinstance(given := getattr(owner, name, None), kind | None):
+            problems.note(f"{place}{name}", owner.origin, f"{given!r} is not a {told}.", f"write {hint}.")
 
 
 def check_names(pipeline: Pipeline, problems: Problems) -> None:
