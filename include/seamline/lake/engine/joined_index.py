@@ -6,6 +6,7 @@ whoever keeps it makes it again where it may not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -103,11 +104,11 @@ class JoinedIndex:
         found: list[tuple[int]] = self.con.execute(f"SELECT {counts}").fetchall()
         return found[0][0]
 
-    def derive(self, new: Rows, older: Rows) -> str:
+    def derive(self, new: Rows, older: Rows, columns: Iterable[str] = ()) -> str:
         """Make the derived rows that an epoch of ``new`` rows adds, and return the name of their relation.
 
-        ``older`` are the rows below the horizon that they may be joined with (``find_older_spans``). The relation
-        stands until the next. TooManyPairs for more than ``MOST_PAIRS``.
+        ``older`` are the rows below the horizon that they may be joined with (``find_older_spans``). The relation has
+        some ``columns``, or all, and stands until the next. TooManyPairs for more than ``MOST_PAIRS``.
         """
         join, con = self.join, self.con
         self.register(new_left=new[0], new_right=new[1], older_left=older[0], older_right=older[1])
@@ -129,7 +130,10 @@ class JoinedIndex:
                 join, lefts, self.find_rows("rights_before", 1, 1, around_sql(join, new))
             )
         kinds = list_kinds_sql(join, "SELECT * FROM new_left", "SELECT * FROM pairs", matched, DUCKDB)
-        con.execute(f"CREATE OR REPLACE TEMP TABLE derived AS {' UNION ALL '.join(kinds)}")
+        chosen = ", ".join(map(quote_identifier, columns)) or "*"
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE derived AS SELECT {chosen} FROM ({' UNION ALL '.join(kinds)})"
+        )
         return "derived"
 
     def find_rows(self, table: str, number: int, other: int, near: str) -> str:

@@ -14,6 +14,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import span_start_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.engine.states import quote_identifier
 from seamline.lake.joins.joined_rows import file_rows_sql, within_sql
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.table_cache import Files
@@ -29,6 +30,7 @@ from seamline.plan.batch.work_shares import Counts
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.build.partial_states import COUNTS, encode_counts, left_out_sql, name_cell, report_states
 from seamline.spark.build.share_rows import limit_duckdb_memory
+from seamline.spark.tasks.arrow_states import list_read_columns
 from seamline.spark.tasks.spread import Row
 
 DERIVED = "derived_of_slice"
@@ -73,7 +75,8 @@ class JoinedSlices:
         view, *_ = self.pipeline.views
         rows = self.rows_sql(slice, reach_of(slice.span, view))
         derived = derived_rows_sql(self.join, rows, DUCKDB, only=(within_sql(times_of(slice.span)), "true"))
-        con.execute(f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS {derived}")
+        columns = ", ".join(map(quote_identifier, list_read_columns(self.pipeline.views)))
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {DERIVED} AS SELECT {columns} FROM ({derived})")
         made = self.count_by_cell(con, DERIVED)
         for view in self.pipeline.views:
             left = self.count_by_cell(con, f"(SELECT * FROM {DERIVED} WHERE {left_out_sql(view)})")

@@ -32,6 +32,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.tasks.arrow_states import list_read_columns
 
 log = logging.getLogger("seamline.stream")
 ASKED_EVERY = 30.0
@@ -107,7 +108,7 @@ class JoinedRows:
         older = read_older_rows(
             kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch
         )
-        relation = kept.index.derive(new[1], older)
+        relation = kept.index.derive(new[1], older, list_read_columns(wanted))
         for view in wanted:
             with isolate_view_failure(view, result):
                 result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]

@@ -47,6 +47,11 @@ def read_by(view: CompiledView) -> set[str]:
     return (read - view.explode.made) | view.explode.array.columns
 
 
+def list_read_columns(views: Iterable[CompiledView]) -> list[str]:
+    """List the columns of a row that any of some views reads, and those that states need."""
+    return [*NEEDED, *sorted(set[str]().union(*map(read_by, views)) - {*NEEDED})]
+
+
 def schema_of(rows: DataFrame, view: CompiledView, by: Sequence[str]) -> StructType:
     """Return Spark's schema of the states."""
     types = {name: rows.schema[name].dataType.simpleString() for name in by}
