@@ -63,7 +63,9 @@ class JoinedIndex:
         self.join, self.con = join, open_duckdb()
         folder.mkdir(parents=True, exist_ok=True)
         self.con.execute(f"SET memory_limit = '{MEMORY >> 20}MiB'")
-        self.con.execute(f"ATTACH {quote_literal(str(folder / 'rows.duckdb'))} AS kept")
+        # Nobody opens the file again: what is written is not written to a log before.
+        file = quote_literal(str(folder / "rows.duckdb"))
+        self.con.execute(f"ATTACH {file} AS kept (RECOVERY_MODE no_wal_writes)")
         for number, (name, blank) in enumerate(zip(SIDES, no_rows(join), strict=True)):
             self.register(blank=blank)
             self.con.execute(
