@@ -183,11 +183,11 @@ def test_a_topic_that_ends_closes_by_another_column_too() -> None:
         pipeline=PIPELINE,
         writer=SimpleNamespace(find_last_filled=lambda _: grid.of(START + 3 * DAY).id),
     )
-    assert Epochs.last_interval_end(made) == START + 4 * DAY
+    assert Epochs.find_closing_watermark(made) == START + 4 * DAY
     made.writer.find_last_filled = lambda _: ""
-    assert Epochs.last_interval_end(made) is None
+    assert Epochs.find_closing_watermark(made) is None
     made.progress = Progress({LANE: 3}, {LANE: START})
-    assert Epochs.last_interval_end(made) == START + DAY
+    assert Epochs.find_closing_watermark(made) == START + DAY
 
 
 def test_a_serving_table_is_shown_anew_by_another_column() -> None:

@@ -87,7 +87,7 @@ class JoinedSlices:
             yield COUNTS, encoded(found)
             found_states = states.compute_row_states(con, view, DERIVED)
             hit_failpoint("partials")
-            yield report_states(found_states, view, self.most, self.folders[view.id])
+            yield report_states(found_states, view, self.most, self.folders)
 
     def rows_sql(self, slice: Slice, span: Interval) -> str:
         """Write the rows of some event times up to the cut, of a slice's files."""

@@ -53,7 +53,7 @@ class Partials(ShareTask):
             for view in self.pipeline.views:
                 found = states.compute_row_states(con, view, f"(SELECT * FROM {rows} WHERE NOT {SPARE})")
                 hit_failpoint("partials")
-                yield report_states(found, view, self.most, self.folders[view.id])
+                yield report_states(found, view, self.most, self.folders)
         finally:
             if share.alone:
                 con.execute("DROP TABLE fused_rows")
@@ -115,11 +115,14 @@ class Partials(ShareTask):
             yield {name_cell(cell): Counts(0, 0, {view.id: -count}, {}) for cell, count in found}
 
 
-def report_states(found: pa.Table, view: CompiledView, most: int, folder: Location) -> Row:
-    """Report the states of a view: themselves, or the file to which they are spilled where they are many bytes."""
+def report_states(found: pa.Table, view: CompiledView, most: int, folders: Mapping[str, Location]) -> Row:
+    """Report the states of a view: themselves, or the file to which they are spilled where they are many bytes.
+
+    ``folders`` are those of generations, by version id.
+    """
     if found.nbytes <= most:
         return STATES + view.id, to_bytes(found)
-    return PARTS + view.id, spill_states(found, view, folder)
+    return PARTS + view.id, spill_states(found, view, folders[view.id])
 
 
 def counting_sql(where: str, share: Share, parts: Sequence[str]) -> str:
