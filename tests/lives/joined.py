@@ -38,7 +38,7 @@ from seamline.spark.stream import joined_rows as indexes
 from seamline.spark.stream import kernel_runs
 
 SOURCE, JOIN = "events", "near"
-SHARE = 0.35
+SHARE = 0.6
 """Of so many lives the rows are joined."""
 BOUNDS: Sequence[dict[str, Any]] = (
     {"after": "6 hours"},
@@ -85,7 +85,7 @@ def joined_view(name: str, shape: Shape, key: str, chance: Random) -> View:
     if of.type not in ("BOOLEAN", *ROUGH):
         fit += [seamline.min(f"right_{of.name}"), seamline.collect_distinct(f"right_{of.name}", limit=3)]
     measures = dict(zip(("p", "q"), chance.sample(fit, 2), strict=True))
-    lefts = chance.random() < 0.6
+    lefts = chance.random() < 0.75
     if lefts:
         measures |= {each: seamline.count(each) for each in ("left", "matched", "unmatched")}
     windows = (Tumbling("1 hour"), Tumbling("1 day"), Global(), *(() if lefts else (Session("45 minutes"),)))

@@ -6,7 +6,8 @@ whoever keeps it makes it again where it may not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,15 @@ class JoinedIndex:
         self.con.execute(
             f"INSERT INTO kept.{SIDES[number]} BY NAME SELECT *, {hash_sql(self.join, number)} AS {HASH} FROM ({rows})"
         )
+
+    @contextmanager
+    def on_all_cores(self) -> Iterator[None]:
+        """Work on all cores while the block runs, in any order of rows: at a start nothing else is to be done."""
+        self.con.execute("RESET threads; SET preserve_insertion_order = false")
+        try:
+            yield
+        finally:
+            self.con.execute("SET threads = 1")
 
     def forget_before(self, horizon: int) -> None:
         """Forget the rows of event times before an instant, in microseconds from 1970."""

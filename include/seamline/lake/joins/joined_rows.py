@@ -106,7 +106,10 @@ def fill_index(
     index: JoinedIndex, pipeline: CompiledPipeline, layout: Layout, horizon: int | None, until: int
 ) -> None:
     """Fill an index with the rows of the log up to an epoch at or above a horizon; they pass no memory but its own."""
-    with logged_rows(index.con, pipeline, layout, [(horizon, None)], until) as rows:
+    with (
+        index.on_all_cores(),
+        logged_rows(index.con, pipeline, layout, [(horizon, None)], until) as rows,
+    ):
         for number, side in enumerate(index.join.sides):
             index.fill(number, side_rows_sql(index.join, side, rows, DUCKDB))
 
