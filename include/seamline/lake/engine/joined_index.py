@@ -167,7 +167,9 @@ class JoinedIndex:
         [(count,)] = self.con.execute("SELECT count(*) FROM pairs").fetchall()
         if count > MOST_PAIRS:
             keys = ", ".join(quote_identifier(self.join.left.named(each[0])) for each in self.join.on)
-            self.con.execute(f"SELECT {keys}, count(*) FROM pairs GROUP BY ALL ORDER BY 2 DESC LIMIT 1")
+            self.con.execute(
+                f"SELECT {keys}, count(*) FROM pairs GROUP BY ALL ORDER BY count(*) DESC LIMIT 1"
+            )
             *key, times = self.con.fetchall()[0]
             self.con.execute("DROP TABLE pairs")
             told = ", ".join(f"{left} = {value}" for (left, *_), value in zip(self.join.on, key, strict=True))

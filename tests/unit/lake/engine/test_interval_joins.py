@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
-from seamline.lake.engine.joined_index import JoinedIndex, no_rows, side_schema
+from seamline.lake.engine import joined_index
+from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows, side_schema
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 
@@ -70,12 +71,12 @@ CASES: dict[str, tuple[dict[str, Any], Rows, Rows, set[tuple[int, int]]]] = {
 
 
 def join_of(**bounds: Any) -> CompiledJoin:
-    """Compile a join of two sources by one key."""
+    """Compile a join of two sources, by one key unless ``on`` says more."""
     sources = [
         KafkaSource(name=name, topic=name, schema="k STRING, at TIMESTAMP", event_time="at")
         for name in ("a", "b")
     ]
-    join = Join("j", left="a", right="b", on={"k": "k"}, **bounds)
+    join = Join("j", left="a", right="b", **{"on": {"k": "k"}, **bounds})
     view = View("v", of="j", keys=[], window=Tumbling("1 hour"), measures={"n": count()})
     batch = Batch("1 hour", "1970-01-01")
     [made] = compile_pipeline(
@@ -125,3 +126,15 @@ def test_pairs_are_those_of_flink_in_any_order(name: str, tmp_path: Path) -> Non
             index.take((new[0], new[1]), None)
         index.close()
         assert sorted(found) == sorted(wanted), order
+
+
+def test_the_key_of_most_pairs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how many it has, and not by its name."""
+    monkeypatch.setattr(joined_index, "MOST_PAIRS", 4)
+    join = join_of(on={"k": "k", "at": "at"})
+    lefts: Rows = [("Z", 9000), ("A", 1000), ("A", 1000), ("A", 1000)]
+    new = (table(join, 0, lefts, 0), table(join, 1, [("Z", 9000), ("A", 1000), ("A", 1000)], 0))
+    index = JoinedIndex(join, tmp_path)
+    with pytest.raises(TooManyPairs, match="4 of them and more for k = A, at = 1970-01-01 00:00:01"):
+        index.derive(new, no_rows(join))
+    index.close()
