@@ -9,16 +9,13 @@ it.
 
 from __future__ import annotations
 
-import json
 import random
 import sys
-import time
-from datetime import UTC, datetime
 
 from confluent_kafka import Producer
 
 from benchmarks.ads import PARTITIONS
-from benchmarks.steady import TICK
+from benchmarks.steady import each_tick, tell
 
 CLICKED_WITHIN = 600
 
@@ -27,11 +24,9 @@ def main(argv: list[str]) -> int:
     """Send, on time."""
     brokers, topic, rate, seconds = argv[0], argv[1], int(argv[2]), float(argv[3])
     producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5, "acks": "1"})
-    dice, began, sent, shown, clicked = random.Random(1), time.time(), 0, 0, 0
+    dice, sent, shown, clicked = random.Random(1), 0, 0, 0
     recent = rate * 4 // 5 * CLICKED_WITHIN
-    while (passed := time.time() - began) < seconds:
-        due = int(passed * rate)
-        now = datetime.now(UTC)
+    for due, now in each_tick(producer, rate, seconds):
         at = f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
         while sent < due:
             if sent % 5 < 4:
@@ -43,11 +38,7 @@ def main(argv: list[str]) -> int:
                 clicked += 1
             producer.produce(f"{topic}.{name}", value.encode(), partition=sent % PARTITIONS)
             sent += 1
-        producer.poll(0)
-        print(json.dumps([now.timestamp(), clicked]), flush=True)
-        time.sleep(TICK)
-    producer.flush()
-    print(json.dumps([time.time(), -1]), flush=True)
+        tell(now, clicked)
     return 0
 
 
