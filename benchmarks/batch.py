@@ -20,15 +20,15 @@ from statistics import median
 
 import duckdb
 import polars as pl
-import psutil
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks import ads
 from benchmarks.kernels import next_task, records
-from benchmarks.machine import cpu_seconds, machine
+from benchmarks.machine import machine
 from benchmarks.results import Results
+from benchmarks.turns import take_turns
 from seamline.kernel.epoch_kernel import run
 from seamline.lake.engine import states
 from seamline.lake.log.master import Master
@@ -44,8 +44,8 @@ from seamline.model.time.intervals import Interval
 from seamline.quality.certify import certify_run
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.fast_path import (
-    compute_partial_states,
     count_task_slots,
+    gather_reports,
     list_touched_files,
     split_into_shares,
 )
@@ -87,23 +87,17 @@ def main(argv: list[str]) -> int:
             "duckdb": lambda: by_duckdb(master.root),
             "polars": lambda: by_polars(master.root),
         }
-        took: dict[str, list[float]] = {name: [] for name in asked}
-        used: dict[str, list[float]] = {name: [] for name in asked}
-        me = psutil.Process().pid
-        for _ in range(options.rounds + 1):
-            for name, ask in asked.items():
-                before, start = cpu_seconds(me), time.monotonic()
-                found = ask()
-                took[name].append(time.monotonic() - start)
-                used[name].append(cpu_seconds(me) - before)
-                if found != views:
-                    raise SystemExit(f"{name} counted {found:,} views, there are {views:,}.")
-        for name, seconds in took.items():
+
+        def require(name: str, found: int) -> None:
+            if found != views:
+                raise SystemExit(f"{name} counted {found:,} views, there are {views:,}.")
+
+        taken = take_turns(asked, options.rounds, require)
+        for name, each in taken.items():
             print(
-                f"{name}: states cold {seconds[0]:.2f} s, warm {median(seconds[1:]):.2f} s, "
-                f"{median(used[name][1:]):.2f} CPU s"
+                f"{name}: states cold {each.seconds[0]:.2f} s, warm {each.warm:.2f} s, {each.warm_cpu:.2f} CPU s"
             )
-        warm = {name: median(seconds[1:]) for name, seconds in took.items()}
+        warm = {name: each.warm for name, each in taken.items()}
         print(f"seamline / duckdb: {warm['seamline'] / warm['duckdb']:.2f}")
         print(f"spark sql / seamline: {warm['spark sql'] / warm['seamline']:.2f}")
         parts = [
@@ -112,7 +106,12 @@ def main(argv: list[str]) -> int:
         built, certified = (median(each) for each in zip(*parts, strict=True))
         print(f"the whole build, written and committed: {built:.2f} s; certificates: {certified:.2f} s")
         Results("batch").write(
-            {"machine": machine(), "cold": {k: v[0] for k, v in took.items()}, "warm": warm, "build": built}
+            {
+                "machine": machine(),
+                "cold": {k: v.seconds[0] for k, v in taken.items()},
+                "warm": warm,
+                "build": built,
+            }
         )
     return 0
 
@@ -161,9 +160,8 @@ def by_seamline(spark: SparkSession, pipeline: CompiledPipeline, layout: Layout,
     work = split_into_shares(
         list_touched_files(pipeline, master, [hour], 10**9), [], pipeline, count_task_slots(spark)
     )
-    found = compute_partial_states(
-        spark, Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
-    )
+    task = Partials(pipeline, tuple(work), (hour,), 10**9, {view.id: layout.warehouse}, 10**9)
+    found = gather_reports(spark, task, len(work), pipeline)
     whole = states.combine_states(view, found.states[view.id])
     return sum(whole["rows"].to_pylist())
 

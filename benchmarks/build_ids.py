@@ -21,7 +21,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from unittest.mock import patch
 
 import duckdb
@@ -31,8 +30,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks import ads
 from benchmarks.kernels import next_task, records
-from benchmarks.machine import cpu_seconds, machine
+from benchmarks.machine import machine
 from benchmarks.results import Results
+from benchmarks.turns import take_turns
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count, max
 from seamline.kernel.epoch_kernel import run
 from seamline.lake.log.master import Master
@@ -206,25 +206,20 @@ def compared(options: argparse.Namespace, home: Path, spark: SparkSession) -> di
         "duckdb, any": lambda: by_duckdb(paths, ""),
         "ids only": lambda: ids_only(paths),
     }
-    took: dict[str, list[float]] = {name: [] for name in asked}
-    used: dict[str, list[float]] = {name: [] for name in asked}
-    me = psutil.Process().pid
-    for _ in range(options.rounds + 1):
-        found = set()
-        for name, ask in asked.items():
-            before, start = cpu_seconds(me), time.monotonic()
-            number, twice = ask()
-            took[name].append(time.monotonic() - start)
-            used[name].append(cpu_seconds(me) - before)
-            found.add(number)
-            if name == "seamline" and number + twice != options.records:
-                raise SystemExit(f"{number:,} rows and {twice:,} duplicates of {options.records:,}.")
+    found = set[int]()
+
+    def require(name: str, counted: tuple[int, int]) -> None:
+        number, twice = counted
+        found.add(number)
+        if name == "seamline" and number + twice != options.records:
+            raise SystemExit(f"{number:,} rows and {twice:,} duplicates of {options.records:,}.")
         if len(found) > 1:
             raise SystemExit(f"They counted {found}.")
-    for name in asked:
-        seconds, cpu = median(took[name][1:]), median(used[name][1:])
-        print(f"{name}: warm {seconds:.2f} s, {cpu:.2f} CPU s", flush=True)
-    warm = {name: median(seconds[1:]) for name, seconds in took.items()}
+
+    taken = take_turns(asked, options.rounds, require)
+    for name, each in taken.items():
+        print(f"{name}: warm {each.warm:.2f} s, {each.warm_cpu:.2f} CPU s", flush=True)
+    warm = {name: each.warm for name, each in taken.items()}
     for name in ("duckdb, ordered", "duckdb, any"):
         print(f"seamline / {name}: {warm['seamline'] / warm[name]:.2f}")
     return warm

@@ -18,10 +18,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 
 import duckdb
-import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
@@ -30,8 +28,9 @@ from benchmarks.builds import Year, spoken
 from benchmarks.joins import BEGIN, JOINED
 from benchmarks.joins import DEFINITION as TEXT
 from benchmarks.kernels import records
-from benchmarks.machine import cpu_seconds, machine
+from benchmarks.machine import machine
 from benchmarks.results import Results
+from benchmarks.turns import take_turns
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.table_cache import Files
@@ -159,18 +158,10 @@ def main(argv: list[str]) -> int:
             "seamline": lambda: build(engine),
             "duckdb": lambda: by_duckdb(paths),
         }
-        took: dict[str, list[float]] = {name: [] for name in asked}
-        used: dict[str, list[float]] = {name: [] for name in asked}
-        me = psutil.Process().pid
-        for _ in range(options.rounds + 1):
-            for name, ask in asked.items():
-                before, start = cpu_seconds(me), time.monotonic()
-                ask()
-                took[name].append(time.monotonic() - start)
-                used[name].append(cpu_seconds(me) - before)
-        warm = {name: median(each[1:]) for name, each in took.items()}
-        for name, seconds in warm.items():
-            print(f"{name}: warm {seconds:.2f} s, {median(used[name][1:]):.2f} CPU s", flush=True)
+        taken = take_turns(asked, options.rounds)
+        for name, each in taken.items():
+            print(f"{name}: warm {each.warm:.2f} s, {each.warm_cpu:.2f} CPU s", flush=True)
+        warm = {name: each.warm for name, each in taken.items()}
         print(f"seamline / duckdb: {warm['seamline'] / warm['duckdb']:.2f}", flush=True)
         whole, _ = engine.run(DAY)
         if (found := totals(engine)) != (wanted := by_duckdb(paths)):

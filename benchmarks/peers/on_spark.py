@@ -24,6 +24,14 @@ MEMORY = "4g"
 COLLECTOR = "-XX:+UseG1GC"
 """Java's own choice, with all of the heap: they keep rows there."""
 
+LARGE_STATES = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -48,6 +56,13 @@ class Peer:
         return open_spark_session(
             name, memory=MEMORY, more=more, java=f"{jvm_options(COLLECTOR)} {COLLECTOR}"
         )
+
+    def spark_of_large_states(self, name: str) -> SparkSession:
+        """Start Spark with states in RocksDB, as its documentation advises for many keys, with changelogs."""
+        spark = self.spark(name)
+        for setting, value in LARGE_STATES.items():
+            spark.conf.set(setting, value)
+        return spark
 
     def records(self, spark: SparkSession) -> DataFrame:
         """Open the topic."""

@@ -16,15 +16,7 @@ from pyspark.sql import functions as f
 from benchmarks.peers.on_spark import Peer
 
 peer = Peer.parse()
-spark = peer.spark("peer: join")
-for name, value in {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}.items():
-    spark.conf.set(name, value)
+spark = peer.spark_of_large_states("peer: join")
 
 
 def events(name: str, schema: str, share: float) -> DataFrame:

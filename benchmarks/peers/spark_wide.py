@@ -13,15 +13,7 @@ from benchmarks.peers.on_spark import Peer
 SCHEMA = "k STRING, n INT, at TIMESTAMP"
 
 peer = Peer.parse()
-spark = peer.spark("peer: wide")
-for name, value in {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-}.items():
-    spark.conf.set(name, value)
+spark = peer.spark_of_large_states("peer: wide")
 events = peer.records(spark).select(f.from_json(f.col("value").cast("string"), SCHEMA).alias("event"))
 counts = (
     events.select("event.*")
