@@ -69,9 +69,7 @@ class JoinedIndex:
         self.con.execute(f"ATTACH {file} AS kept (RECOVERY_MODE no_wal_writes)")
         for number, (name, blank) in enumerate(zip(SIDES, no_rows(join), strict=True)):
             self.register(blank=blank)
-            self.con.execute(
-                f"CREATE OR REPLACE TABLE kept.{name} AS SELECT *, {hash_sql(join, number)} AS {HASH} FROM blank"
-            )
+            self.con.execute(f"CREATE TABLE kept.{name} AS {self.numbered_sql(number, 'FROM blank')}")
 
     def register(self, **tables: pa.Table) -> None:
         """Let the SQL that follows read tables by name, in the place of those of the same names."""
@@ -92,9 +90,13 @@ class JoinedIndex:
 
     def fill(self, number: int, rows: str) -> None:
         """Take in what a query returns: rows of the left side (0) or of the right one (1)."""
-        self.con.execute(
-            f"INSERT INTO kept.{SIDES[number]} BY NAME SELECT *, {hash_sql(self.join, number)} AS {HASH} FROM ({rows})"
-        )
+        self.con.execute(f"INSERT INTO kept.{SIDES[number]} {self.numbered_sql(number, rows)}")
+
+    def numbered_sql(self, number: int, rows: str) -> str:
+        """Write rows of a side as they are kept, columns by number: a definition's may be called ``rowid``."""
+        own = (f"{name} AS c{at}" for at, name in enumerate(list_columns(self.join, number)))
+        chosen = ", ".join([*READ, *own, f"{hash_sql(self.join, number)} AS {HASH}"])
+        return f"SELECT {chosen} FROM ({rows})"
 
     @contextmanager
     def on_all_cores(self) -> Iterator[None]:
@@ -155,10 +157,11 @@ class JoinedIndex:
         """
         name, seekers = SIDES[number], f"new_{SIDES[other]}"
         hashes = f"SELECT DISTINCT {hash_sql(self.join, other)} AS {HASH} FROM {seekers}"
-        found = f"SELECT k.rowid AS id FROM kept.{name} k JOIN ({hashes}) USING ({HASH}){near}"
+        found = f"SELECT k.rowid AS place FROM kept.{name} k JOIN ({hashes}) USING ({HASH}){near}"
+        own = (f"c{at} AS {column}" for at, column in enumerate(list_columns(self.join, number)))
         self.con.execute(
-            f"CREATE OR REPLACE TEMP TABLE {table} AS "
-            f"SELECT k.* EXCLUDE ({HASH}) FROM kept.{name} k JOIN ({found}) ON k.rowid = id"
+            f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {', '.join([*READ, *own])} "
+            f"FROM kept.{name} k JOIN ({found}) f ON k.rowid = f.place"
         )
         return f"SELECT * FROM {table} UNION ALL BY NAME SELECT * FROM older_{name}"
 
@@ -189,20 +192,25 @@ def list_keys(join: CompiledJoin, number: int) -> list[str]:
     return [quote_identifier(right if number else left) for left, right, _ in join.on]
 
 
+def list_columns(join: CompiledJoin, number: int) -> list[str]:
+    """List a side's columns of the definition, quoted."""
+    return [quote_identifier(each.name) for each in join.sides[number].columns]
+
+
 def sought_rows_sql(join: CompiledJoin, number: int, rows: str, horizon: int) -> str:
     """Write the rows of a side that have the keys of any of ``new_left`` and ``new_right`` in reach of a horizon."""
     late = f"WHERE epoch_us(_event_time) < {horizon + reach_of(join)}"
     named = [
-        ", ".join(f"{key} AS key{at}" for at, key in enumerate(list_keys(join, other))) for other in range(2)
+        ", ".join(f"{key} AS c{at}" for at, key in enumerate(list_keys(join, other))) for other in range(2)
     ]
     keys = " UNION ".join(
         f"SELECT {keys} FROM new_{name} {late}" for name, keys in zip(SIDES, named, strict=True)
     )
     same = " AND ".join(
-        f"s.{key} {DUCKDB.same if safe else '='} key{at}"
+        f"s.{key} {DUCKDB.same if safe else '='} sought.c{at}"
         for at, (key, (_, _, safe)) in enumerate(zip(list_keys(join, number), join.on, strict=True))
     )
-    return f"SELECT s.* FROM ({rows}) s SEMI JOIN ({keys}) ON {same}"
+    return f"SELECT s.* FROM ({rows}) s SEMI JOIN ({keys}) sought ON {same}"
 
 
 def near_sql(join: CompiledJoin, new: Rows) -> tuple[str, str]:

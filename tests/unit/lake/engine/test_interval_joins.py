@@ -17,7 +17,7 @@ import pytest
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
 from seamline.lake.engine import joined_index
-from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows, side_schema
+from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows, side_schema, sought_rows_sql
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 
@@ -70,10 +70,10 @@ CASES: dict[str, tuple[dict[str, Any], Rows, Rows, set[tuple[int, int]]]] = {
 }
 
 
-def join_of(**bounds: Any) -> CompiledJoin:
+def join_of(columns: str = "k STRING", **bounds: Any) -> CompiledJoin:
     """Compile a join of two sources, by one key unless ``on`` says more."""
     sources = [
-        KafkaSource(name=name, topic=name, schema="k STRING, at TIMESTAMP", event_time="at")
+        KafkaSource(name=name, topic=name, schema=f"{columns}, at TIMESTAMP", event_time="at")
         for name in ("a", "b")
     ]
     join = Join("j", left="a", right="b", **{"on": {"k": "k"}, **bounds})
@@ -126,6 +126,46 @@ def test_pairs_are_those_of_flink_in_any_order(name: str, tmp_path: Path) -> Non
             index.take((new[0], new[1]), None)
         index.close()
         assert sorted(found) == sorted(wanted), order
+
+
+HOSTILE = (
+    "id", "rowid", "key0", "k", "s", "l", "r", "kept", "taken", "cell", "pairs", "derived", "left", "c0", "logged",
+)  # fmt: skip
+"""Names that our SQL has for something of its own."""
+
+
+def test_columns_may_be_called_as_ours_are(tmp_path: Path) -> None:
+    """Each name as the key, beside all of the others, in the index and in what is read of the log."""
+    columns = ", ".join(f"{name} INT" for name in HOSTILE)
+    for key in HOSTILE:
+        join = join_of(
+            columns=columns,
+            on={key: key},
+            where=" AND ".join(f"a_{name} >= b_{name}" for name in HOSTILE),
+            after="1 second",
+        )
+        index = JoinedIndex(join, tmp_path / key)
+        rows = [
+            {"_topic_id": "t", "_topic": "t", "_partition": side, "_offset": side, "_epoch": side}
+            | {"_event_time": BEGIN, **dict.fromkeys(HOSTILE, 7)}
+            for side in range(2)
+        ]
+        left, right = (
+            pa.Table.from_pylist([row], side_schema(side)) for row, side in zip(rows, join.sides, strict=True)
+        )
+        nothing = no_rows(join)
+        index.take((left, nothing[1]), None)
+        assert count_rows(index, index.derive((nothing[0], right), nothing)) == 1
+        index.register(new_left=nothing[0], new_right=right, logged=left)
+        sought = index.con.sql(sought_rows_sql(join, 0, "SELECT * FROM logged", 1)).to_arrow_table()
+        assert sought.num_rows == 1
+        index.close()
+
+
+def count_rows(index: JoinedIndex, relation: str) -> int:
+    """Count the rows of a relation."""
+    [(count,)] = index.con.execute(f"SELECT count(*) FROM {relation}").fetchall()
+    return int(count)
 
 
 def test_the_key_of_most_pairs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
