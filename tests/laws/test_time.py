@@ -31,6 +31,15 @@ def test_spans_cover_exactly_their_intervals(numbers: set[int]) -> None:
     assert all(left.end < right.start for left, right in zip(joined, joined[1:], strict=False))
 
 
+@given(spans=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9))))
+def test_spans_that_overlap_are_one(spans: list[tuple[int, int]]) -> None:
+    """What is built with its neighbours reads each day once, however far two spans reach."""
+    joined = merge_intervals(Interval(day(at), day(at + days)) for at, days in spans)
+    covered = {day(at + n) for at, days in spans for n in range(days)}
+    assert sorted(covered) == [each.start for span in joined for each in GRID.within(span)]
+    assert all(left.end < right.start for left, right in zip(joined, joined[1:], strict=False))
+
+
 def test_a_span_that_cuts_an_interval_is_refused() -> None:
     """Half a day cannot be certified."""
     with pytest.raises(BadRange, match="inside an interval"):

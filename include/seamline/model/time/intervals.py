@@ -153,11 +153,11 @@ class Grid:
 
 
 def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:
-    """Join neighbouring intervals into as few spans as possible, in order."""
+    """Join intervals that touch or overlap into as few spans as possible, in order."""
     joined: list[Interval] = []
     for interval in sorted(intervals):
-        if joined and joined[-1].end == interval.start:
-            joined[-1] = Interval(joined[-1].start, interval.end)
+        if joined and interval.start <= joined[-1].end:
+            joined[-1] = Interval(joined[-1].start, max(joined[-1].end, interval.end))
         else:
             joined.append(interval)
     return joined
