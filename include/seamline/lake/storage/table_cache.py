@@ -102,6 +102,10 @@ class Files:
         """Return the greatest value per file; NULL if it is not known."""
         return self._stat(f"max.{column}")
 
+    def nulls(self, column: str) -> pa.ChunkedArray:
+        """Return how many rows have no value per file; NULL if it is not known."""
+        return self._stat(f"null_count.{column}")
+
     def partition(self, column: str) -> pa.ChunkedArray:
         """Return the partition value per file."""
         return self._stat(f"partition.{column}")

@@ -111,10 +111,14 @@ def times_of(span: Interval) -> tuple[int, int]:
 
 
 def list_timed_files(found: Files | None, cut: int, *, again: bool) -> list[TimedFile] | None:
-    """List files with rows up to a cut and the bounds of their event times; None if one does not say them."""
+    """List files with rows up to a cut and the bounds of their event times; None if one does not say them.
+
+    Records that were refused may have no event time: a file of such records alone is no part of any build.
+    """
     if found is None or not found.actions.num_rows:
         return []
     found = found.keep(pc.less_equal(found.low("_epoch").cast("int64"), cut))
+    found = found.keep(pc.less(found.nulls("_event_time").cast("int64"), found.actions["num_records"]))
     low, high = (side("_event_time").cast(INSTANT).to_pylist() for side in (found.low, found.high))
     if None in low or None in high:
         return None
