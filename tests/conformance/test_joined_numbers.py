@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from operator import add
 
 import pyarrow.compute as pc
 import pytest
 from tests.unit.model.test_joins import ADS, BY_SITE, PAID
 
 from seamline import Lookup, Watermark, count, max, ratio, sum
+from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
+from seamline.lake.publish.generation_history import roll_back_interval
+from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.tables.committed_log import CommittedLog
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.audit import Wrong
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch import join_slices
 from seamline.plan.batch.build_causes import Kind
+from seamline.plan.publish.publication import Decision
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
+from seamline.serve.pipeline_status import status_of
 from seamline.spark.stream.catch_up import compute_missing_slices
+from seamline.testing.tables import Tables
 
 EVERY = {
     "clicks": count(),
@@ -268,14 +276,135 @@ def test_a_joined_row_keeps_what_its_epoch_has_looked_up(scenario, spark, tmp_pa
     assert found["merged"] == found["speed"] == {2: (1, 1, 1), 3: (0, 1, 0), 9: (0, 1, 0)}
     made.batch()
     assert told(made.answer("by_site", "batch")) == found["speed"]
-    with pytest.raises(BadRange, match="which are joined"):
-        made.restate("tariff", DAY)
     made.send(clicked("b", f"{DAY}T10:30"), topic="clicked")
     made.epoch()
     assert told(made.answer("by_site", "merged")) == {**found["speed"], 3: (1, 1, 1)}
 
 
+END = {"ad": "end", "at": "2026-01-06T03:00:00Z"}
+
+
+@pytest.fixture(params=["plain", "spark"])
+def rated(request, scenario, spark, tmp_path, monkeypatch):
+    """A day whose impressions found a wrong tariff, over and built; give it, and what corrects the table."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    table = tmp_path / "tariff.csv"
+    table.write_text("site,rate\nx,2\n")
+    made = scenario(RATED, spark=spark if request.param == "spark" else None, now="2026-01-09")
+    made.send(shown("a", f"{DAY}T10:00"), shown("b", f"{DAY}T23:40"), topic="shown")
+    made.send(clicked("a", f"{DAY}T10:20"), topic="clicked")
+    for name in ("clicked", "shown"):
+        made.send(END, topic=name)
+    made.epoch()
+    made.batch()
+    assert told(made.answer("by_site")) == {2: (1, 2, 1)}
+    return made, lambda rate: table.write_text(f"site,rate\nx,{rate}\n")
+
+
+def proven(made, rate, hour):
+    """Every number is what its rows make, and slices are what their epochs' rows make."""
+    if isinstance(made.engine, Tables):
+        pipeline, layout, [view] = made.pipeline, made.engine.layout, made.pipeline.views
+        asked = (parse_moment(f"{DAY}T{hour}:00"), None)
+        found = explain_number(pipeline, view, layout, {"shown_tariff_rate": rate}, asked)
+        assert found.proven, found.proofs
+        log = CommittedLog.pin(pipeline, layout)
+        judging = partial(open_reprocessing, pipeline, layout)
+        assert recount_states(pipeline, view, layout, log, judging).findings == ()
+        return "\n".join(format_explanation(found))
+    return "reprocessed: tariff"
+
+
+def test_joined_rows_are_restated(rated):
+    """The view stands still until the day is built; what comes later is joined with the corrected impression."""
+    made, correct = rated
+    correct(5)
+    made.restate("tariff", DAY)
+    made.send(clicked("b", "2026-01-06T00:20"), topic="clicked")
+    made.epoch()
+    made.restart()
+    if isinstance(made.engine, Tables):
+        made.engine.catch_up()
+    assert told(made.answer("by_site")) == {2: (1, 2, 1)}
+    assert made.batch() == [f"{DAY}T00:00:00Z"]
+    assert told(made.answer("by_site")) == {5: (2, 2, 2)}
+    assert "reprocessed: tariff" in proven(made, 5, 23)
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    assert told(made.answer("by_site")) == {5: (3, 2, 2)}
+    proven(made, 5, 10)
+    made.batch()
+    assert told(made.answer("by_site", "batch")) == {5: (3, 2, 2)}
+
+
+def test_a_restated_row_finds_others(rated):
+    """A rate of nine is joined with nothing; taken back, what was read meanwhile is joined with it, too."""
+    made, correct = rated
+    correct(9)
+    made.restate("tariff", DAY)
+    made.batch()
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    assert told(made.answer("by_site")) == {9: (0, 2, 0)}
+    correct(3)
+    made.restate("tariff", DAY)
+    made.send(clicked("a", f"{DAY}T10:55"), clicked("b", "2026-01-06T00:20"), topic="clicked")
+    made.epoch()
+    assert told(made.answer("by_site")) == {9: (0, 2, 0)}
+    made.batch()
+    assert told(made.answer("by_site")) == {3: (4, 2, 2)}
+    proven(made, 3, 10)
+
+
+def test_a_restatement_is_joined_from_the_epoch_on_that_names_it(rated):
+    """A build whose cut is before it is made of rows as slices were, whatever was decided meanwhile."""
+    made, correct = rated
+    if not isinstance(made.engine, Tables):
+        pytest.skip("the plain engine names decisions at once")
+    engine, span = made.engine, made.pipeline.grid.of(parse_moment(DAY))
+    correct(5)
+    restate_lookup(engine.pipeline, engine.layout, "tariff", span, actor="ada", reason="wrong", now=made.now)
+    assert "restated for joined rows as soon as the stream runs: tariff" in "\n".join(
+        status_of(engine.pipeline, engine.layout)
+    )
+    assert made.batch() == []
+    made.batch(DAY)
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    assert told(made.answer("by_site")) == {2: (2, 2, 1)}
+    proven(made, 2, 10)
+    engine.commit_empty(restated=1)
+    [view] = engine.pipeline.views
+    engine.catch_up()
+    assert "2026-01-05T00:00:00Z not built with it yet" in engine.writer.errors[view.id]
+    assert made.batch() == [f"{DAY}T00:00:00Z"]
+    assert told(made.answer("by_site")) == {5: (2, 2, 1)}
+
+
+def test_an_open_interval_is_not_restated(rated):
+    """The view would stand still until it has closed."""
+    made, correct = rated
+    correct(5)
+    with pytest.raises(BadRange, match="which is open: by_site would stand still"):
+        made.restate("tariff", "2026-01-06")
+
+
+def test_no_generation_is_served_that_slices_do_not_fit(rated):
+    """What was built before a restatement has other rows than those that later ones were joined with."""
+    made, correct = rated
+    correct(5)
+    made.restate("tariff", DAY)
+    made.batch()
+    if isinstance(made.engine, Tables):
+        day, why = made.pipeline.grid.of(parse_moment(DAY)), Decision(actor="ada", reason="looks odd")
+        with pytest.raises(PublishRefused, match="was built before look-up tariff was restated"):
+            roll_back_interval(made.pipeline, made.engine.layout, "by_site", day, decision=why)
+
+
 def told(rows):
     """Give pairs, left rows and those that are matched, of the day, by the tariff."""
-    rows = [row for row in rows if row["window_start"].day == 5]
-    return {row["shown_tariff_rate"]: (row["clicks"], row["all"], row["hit"]) for row in rows}
+    found = {}
+    for row in (row for row in rows if row["window_start"].day == 5):
+        before = found.get(row["shown_tariff_rate"], (0, 0, 0))
+        found[row["shown_tariff_rate"]] = tuple(map(add, before, (row["clicks"], row["all"], row["hit"])))
+    return found

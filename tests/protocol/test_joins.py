@@ -52,6 +52,8 @@ DECIDED = Bounds(MOVED, builds=1, epochs=4)
 DECIDED_BEHIND = Bounds(MOVED, fails=1, epochs=4)
 CAPPED = Bounds(KEYED, builds=1, epochs=4, subtracts=False)
 CAPPED_BEHIND = Bounds(KEYED, fails=1, merges=1, epochs=3, edges=(True, False), subtracts=False)
+GATED = Bounds(KEYED, builds=2, rollbacks=1, epochs=4, subtracts=False, gated=True)
+GATED_BEHIND = replace(GATED, fails=1, merges=1, rollbacks=0, epochs=3, edges=(True, False))
 
 QUICK = {
     "cuts and floors": (CUTS, 12_000),
@@ -77,6 +79,8 @@ QUICK = {
     "a decision while behind": (DECIDED_BEHIND, 3_700),
     "a decision that waits for builds": (replace(CAPPED, rollbacks=1), 2_200),
     "the same, behind": (CAPPED_BEHIND, 4_700),
+    "a view that waits for builds": (GATED, 1_000),
+    "the same, behind before": (GATED_BEHIND, 1_000),
     "an erased row": (replace(DECIDED, join=ERASED, epochs=3), 2_400),
 }
 FOUR = Join((left(0, 0), right(1, 1), right(2, 2), left(3, 1)))
@@ -91,6 +95,8 @@ WIDE = {
     "closing with four rows": replace(CLOSES, join=FOUR, clocks=(0, 1, 2, 3), epochs=3),
     "decisions and everything": replace(DECIDED, builds=2, rollbacks=1, floors=1, fails=1, epochs=3),
     "decisions that wait": replace(CAPPED, join=MOVED, builds=2, rollbacks=1, fails=1, epochs=3),
+    "a view that waits, and everything": replace(GATED, join=MOVED, fails=1, floors=1, merges=1),
+    "a view that waits, step by step": replace(GATED, deaths=1, fails=1, epochs=3, stepwise=True),
     "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, epochs=3, stepwise=True),
     "a birth while behind": replace(BORN, fails=1, floors=1),
     "copies of both, and builds": replace(COPIES, join=BOTH_COPIED, builds=2, rollbacks=1),
@@ -167,6 +173,10 @@ BROKEN: dict[str, tuple[Bounds, str]] = {
     "caps": (CAPPED, "answers"),
     "cap_reach": (CAPPED, "answers"),
     "ends_before": (CAPPED_BEHIND, "reach over"),
+    "steps_back": (GATED, "answers"),
+    "waits": (GATED, "answers"),
+    "waits_in_reach": (GATED, "answers"),
+    "keeps_decided": (replace(GATED, builds=3, epochs=3), "answers"),
     "both_layers": (COPIES, "answers"),
     "flags_count": (COPIES, "answers"),
     "in_order": (FOREIGN, "nothing that it repeats counts"),

@@ -22,6 +22,7 @@ from seamline.kernel.validation import REPEATED
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, is_compatible_version
 from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
@@ -42,6 +43,14 @@ Versions = tuple[tuple[str, str], ...]
 """The name of each look-up with its version."""
 Asked = tuple[str, Versions]
 """The record version of a row, and the look-ups by which it is reprocessed."""
+
+
+def open_reprocessing(
+    pipeline: CompiledPipeline, layout: Layout, decisions: Sequence[Restatement]
+) -> RowReprocessing:
+    """Read by what rows were validated first, for decisions, the first of all in their order."""
+    verdicts = Reprocessed(pipeline, layout).verdicts()
+    return RowReprocessing.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
 
 
 @dataclass(frozen=True)

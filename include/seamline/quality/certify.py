@@ -29,7 +29,7 @@ from seamline.model.protocol.certificate_checks import (
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
 from seamline.model.protocol.manifest import How, Manifest
-from seamline.model.protocol.restatement import list_interval_restatements
+from seamline.model.protocol.restated_views import list_view_restatements
 from seamline.model.time.intervals import Grid, Interval
 from seamline.model.time.reached_intervals import widen_by_reach, widen_to_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -88,12 +88,11 @@ def certify_run(
             pages |= {(view.id, interval): page for interval, page in named.items()}
             for row in rows:
                 interval, log = pipeline.grid.named(row.interval), logs[row.cut]
-                # Joined rows stay as they were read.
-                known = decisions[: 0 if view.join else row.restated]
+                known = list_view_restatements(view, pipeline.grid, interval, decisions[: row.restated])
                 made = replace(
                     making,
                     lookups=log.lookups(interval.id),
-                    restated=tuple(map(str, list_interval_restatements(known, interval))),
+                    restated=tuple(map(str, known)),
                     rows=row.rows_read,
                     seconds=row.seconds,
                 )

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_split_log
+from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.serve.pipeline_status import find_interval_status
 
@@ -56,7 +55,7 @@ def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     versions = add_live_versions(pipeline, layout).views
     epochs = read_split_log(pipeline, layout, manifest, [view.id for view in versions])
-    register, decisions = list_open_holes(epochs), list_restatements(layout)
+    register, decided = list_open_holes(epochs), read_restated(pipeline, layout, epochs)
     newest = {
         (f"{each.view}/{each.fingerprint}", each.interval.id): each
         for each in (Certificates.ensure(layout).of() if Table.exists(layout.table("certificates")) else ())
@@ -68,7 +67,7 @@ def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
             published = manifest.published.get((view.id, id))
             certificate = newest.get((view.id, id))
             cut = published.epoch if published else manifest.floor(view.id, id)
-            restated = bool(list_new_restatements(manifest, [view.id], span, decisions))
+            restated = bool(decided.list_new(manifest, [view.id], span))
             found.append(
                 Cell(
                     view=view.name,

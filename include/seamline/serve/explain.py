@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.restated_rows import RowReprocessing
+from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import Span, to_unix_micros
 from seamline.lake.engine.windowing import format_grouping_set as spelled_set
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import merged_read, originals
 from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
@@ -24,14 +25,14 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.read_request import ReadRequest
-from seamline.model.protocol.restatement import Restatement, list_interval_restatements
+from seamline.model.protocol.restated_views import count_named_restatements, list_view_restatements
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
 from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 from seamline.model.time.window_arithmetic import Ruling, Whole
@@ -115,14 +116,10 @@ def explain_pinned(
         pc.less(taken["pane"], pa.scalar(span.end, INSTANT)),
     )
     own = filter_by_key(taken.filter(panes), values)
-    # Joined rows stay as they were read.
-    decided = {} if view.join else restatements_of_answer(pipeline, layout, answer)
-    verdicts, decisions = Reprocessed(pipeline, layout).verdicts(), list_restatements(layout)
-    epochs = log_beside(layout, verdicts) if decided else []
-    again = {
-        id: RowReprocessing.of(pipeline, layout, epochs, decisions[: answer.intervals[id].restated], verdicts)
-        for id in decided
-    }
+    known = count_known_restatements(view, layout, answer)
+    decided = restatements_of_answer(pipeline, view, layout, known)
+    decisions = list_restatements(layout)
+    again = {id: open_reprocessing(pipeline, layout, decisions[: known[id]]) for id in decided}
     found, shown = originals.read_original_rows(
         pipeline, view, layout, values, span, answer.intervals, again=again, page=page, size=size
     )
@@ -141,14 +138,22 @@ def explain_pinned(
     )
 
 
+def count_known_restatements(view: CompiledView, layout: Layout, answer: Answer) -> Mapping[str, int]:
+    """Count the decisions by which each interval's rows are made: by its build, or, where joined, by its epoch."""
+    if view.join is None:
+        return {id: way.restated for id, way in answer.intervals.items()}
+    log = read_condensed_log(layout)
+    return {id: count_named_restatements(log, way.complete_to) for id, way in answer.intervals.items()}
+
+
 def restatements_of_answer(
-    pipeline: CompiledPipeline, layout: Layout, answer: Answer
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, known: Mapping[str, int]
 ) -> Mapping[str, Sequence[Restatement]]:
-    """List the restatements by which generations were built, by interval id."""
+    """List the restatements about each interval among the first so many, by interval id."""
     decisions, grid = list_restatements(layout), pipeline.grid
     found = {
-        id: list_interval_restatements(decisions[: way.restated], grid.named(id))
-        for id, way in answer.intervals.items()
+        id: list_view_restatements(view, grid, grid.named(id), decisions[:count])
+        for id, count in known.items()
     }
     return {id: mine for id, mine in found.items() if mine}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from seamline.lake.status.marks import find_stale_reconcile
@@ -11,20 +11,21 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.claims_table import claims_shown
 from seamline.lake.tables.control_poll import find_shown_lease
-from seamline.lake.tables.control_table import ControlTable, list_restatements
+from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
+from seamline.lake.tables.restatements import read_restated
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.protocol.condensed import count_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_open_holes
 from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING, Status
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
-from seamline.plan.batch.build_causes import list_new_restatements
 from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
 from seamline.plan.wording.source_text import list_time_bounds
@@ -69,14 +70,12 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     for claim in claims_shown(layout):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     accepted = by_arrival(epochs)
-    decisions = list_restatements(layout)
-    lines += format_pending_restatements(
-        pipeline, manifest, [view.id for view in live.views], accepted, decisions
-    )
+    decided = read_restated(pipeline, layout, epochs)
+    lines += format_pending_restatements(manifest, [view.id for view in live.views], accepted, decided)
     for view in live.views:
         tally = dict.fromkeys(Status, 0)
         for interval, by_epoch in accepted.items():
-            restated = list_new_restatements(manifest, [view.id], pipeline.grid.named(interval), decisions)
+            restated = decided.list_new(manifest, [view.id], pipeline.grid.named(interval))
             tally[find_interval_status(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
         behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
         counts = (
@@ -143,19 +142,17 @@ def format_reprocessing(
 
 
 def format_pending_restatements(
-    pipeline: CompiledPipeline,
-    manifest: Manifest,
-    views: Collection[str],
-    accepted: Iterable[str],
-    decisions: Sequence[Restatement],
+    manifest: Manifest, views: Collection[str], accepted: Iterable[str], decided: Restated
 ) -> Iterator[str]:
-    """Describe the restatements that wait for a build, and in how many intervals."""
+    """Describe the restatements that wait for a build, and in how many intervals, or for the stream."""
     counts = Counter[Restatement]()
-    for interval in map(pipeline.grid.named, accepted):
-        counts.update(list_new_restatements(manifest, views, interval, decisions))
-    for each in decisions:
+    for interval in map(decided.grid.named, accepted):
+        counts.update(decided.list_new(manifest, views, interval))
+    for at, each in enumerate(decided.decisions):
         if count := counts[each]:
             yield f"  restated and not built yet, {count} interval{'s' * (count > 1)}: {each}"
+        elif at >= decided.named and decided.is_joined(each):
+            yield f"  restated for joined rows as soon as the stream runs: {each}"
 
 
 def format_version_role(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:

@@ -16,9 +16,9 @@ from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
+from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import resolve_view_version
@@ -86,7 +86,7 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         views,
         asked=None,
         dirty=True,
-        restated=list_restatements(layout),
+        restated=read_restated(pipeline, layout, epochs),
         reaches=reaches,
         ahead=find_reach_ahead(pipeline, layout),
         derived=read_derived_arrivals(pipeline, layout, epochs),
@@ -101,7 +101,8 @@ def compare_versions(
     manifest = manifest_of(layout)
     epochs = read_split_log(pipeline, layout, manifest, [old.id, new.id])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
-    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, list_restatements(layout))
+    decided = read_restated(pipeline, layout, epochs)
+    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided)
     if span is not None:
         inside = {each.id for each in pipeline.grid.within(span)}
         found = Common(tuple(id for id in found.intervals if id in inside), found.others)

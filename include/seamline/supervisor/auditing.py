@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import TopicEnds, ends_of
+from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
@@ -65,7 +67,7 @@ def audit(
     )
     views = []
     for view in add_live_versions(pipeline, layout).views:
-        recount = recount_states(pipeline, view, layout, log)
+        recount = recount_states(pipeline, view, layout, log, partial(open_reprocessing, pipeline, layout))
         generations, wrong = check_published_generations(pipeline, view, layout, span)
         views.append(ViewAudit(view.id, recount.until, recount.states, generations))
         findings += [*recount.findings, *wrong]

@@ -15,6 +15,7 @@ from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate_checks import Check, Evidence, only_open, validate_evidence
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Generation, How
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.restatement import Restatement, list_interval_restatements
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
@@ -29,6 +30,7 @@ from seamline.plan.batch.reprocessing_plan import (
     list_outdated_epochs,
     plan_raised_floors,
 )
+from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 from seamline.plan.publish.publication import Candidate, plan_publication, select_publishable
 from seamline.testing.engine import cuts_of
 from seamline.testing.expected import list_unmet_expectations
@@ -103,7 +105,7 @@ class Plain(PlainStream):
             views,
             asked=asked,
             dirty=asked is None,
-            restated=self.restated,
+            restated=self.decided,
             most=self.pipeline.definition.batch.max_dirty,
             provisional=self.pipeline.definition.batch.provisional,
             ahead=max((view.after for view in self.pipeline.views), default=timedelta(0)),
@@ -117,7 +119,7 @@ class Plain(PlainStream):
                 red = [f"{check.name}: {check.found}" for check in checks if not check.passed]
                 open_ = self.pipeline.definition.batch.provisional and only_open(checks)
                 wrong += [] if open_ else [f"{view.name} {build.interval.id}: {each}" for each in red]
-                known = len(self.restated)
+                known = self.count_known(view)
                 made = Generation(run, view.id, build.interval, plan.cut, 0, run, restated=known)
                 current = published.get((view.id, build.interval.id))
                 expected = current.generation if current else ""
@@ -139,12 +141,25 @@ class Plain(PlainStream):
             pipeline, layout, self.epochs, lookup, span, actor="scenario", reason=reason, now=now
         )
         self.restated.append(made)
+        if any(view.join and made.lookup in view.join.lookups for view in self.pipeline.views):
+            self.name_restatements(now)
         return made
+
+    @property
+    def decided(self) -> Restated:
+        """What was decided, as it is for each view."""
+        named = self.epochs[-1].restated if self.epochs else 0
+        return Restated.of(self.pipeline.grid, self.restated, self.pipeline.views, named)
+
+    def count_known(self, view: CompiledView) -> int:
+        """Count the decisions that a build of a view knows."""
+        return self.decided.named if view.join else len(self.restated)
 
     def build_input(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
         """Build a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
-        mine = [row for row in self.rows[view.name] if row.interval == interval.id and row.epoch <= cut]
+        rows = self.derive_rows(view, known) if view.join and known else self.rows[view.name]
+        mine = [row for row in rows if row.interval == interval.id and row.epoch <= cut]
         if view.join or not list_interval_restatements(decisions, interval):
             return mine
         return [
@@ -163,7 +178,7 @@ class Plain(PlainStream):
         self, view: CompiledView, interval: Interval, cut: int, watermark: datetime | None
     ) -> tuple[Check, ...]:
         """Check a build as its certificate does."""
-        mine = self.build_input(view, interval, cut, len(self.restated))
+        mine = self.build_input(view, interval, cut, self.count_known(view))
         rows = filter_counted_rows(
             view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.is_unique(view)
         )
@@ -227,12 +242,24 @@ class Plain(PlainStream):
         found = self.pipeline.view(view)
         assert found is not None
         cuts = {interval: cut for (name, interval), cut in self.cuts().items() if name == view}
-        until = self.epochs[-1].number if self.epochs else NOTHING
+        until = self.find_frontier(found)
         answered = [row for row in self.input(found, side) if self.is_answered(found, row, side)]
         kept = filter_counted_rows(found, answered, cuts, until, side, unique=self.is_unique(found))
         rows = present_oracle_rows(self.con, found, kept, cuts, side)
         self.beside.decorate(found, rows)
         return rows
+
+    def find_frontier(self, view: CompiledView) -> int:
+        """Return the last epoch that a view has taken: none that names decisions which no build has followed yet."""
+        before = NOTHING
+        for at, epoch in enumerate(self.epochs):
+            known = self.epochs[at - 1].restated if at else 0
+            if epoch.restated > known and list_unbuilt_intervals(
+                view, self.pipeline.grid, self.restated, self.manifest, self.epochs, epoch
+            ):
+                break
+            before = epoch.number
+        return before
 
     def input(self, view: CompiledView, side: Side) -> list[Row]:
         """Return a view's input; up to its cut a published interval has it as the build knew it."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from seamline.model.compile.lookup_join import in_force
 from seamline.model.compile.record_rules import SOURCE
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement, fold_statements
+from seamline.model.protocol.restated_views import count_named_restatements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH
@@ -40,7 +42,13 @@ from seamline.testing.oracle import (
     Row,
 )
 from seamline.testing.repeats import Seen, mark_repeated_rows, note_rows
-from seamline.testing.validation import Read, count_names, find_latest_event_times, validate_raw_records
+from seamline.testing.validation import (
+    Read,
+    count_names,
+    find_latest_event_times,
+    reprocess_interval_rows,
+    validate_raw_records,
+)
 
 
 @dataclass
@@ -127,6 +135,7 @@ class PlainStream:
             lookups=versions if raw.num_rows else {},
             watermark=after.watermark(policy, after.vector, epoch.committed_at),
             frontiers={view.id: number for view in self.pipeline.views},
+            restated=self.epochs[-1].restated if self.epochs else 0,
         )
         self.progress = after.commit(whole)
         self.epochs.append(whole)
@@ -138,6 +147,51 @@ class PlainStream:
             else:
                 self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
         return whole
+
+    def count_named(self, number: int) -> int:
+        """Count the decisions that joined rows of an epoch are made with."""
+        return count_named_restatements(self.epochs, number)
+
+    def derive_rows(self, view: CompiledView, known: int) -> list[Row]:
+        """Return a join's view's input of all epochs, of rows as the first so many restatements have them."""
+        assert view.join
+        accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
+        return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
+
+    def restate_rows(self, read: Read, decisions: Sequence[Restatement]) -> pa.Table:
+        """Return an epoch's accepted rows as decisions have them."""
+        if not decisions:
+            return read.accepted
+        grid = self.pipeline.grid
+        return pa.concat_tables(
+            [read.accepted.slice(0, 0)]
+            + [
+                reprocess_interval_rows(self.con, read, self.layout, grid.named(id), decisions)
+                for id in sorted({*map(self.interval_of, read.accepted["_event_time"].to_pylist())})
+            ]
+        )
+
+    def name_restatements(self, at: datetime) -> None:
+        """Commit an epoch that names the decisions that joined rows are made with from then on."""
+        number = self.taken = next_number([self.taken])
+        last = self.epochs[-1]
+        self.epochs.append(
+            Epoch(
+                number=number,
+                token=last.token,
+                committed_at=at,
+                record_version=self.pipeline.record_version,
+                edge=True,
+                watermark=last.watermark,
+                frontiers=last.frontiers,
+                clock=last.clock,
+                before=last.number,
+                restated=len(self.restated),
+            )
+        )
+        for view in self.pipeline.views:
+            if view.join:
+                self.rows[view.name] = self.all_rows(view)
 
     @property
     def mark(self) -> datetime | None:
@@ -203,8 +257,12 @@ class PlainStream:
     def all_rows(self, view: CompiledView) -> list[Row]:
         """Return a view's input of all epochs."""
         if view.join:
-            derived = derive_plain_rows(self.con, view.join, [each.accepted for each in self.current])
-            return input_of(self.con, self.pipeline, view, derived)
+            return [
+                row
+                for known in dict.fromkeys(each.restated for each in self.epochs)
+                for row in self.derive_rows(view, known)
+                if self.count_named(row.epoch) == known
+            ]
         return [
             row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
         ]

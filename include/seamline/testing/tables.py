@@ -25,6 +25,7 @@ from seamline.lake.read import merged_read
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -39,6 +40,7 @@ from seamline.quality.certify import certify_run, require_passed
 from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
+from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
@@ -171,9 +173,37 @@ class Tables:
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.held[-1].committed_at if self.held else EPOCH
-        return restate_lookup(
+        made = restate_lookup(
             self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now
         )
+        if any(view.join and lookup in view.join.lookups for view in self.pipeline.views):
+            self.commit_empty(restated=len(list_restatements(self.layout)))
+        return made
+
+    def commit_empty(self, **stated: Any) -> None:
+        """Commit an empty edge, as the stream does between epochs."""
+        last, result = self.held[-1], KernelResult()
+        blank = Epoch(
+            number=self.writer.take_number(),
+            token=self.token,
+            committed_at=last.committed_at,
+            record_version=self.pipeline.record_version,
+            edge=True,
+            watermark=last.watermark,
+            clock=self.pipeline.clock,
+            **stated,
+        )
+        result.failed |= self.joined.list_restated_views(blank.restated)
+        self.joined.commit(self.writer.commit(blank, result, self.writer.current))
+        self.held = known_epochs(self.layout)
+
+    def catch_up(self) -> None:
+        """Catch up what is behind, as the stream does between epochs."""
+        behind = self.writer.behind
+        while catch_up(self.spark, self.writer):
+            pass
+        if behind.keys() - self.writer.behind.keys():
+            self.commit_empty()
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         reprocess_epochs(self.spark, self.pipeline, self.layout, until=self.writer.number)
@@ -190,6 +220,7 @@ class Tables:
             raise AssertionError(f"unattributed: {alarms}")
         done = publish_run(self.pipeline, self.layout, run)
         require_passed(certificates)
+        self.catch_up()
         return sorted({each.interval for each in done.statements})
 
     def upkeep(self) -> None:

@@ -126,7 +126,7 @@ class StoreWorld(World):
                     before = driver.writer.behind
                     catch_up(HERE, driver.writer)
                     driver.epochs.unstated |= before.keys() - driver.writer.behind.keys()
-                    driver.epochs.state_frontiers()
+                    driver.epochs.state_news()
                     driver.epochs.close("paused")
             except Exception as error:
                 if not isinstance(store_failed(error), StoreUnavailable):

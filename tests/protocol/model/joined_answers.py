@@ -42,7 +42,7 @@ def until(state: State, at: int, rules: Rules, bounds: Bounds) -> int:
 
 def caps(state: State, at: int, rules: Rules, bounds: Bounds) -> list[int]:
     """Return the epochs before those that name a decision about an interval, above its cut."""
-    if bounds.subtracts or not rules.caps:
+    if bounds.subtracts or bounds.gated or not rules.caps:
         return []
     found, before = [], NONE
     for each in state.log:

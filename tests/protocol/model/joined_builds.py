@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.protocol.model.joined_answers import certified, compared
+from tests.protocol.model.joined_answers import certified, compared, decides
 from tests.protocol.model.joined_rows import NONE, counted, joined, named, together
 from tests.protocol.model.joins import Bounds, Built, Moves, Piece, Rules, State, left_of, put, spend
 
@@ -26,9 +26,21 @@ def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
                         served=put(state.served, at, new), older=put(state.older, at, served)
                     )
                     yield f"interval {at} is built at {cut}", spend(after, "builds")
-        if older and older.cut >= state.floors[at] and left_of(state, bounds, "rollbacks"):
+        back = older and older.cut >= state.floors[at] and left_of(state, bounds, "rollbacks")
+        if (
+            older
+            and back
+            and not (bounds.gated and rules.keeps_decided and forgets(state, at, older, bounds))
+        ):
             after = state._replace(served=put(state.served, at, older), older=put(state.older, at, None))
             yield f"interval {at} is rolled back to {older.cut}", spend(after, "rollbacks")
+
+
+def forgets(state: State, at: int, older: Built, bounds: Bounds) -> bool:
+    """Return whether an older generation does not know a decision that the newer one does."""
+    return any(
+        older.cut < each.number <= state.cut(at) and decides(each.names, at, bounds) for each in state.log
+    )
 
 
 def built(state: State, at: int, cut: int, rules: Rules, bounds: Bounds) -> Built:

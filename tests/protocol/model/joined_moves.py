@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from tests.protocol.model.joined_answers import decides
 from tests.protocol.model.joined_builds import builds, upkeep
 from tests.protocol.model.joined_rows import (
     NONE,
@@ -99,7 +100,8 @@ def epochs(state: State, rules: Rules, bounds: Bounds) -> Moves:
                 after = begun(state, plan, rules, bounds, fine=fine)
                 label = f"epoch {told(plan)}{'' if fine else ' fails'}"
                 yield label, taken_in(held(after, rules), rules, bounds) if whole else after
-            if state.born and state.judged and state.driver.frontier < state.e:
+            behind = state.born and state.judged and state.driver.frontier < state.e
+            if behind and not (bounds.gated and rules.waits and is_held(state, rules, bounds)):
                 yield catches_up(state, rules, bounds)
         case "slices":
             yield "commits to the master", held(state, rules)
@@ -156,6 +158,7 @@ def flags(come: set[int], rows: tuple[int, ...], bounds: Bounds) -> Iterator[tup
 def begun(state: State, plan: Epoch, rules: Rules, bounds: Bounds, *, fine: bool) -> State:
     """Join an epoch's rows with what is known, and commit its slices; a view that is behind gets none."""
     current = fine and state.born and state.judged and state.driver.frontier == state.e
+    current = current and not (plan.names and bounds.gated and rules.steps_back)
     state = state if fine else spend(state, "fails")
     driver = state.driver._replace(at="slices", plan=plan, fine=current)
     if not current:
@@ -228,6 +231,18 @@ def advanced(cache: Cache, plan: Epoch, rules: Rules, bounds: Bounds) -> Cache:
     """Return a cache with an epoch's rows and stamp."""
     rows = fresh(plan, bounds) if rules.takes_held else []
     return with_rows(cache, rows)._replace(stamp=(plan.number, plan.line, cache.stamp[2]))
+
+
+def is_held(state: State, rules: Rules, bounds: Bounds) -> bool:
+    """Return whether a view's next epoch names decisions about an interval with rows that no build above it knows."""
+    s = next(each for each in state.log if each.number > state.driver.frontier)
+    filled = {row.at for row in rows_at(state.log, bounds.join, state.driver.frontier)}
+    return any(
+        at in filled
+        and state.cut(at) < s.number
+        and decides(s.names, at, bounds, own=not rules.waits_in_reach)
+        for at in range(bounds.join.intervals)
+    )
 
 
 def catches_up(state: State, rules: Rules, bounds: Bounds) -> tuple[str, State]:

@@ -43,7 +43,9 @@ class Rules:
     up to E (``holes_to_e``); ``copies``: nor a copy that was not flagged.
     Of decisions: ``named_at_cut``: a build uses those its cut names; ``names_used``: an epoch names those it used;
     ``caps``: slices from s on wait for a build, in the whole reach (``cap_reach``); ``ends_before``: no block or
-    compaction reaches over s.
+    compaction reaches over s. Of decisions that are ``gated``: ``steps_back``: no view takes the epoch
+    that names them; ``waits``: slices go on where a build above s has replaced each interval that has rows, in the
+    whole reach (``waits_in_reach``); ``keeps_decided``: none is rolled back to one that does not know them.
     Of copies: ``both_layers``: a build removes nothing that slices have; ``flags_count``: nor keeps what they drop;
     ``in_order``: what is validated again is flagged where it repeats an earlier record, and never for a later one.
     ``birth_floor``: intervals that had rows are answered once they are built.
@@ -82,6 +84,10 @@ class Rules:
     caps: bool = True
     cap_reach: bool = True
     ends_before: bool = True
+    steps_back: bool = True
+    waits: bool = True
+    waits_in_reach: bool = True
+    keeps_decided: bool = True
     both_layers: bool = True
     flags_count: bool = True
     in_order: bool = True
@@ -93,7 +99,8 @@ class Bounds:
     """What may come and how often each thing may happen.
 
     ``edges`` and ``clocks`` are what epochs may be and record; ``stepwise`` lets others in between an epoch's commits;
-    ``lost`` is a row that Kafka may lose; ``subtracts`` is whether every measure can take rows back. There may be
+    ``lost`` is a row that Kafka may lose; ``subtracts`` is whether every measure can take rows back, and if not
+    ``gated``, whether a view waits for builds in the place of its readers. There may be
     ``machines``, each with a cache; planning may be held to be ``frugal``, so that it has nothing built in vain;
     ``foreign``: what was read before a version is born is of another record version, and is validated again later.
     """
@@ -117,6 +124,7 @@ class Bounds:
     born: bool = False
     foreign: bool = False
     subtracts: bool = True
+    gated: bool = False
     machines: bool = False
     frugal: bool = True
 

@@ -18,6 +18,7 @@ from seamline.model.protocol.claims import Claim
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement, fold_statements
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.batch_plan import NAMED, BatchPlan, LeftOut, needs_approval, plan_batch
@@ -129,7 +130,7 @@ def test_every_reason_of_every_view_is_told_with_the_epoch_that_gave_it():
         views,
         asked=day(1),
         dirty=True,
-        restated=[decision],
+        restated=Restated(GRID, (decision,)),
         most=1,
     )
     first, second = found.builds

@@ -26,6 +26,7 @@ from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import CertificateFailed
 from seamline.model.protocol.certificate_checks import Certificate, Check
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval
 from seamline.plan.batch.batch_plan import BatchPlan, needs_approval
@@ -241,5 +242,5 @@ def test_only_what_counts_the_same_events_is_compared(
 
     manifest = fold_statements([each for each in (old, new) if each], 1)
     arrivals = Arrivals([epoch(3, {1: 5}), epoch(7, {1: late} if late else {})], until=9)
-    found = find_common_intervals(manifest, "v/1", "v/2", arrivals, GRID, [DECIDED])
+    found = find_common_intervals(manifest, "v/1", "v/2", arrivals, GRID, Restated(GRID, (DECIDED,)))
     assert (found.intervals, dict(found.others)) == (((DAYS[0],), {}) if not why else ((), {why: [DAYS[0]]}))

@@ -21,7 +21,7 @@ from seamline.model.errors import (
     SparkFailed,
     StoreUnavailable,
 )
-from seamline.model.protocol.control import Drained
+from seamline.model.protocol.control import Control, Drained
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Turns
@@ -64,7 +64,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.said = said
     made.lock, made.stopping = threading.RLock(), threading.Event()
     made.closed = made.paused = made.raised = False
-    made.failure, made.drained, made.fills, made.told = None, None, (), float("-inf")
+    made.failure, made.asked, made.told = None, Control(), float("-inf")
     made.turns = Turns()
     made.spark = None
     made.writer = SimpleNamespace(behind={}, master=SimpleNamespace(epoch=7))
@@ -74,7 +74,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
             name: noting(name)
             for name in (
                 "declare_idle_edge",
-                "state_frontiers",
+                "state_news",
                 "restart",
                 "reload_log",
                 "close",
@@ -218,7 +218,7 @@ def test_a_store_is_waited_for_longer_than_failures_are_forgiven(driver: Any) ->
 
 def test_after_a_commit_between_epochs_that_may_have_landed_the_tables_are_read_again(driver: Any) -> None:
     """The query is well, and knows nothing of it: it is stopped, and nobody waits for it to fail."""
-    driver.epochs.state_frontiers = store_away
+    driver.epochs.state_news = store_away
     driver.work_between_epochs()
     assert isinstance(driver.failure, StoreUnavailable)
     query = Query(hangs=True)
@@ -316,7 +316,7 @@ def test_a_frontier_that_was_reached_is_stated_as_soon_as_it_can(epochs: Any) ->
         epochs.catch_up(None)
     assert epochs.unstated == {"v"}
     epochs.commit_empty = lambda: epochs.said.append("empty")
-    epochs.state_frontiers()
+    epochs.state_news()
     assert epochs.said == ["empty"]
 
 
@@ -357,7 +357,7 @@ def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
     assert epochs.commit_epoch(after, Epoch, None, ()) is None
     assert epochs.unstated == set()
     epochs.commit_empty = away
-    epochs.state_frontiers()
+    epochs.state_news()
 
 
 @pytest.mark.parametrize("guilty", [True, False], ids=["the record", "a full disk"])

@@ -35,6 +35,7 @@ def joined(tmp_path: Path) -> JoinedRows:
         layout=Layout(tmp_path / "warehouse", "ads"),
         master=SimpleNamespace(epoch=-1),
         indexed={},
+        restated=0,
     )
     return JoinedRows(writer, tmp_path / "ada's" / "joined")
 

@@ -36,7 +36,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.restatement import list_interval_restatements
+from seamline.model.protocol.restated_views import list_view_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.time.reached_intervals import widen_by_reach
@@ -160,7 +160,10 @@ def list_comparison_marks(
             row,
             cut,
             min(until, row.cut),
-            KnownChanges(bool(list_interval_restatements(new, pipeline.grid.named(row.interval))), again),
+            KnownChanges(
+                bool(list_view_restatements(view, pipeline.grid, pipeline.grid.named(row.interval), new)),
+                again,
+            ),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,9 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import floor_sql, quote_identifier
-from seamline.lake.joins.joined_rows import Times, log_rows_sql
+from seamline.lake.joins.event_times import Times
+from seamline.lake.joins.joined_rows import log_rows_sql
+from seamline.lake.joins.restated_rows import Judge, restated_rows
 from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.arrow_types import INSTANT, partial_schema
 from seamline.lake.storage.layout import Layout
@@ -28,14 +30,17 @@ from seamline.lake.tables.committed_log import (
     find_uncrossed_epoch,
     live_slices_sql,
 )
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.protocol.audit import Finding, Wrong
+from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
+from seamline.model.protocol.restated_views import count_named_restatements, list_view_restatements
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.model.time.reached_intervals import widen_by_reach
@@ -60,13 +65,18 @@ class Recount:
 
 
 def recount_states(
-    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, log: CommittedLog
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    log: CommittedLog,
+    judging: Callable[[Sequence[Restatement]], Judge] | None = None,
 ) -> Recount:
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
     below a floor. Count windows depend on what came before them; of those no state is made again, nor of a
-    version that is not born yet.
+    version that is not born yet. Where joined rows were restated, which ``judging`` does by decisions, slices count
+    from the epoch on that names it: older ones were made before.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
     slices = read_cached_table(layout.slices(view), "files", Files.of)
@@ -76,14 +86,17 @@ def recount_states(
     late = [*find_view_lag(view, log, frontier)]
     if view.counts:
         return Recount(view.id, frontier, 0, tuple(late))
+    named = count_named_restatements(log.log, frontier) if view.join else 0
+    decisions = list_restatements(layout)[:named]
+    judge = judging(decisions) if judging and decisions else None
     with register_tables(
-        floors=list_interval_floors(manifest, view, log),
+        floors=list_interval_floors(manifest, view, log, decisions),
         blank=rows_schema(pipeline).empty_table(),
     ) as con:
         until = find_uncrossed_epoch(con, slices, frontier) if slices else frontier
         kept = read_merged_slices(con, view, slices, until, log)
         with register_tables(stated=kept):
-            made = recompute_states(con, view, layout, log, until, manifest.births[view.id])
+            made = recompute_states(con, view, layout, log, until, manifest.births[view.id], judge)
             with register_tables(made=made):
                 wrong = con.sql(state_difference_sql(view)).to_arrow_table()
     return Recount(view.id, until, kept.num_rows, (*late, *find_state_differences(view, wrong)))
@@ -99,13 +112,21 @@ def find_view_lag(view: CompiledView, log: CommittedLog, until: int) -> Iterable
             yield Finding(Wrong.BEHIND, f"view {view.id}", rows, said)
 
 
-def list_interval_floors(manifest: Manifest, view: CompiledView, log: CommittedLog) -> pa.Table:
-    """List the floor of every interval that has rows."""
+def list_interval_floors(
+    manifest: Manifest, view: CompiledView, log: CommittedLog, decisions: Sequence[Restatement] = ()
+) -> pa.Table:
+    """List the floor of every interval that has rows; where joined ones were restated by ``decisions``, that epoch."""
     ids = sorted({interval for epoch in log.epochs for interval in epoch.accepted})
+    floors = {id: manifest.floor(view.id, id) for id in ids}
+    for at, decision in enumerate(decisions):
+        naming = next(each for each in log.log if each.restated > at)
+        for id in ids:
+            if list_view_restatements(view, log.pipeline.grid, log.pipeline.grid.named(id), [decision]):
+                floors[id] = max(floors[id], first_of(naming))
     return pa.table(
         {
             "_interval": pa.array([parse_moment(id) for id in ids], pa.timestamp("us", "UTC")),
-            "_floor": pa.array([manifest.floor(view.id, id) for id in ids], pa.int64()),
+            "_floor": pa.array([floors[id] for id in ids], pa.int64()),
         }
     )
 
@@ -144,6 +165,7 @@ def recompute_states(
     log: CommittedLog,
     until: int,
     born: int,
+    judge: Judge | None,
 ) -> pa.Table:
     """Make the states of the same blocks from the master; a record that is in none is a block of its own.
 
@@ -151,13 +173,33 @@ def recompute_states(
     """
     pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
-    if view.join:
+    if view.join is None:
+        rows = counted_rows_sql(log, Reprocessed(pipeline, layout).files(), until, born, interval)
+        return compute_placed_states(con, view, log, rows)
+    times = find_reached_times(view, log)
+    blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)
+    with restated_rows(con, blank, logged, [times], judge) as read:
+        committed = f"(SELECT * FROM {read} WHERE {committed_epochs_sql('_epoch', log.log)})"
         rows = (
-            f"SELECT r.*, f._interval FROM ({derived_log_sql(view, view.join, layout, log, until)}) r "
+            f"SELECT r.*, f._interval FROM ({derived_rows_sql(view.join, committed, DUCKDB)}) r "
             f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor"
         )
-    else:
-        rows = counted_rows_sql(log, Reprocessed(pipeline, layout).files(), until, born, interval)
+        return compute_placed_states(con, view, log, rows)
+
+
+def find_reached_times(view: CompiledView, log: CommittedLog) -> Times:
+    """Return the event times of the rows that the audited span of a view is made of."""
+    if log.span is None:
+        return None, None
+    wide = widen_by_reach(log.pipeline.grid, log.span, view)
+    return to_unix_micros(wide.start), to_unix_micros(wide.end)
+
+
+def compute_placed_states(
+    con: duckdb.DuckDBPyConnection, view: CompiledView, log: CommittedLog, rows: str
+) -> pa.Table:
+    """Compute the states of rows by the blocks that slices are stated in."""
+    pipeline = log.pipeline
     pane = floor_sql("pane", pipeline.grid.length)
     blocks = f"SELECT DISTINCT {pane} AS _interval, _from, _to FROM stated"
     places = (
@@ -167,20 +209,6 @@ def recompute_states(
     )
     placed = f"(SELECT r.*, p._from, p._to FROM ({rows}) r JOIN ({places}) p USING (_interval, _epoch))"
     return states.compute_row_states(con, view, placed, by=BLOCK)
-
-
-def derived_log_sql(
-    view: CompiledView, join: CompiledJoin, layout: Layout, log: CommittedLog, until: int
-) -> str:
-    """Write the derived rows of the audited span up to an epoch, of committed rows in their reach."""
-    times: Times = (None, None)
-    if log.span is not None:
-        wide = widen_by_reach(log.pipeline.grid, log.span, view)
-        times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
-    rows = log_rows_sql(log.pipeline, layout, [times], until)
-    return derived_rows_sql(
-        join, f"(SELECT * FROM {rows} WHERE {committed_epochs_sql('_epoch', log.log)})", DUCKDB
-    )
 
 
 def counted_rows_sql(log: CommittedLog, again: Files | None, until: int, born: int, interval: str) -> str:

@@ -21,6 +21,8 @@ from seamline.lake.engine.joined_index import (
     sought_rows_sql,
 )
 from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.event_times import Times, within_sql
+from seamline.lake.joins.restated_rows import Judge, restated_rows
 from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
@@ -30,8 +32,6 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
 from seamline.model.time.intervals import EPOCH, Interval
 
-Times = tuple[int | None, int | None]
-"""The first event time, and that before which all are, in microseconds from 1970; None for no bound."""
 EVER = datetime.max.replace(tzinfo=UTC)
 ALWAYS = datetime.min.replace(tzinfo=UTC)
 
@@ -94,21 +94,18 @@ def file_rows_sql(
     return f"(SELECT * FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE {where})"
 
 
-def within_sql(times: Times) -> str:
-    """Write the condition that an event time is within bounds, as Parquet's statistics are compared."""
-    first, end = times
-    bounds = [f"_event_time >= make_timestamptz({first})"] if first is not None else []
-    bounds += [f"_event_time < make_timestamptz({end})"] if end is not None else []
-    return " AND ".join(bounds) or "true"
-
-
 def fill_index(
-    index: JoinedIndex, pipeline: CompiledPipeline, layout: Layout, horizon: int | None, until: int
+    index: JoinedIndex,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    horizon: int | None,
+    until: int,
+    judge: Judge | None = None,
 ) -> None:
     """Fill an index with the rows of the log up to an epoch at or above a horizon; they pass no memory but its own."""
     with (
         index.on_all_cores(),
-        logged_rows(index.con, pipeline, layout, [(horizon, None)], until) as rows,
+        logged_rows(index.con, pipeline, layout, [(horizon, None)], until, judge) as rows,
     ):
         for number, side in enumerate(index.join.sides):
             index.fill(number, side_rows_sql(index.join, side, rows, DUCKDB))
@@ -121,6 +118,7 @@ def read_older_rows(
     new: Rows,
     horizon: int | None,
     until: int,
+    judge: Judge | None = None,
 ) -> Rows:
     """Read the rows below an index's horizon, up to an epoch, that have the keys of late ones among new rows."""
     join, con = index.join, index.con
@@ -128,7 +126,7 @@ def read_older_rows(
     if not spans or horizon is None:
         return no_rows(join)
     index.register(new_left=new[0], new_right=new[1])
-    with logged_rows(con, pipeline, layout, spans, until) as rows:
+    with logged_rows(con, pipeline, layout, spans, until, judge) as rows:
         left, right = (
             con.sql(sought_rows_sql(join, number, side_rows_sql(join, side, rows, DUCKDB), horizon))
             .to_arrow_table()
@@ -145,10 +143,13 @@ def logged_rows(
     layout: Layout,
     times: Sequence[Times],
     until: int,
+    judge: Judge | None = None,
 ) -> Iterator[str]:
-    """Write ``log_rows_sql``, which a connection can read while the block runs."""
-    con.register("blank", rows_schema(pipeline).empty_table())
+    """Write ``log_rows_sql``, with rows as a judge has them, which a connection can read while the block runs."""
+    blank = rows_schema(pipeline).empty_table()
+    con.register("blank", blank)
     try:
-        yield log_rows_sql(pipeline, layout, times, until)
+        with restated_rows(con, blank, log_rows_sql(pipeline, layout, times, until), times, judge) as rows:
+            yield rows
     finally:
         con.unregister("blank")

@@ -11,9 +11,9 @@ from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.joins.joined_rows import log_rows_sql
+from seamline.lake.joins.joined_rows import logged_rows
+from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.reprocessed import rows_schema
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
@@ -30,21 +30,24 @@ def read_derived_rows(
     window: Interval,
     interval: Interval,
     until: int,
+    judge: Judge | None = None,
 ) -> pa.Table:
     """Read the derived rows of a key and window in one interval up to an epoch; ``sought`` has the key's values.
 
-    None is a duplicate: a row that repeats an event id is not joined.
+    None is a duplicate: a row that repeats an event id is not joined. Rows are as ``judge`` has them.
     """
     assert view.join
     wide = widen_by_reach(pipeline.grid, interval, view)
     times = (to_unix_micros(wide.start), to_unix_micros(wide.end))
-    logged = log_rows_sql(pipeline, layout, [times], until)
     only = write_key_conditions(view.join, key, [window, interval])
-    rows = derived_rows_sql(view.join, logged, DUCKDB, only=only)
     same = (f"rows.{name} IS NOT DISTINCT FROM sought.{name}" for name in map(quote_identifier, key))
     matches = " AND ".join(same) or "true"
     chosen = view.where.duckdb if view.where else "true"
-    with register_tables(blank=rows_schema(pipeline).empty_table(), sought=sought) as con:
+    with (
+        register_tables(sought=sought) as con,
+        logged_rows(con, pipeline, layout, [times], until, judge) as logged,
+    ):
+        rows = derived_rows_sql(view.join, logged, DUCKDB, only=only)
         return con.sql(
             f"SELECT rows.*, FALSE AS _spare FROM (SELECT * FROM ({rows}) WHERE {chosen}) rows, sought WHERE {matches}"
         ).to_arrow_table()

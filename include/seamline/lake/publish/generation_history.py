@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import serving_table
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -15,6 +16,7 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_committed, require_repaired
+from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.certificate_checks import Certificate
@@ -128,7 +130,13 @@ def roll_back_interval(
             if each.generation.view == id
         ]
         chosen = roll_back(
-            manifest, (id, interval.id), known, to=to, decision=decision, now=datetime.now(UTC)
+            manifest,
+            (id, interval.id),
+            known,
+            to=to,
+            decision=decision,
+            now=datetime.now(UTC),
+            restated=read_restated(pipeline, layout, read_condensed_log(layout)),
         )
         require_committed(layout, chosen.epoch, chosen.generation)
         return chosen

@@ -17,7 +17,6 @@ from seamline.plan.batch.restating_plan import (
     find_joined_lookup,
     first_uses,
     plan_restatement,
-    require_unjoined,
 )
 
 
@@ -61,7 +60,6 @@ def decide_restatement(
     Raises what ``plan.batch.restating_plan`` raises, and LookupBroken if the table has to be read and cannot be.
     """
     join = find_joined_lookup(pipeline, name)
-    require_unjoined(pipeline, name)
     used = version in first_uses(epochs, name, pipeline.record_version)
     newest = version if used else keep_lookup_version(join, layout)
     return plan_restatement(

@@ -13,9 +13,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of, claims_shown
-from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
+from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.job_arguments import BuildJob
@@ -59,7 +59,7 @@ def plan_run(
         views,
         asked=asked,
         dirty=dirty,
-        restated=list_restatements(layout),
+        restated=read_restated(pipeline, layout, epochs),
         most=pipeline.definition.batch.max_dirty if bounded else None,
         claims=claims,
         provisional=pipeline.definition.batch.provisional,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.joins.original_pairs import read_derived_rows
+from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.log.log_files import files_of
 from seamline.lake.read.answer_ways import IntervalAnswer
 from seamline.lake.storage.arrow_types import arrow_type
@@ -36,7 +37,6 @@ OF_ONE = [
 ]
 """How the derived rows of one left row are sorted after it."""
 
-Again = Callable[[pa.Table], pa.Table]
 """Returns rows of the master as restatements have them."""
 
 
@@ -60,7 +60,7 @@ def read_original_rows(
     window: Interval,
     intervals: Mapping[str, IntervalAnswer],
     *,
-    again: Mapping[str, Again],
+    again: Mapping[str, Judge],
     page: int = 0,
     size: int = 20,
 ) -> tuple[dict[str, CountedRecords], list[dict[str, Any]]]:
@@ -82,7 +82,9 @@ def read_original_rows(
             continue
         if view.join:
             sought = seek_key(view, key)
-            rows = read_derived_rows(pipeline, view, layout, sought, key, window, interval, way.complete_to)
+            rows = read_derived_rows(
+                pipeline, view, layout, sought, key, window, interval, way.complete_to, again.get(id)
+            )
         else:
             rows = read_interval_rows(
                 pipeline, view, paths, key, window, interval, way.complete_to, way.cut, again.get(id)
@@ -128,7 +130,7 @@ def read_interval_rows(
     interval: Interval,
     until: int,
     cut: int,
-    again: Again | None,
+    again: Judge | None,
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     spare = f"_epoch <= {cut} AND {repeated_id_sql(pipeline)}"

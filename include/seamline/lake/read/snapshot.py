@@ -29,7 +29,8 @@ from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.holes import count_hole_offsets
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.read_request import ReadRequest
-from seamline.model.protocol.restatement import Restatement, list_interval_restatements
+from seamline.model.protocol.restated_views import list_view_restatements
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import Grid, Interval
 
@@ -123,6 +124,9 @@ class Snapshot:
         generations = (
             None if side is Side.SPEED else read_cached_table(layout.generations(view), "files", Files.of)
         )
+        decided = list_restatements(layout)
+        if view.join:
+            decided = decided[: log.newest.restated if log.newest else 0]
         return cls(
             view=view,
             grid=pipeline.grid,
@@ -138,7 +142,7 @@ class Snapshot:
             slices=found.files if found else None,
             manifest=manifest,
             generations=generations,
-            restated=() if as_of is not None else known_by(list_restatements(layout), served_at),
+            restated=() if as_of is not None else known_by(decided, served_at),
             served_at=served_at,
             gone={} if served_at is None else list_raised_floors(manifest_of(layout), view),
         )
@@ -174,9 +178,8 @@ class Snapshot:
 
     def unmade(self, generation: Statement, interval: str) -> bool:
         """Return whether an interval was restated since a generation of it was built."""
-        return bool(
-            list_interval_restatements(self.restated[generation.restated :], self.grid.named(interval))
-        )
+        new = self.restated[generation.restated :]
+        return bool(list_view_restatements(self.view, self.grid, self.grid.named(interval), new))
 
     def floor(self, interval: str) -> int:
         """Return the epoch up to which the interval's slices may be gone."""

@@ -64,6 +64,8 @@ class CompiledJoin:
     """The kinds of derived rows that views count."""
     copies: bool = False
     """Whether intervals are certified in which copies of rows count."""
+    lookups: frozenset[str] = frozenset()
+    """The look-ups of both sides' rows, by name."""
 
     @property
     def id(self) -> str:

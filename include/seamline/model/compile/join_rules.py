@@ -109,6 +109,7 @@ def compile_join(
         record.selective,
         same,
         copies=join.copies,
+        lookups=frozenset(each.name for name in (join.left, join.right) for each in records[name].lookups),
     )
     check_reach(made, join, grid, problems)
     check_wish_for_copies(join, problems, unique=record.dedup)

@@ -1,7 +1,8 @@
 """A log condensed: epochs of kind read that follow each other become one row, which any fold over the log may take.
 
 What a sum stands for cannot be taken apart any more, so it never crosses an epoch that someone asks about: a cut, the
-last edge, a hole or what fills one, another record version, other versions of look-ups, a gap between ranges.
+last edge, a hole or what fills one, another record version, other versions of look-ups, a gap between ranges, and
+what joined rows are restated from.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ class Run:
             return True
         if epoch.kind is not EpochKind.READ or epoch.record_version != self.rows[-1].record_version:
             return False
+        if epoch.restated != self.rows[-1].restated:
+            return False
         bare = not epoch.lookups and not epoch.accepted, not self.lookups and not self.filled
         if epoch.lookups != self.lookups and not any(bare):
             return False
@@ -173,6 +176,7 @@ def sum_epochs(rows: list[Epoch]) -> Summed:
         count=count_of(rows),
         runs=tuple(merge_adjacent_runs(run for row in rows for run in runs_of(row))),
         clock=end.clock,
+        restated=end.restated,
         arrived=came,
         refusing=turned,
         **facts,

@@ -69,6 +69,8 @@ class Epoch:
     """Records that were refused for their event times, by lane."""
     clock: str = ""
     """The column, and how it is made, of event times and ``watermark``; empty in rows of earlier releases."""
+    restated: int = 0
+    """How many restatements joined rows are made with from here on (rule 24)."""
 
     @property
     def rows(self) -> int:
@@ -105,6 +107,7 @@ class Epoch:
                     {"astray": {str(lane): rows for lane, rows in self.astray.items()}} if self.astray else {}
                 ),
                 **({"clock": self.clock} if self.clock else {}),
+                **({"restated": self.restated} if self.restated else {}),
             },
             sort_keys=True,
         )
@@ -140,4 +143,5 @@ class Epoch:
             before=row.get("before"),
             astray={Lane.parse(lane): rows for lane, rows in row.get("astray", {}).items()},
             clock=row.get("clock", ""),
+            restated=row.get("restated", 0),
         )

@@ -12,7 +12,7 @@ from seamline.model.errors import BadRange
 from seamline.model.protocol.claims import Claim, find_running_claim
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
 from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
@@ -128,7 +128,7 @@ def plan_batch(
     *,
     asked: Interval | None,
     dirty: bool,
-    restated: Sequence[Restatement] = (),
+    restated: Restated | None = None,
     most: int | None = None,
     claims: Sequence[Claim] = (),
     provisional: bool = False,
@@ -153,7 +153,7 @@ def plan_batch(
             f"{format_utc_instant(asked.start)} is before the pipeline's start {format_utc_instant(grid.start)}.",
             hint=f"ask from {format_utc_instant(grid.start)} on.",
         )
-    edge = last_edge(ledger)
+    edge, decided = last_edge(ledger), restated or Restated(grid)
     named = list(grid.within(asked)) if asked else []
     if edge is None:
         return BatchPlan(NOTHING, None, (), tuple(LeftOut(each, "no edge yet") for each in named))
@@ -175,7 +175,7 @@ def plan_batch(
         causes = [Cause(Kind.ASKED)] if own else []
         closes = interval.end + ahead
         closed = edge.watermark is not None and edge.watermark >= closes
-        causes += causes_of(manifest, views, interval, arrivals, restated, built, derived, closed=closed)
+        causes += causes_of(manifest, views, interval, arrivals, decided, built, derived, closed=closed)
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from seamline.model.protocol.manifest import How, Manifest
-from seamline.model.protocol.restatement import Restatement, list_interval_restatements
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -69,7 +69,7 @@ def causes_of(
     views: Collection[str],
     interval: Interval,
     arrivals: Arrivals,
-    restated: Sequence[Restatement],
+    restated: Restated,
     built: Collection[tuple[str, str]],
     derived: Mapping[str, Arrivals],
     *,
@@ -95,7 +95,7 @@ def causes_of(
         cut = manifest.cut(view, interval.id)
         if manifest.is_building(view, interval.id):
             yield Cause(Kind.RAISED, view, cut, since=cut)
-        if decisions := list_new_restatements(manifest, [view], interval, restated):
+        if decisions := restated.list_new(manifest, [view], interval):
             names = tuple(sorted({each.lookup for each in decisions}))
             yield Cause(Kind.RESTATED, view, cut, since=min(each.epoch for each in decisions), names=names)
         if closed and manifest.published[view, interval.id].how is How.PROVISIONAL:
@@ -105,12 +105,3 @@ def causes_of(
             rows = mine.total(interval.id) - mine.rows(interval.id, until=cut)
             kind = Kind.JOINED if view in derived else Kind.LATE
             yield Cause(kind, view, cut, since=since, rows=rows)
-
-
-def list_new_restatements(
-    manifest: Manifest, views: Collection[str], interval: Interval, restated: Sequence[Restatement]
-) -> list[Restatement]:
-    """List the restatements of an interval since what is published of some view was built."""
-    published = (manifest.published.get((view, interval.id)) for view in views)
-    known = min((each.restated for each in published if each), default=len(restated))
-    return list_interval_restatements(restated[known:], interval)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restated_views import count_named_restatements
 from seamline.model.protocol.restatement import Restatement
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Grid, Interval
+from seamline.model.time.reached_intervals import list_reaching_intervals
 from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.interval_arrivals import Arrivals
 
@@ -35,17 +38,27 @@ def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> LookupJoin:
     )
 
 
-def require_unjoined(pipeline: CompiledPipeline, name: str) -> None:
-    """Raise BadRange for a look-up of a source that is joined: other columns would make other pairs of old epochs."""
-    joined = {each for join in pipeline.definition.derive for each in (join.left, join.right)}
-    for source in pipeline.definition.sources:
-        if source.name in joined and name in [lookup.name for lookup in source.lookups]:
-            raise BadRange(
-                f"Look-up {name} feeds rows of source {source.name}, which are joined: what they had when they were "
-                "read stays in their pairs.",
-                hint="rows read from now on have the corrected table; to have it in earlier ones too, rename the "
-                "look-up or its prefix= in the definition: then all rows are validated again.",
-            )
+def require_closed(
+    pipeline: CompiledPipeline, arrivals: Arrivals, edge: Epoch, name: str, span: Interval
+) -> None:
+    """Raise BadRange where rows are joined with those of ``span`` in an interval that is open.
+
+    Their views wait for its build (rule 24), which is made once it has closed.
+    """
+    if pipeline.definition.batch.provisional:
+        return
+    ahead = max((view.after for view in pipeline.views), default=timedelta(0))
+    for view in pipeline.views:
+        if view.join is None or name not in view.join.lookups:
+            continue
+        for interval in list_reaching_intervals(pipeline.grid, span, view):
+            closed = edge.watermark is not None and edge.watermark >= interval.end + ahead
+            if arrivals.total(interval.id) and not closed:
+                raise BadRange(
+                    f"Rows of {span} are joined in {interval}, which is open: {view.name} would stand still until it "
+                    "has closed and is built.",
+                    hint="restate what has closed now (`seamline plan` names what is open), and the rest later.",
+                )
 
 
 def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mapping[str, int]:
@@ -90,6 +103,7 @@ def plan_restatement(
             f"No epoch has used version {wanted} of {name}, and its table has version {newest}.",
             hint=f"`seamline lookups {pipeline.name}` lists the versions.",
         )
+    require_closed(pipeline, arrivals, edge, name, span)
     if uses.get(wanted, edge.number) > edge.number:
         raise BadRange(
             f"Version {wanted} of {name} was first used by epoch {uses[wanted]}, and the newest edge is "
@@ -97,3 +111,29 @@ def plan_restatement(
             hint="wait for the next edge (edge_every=), then restate.",
         )
     return Restatement(name, wanted, span, edge.number, actor, reason, now)
+
+
+def list_unbuilt_intervals(
+    view: CompiledView,
+    grid: Grid,
+    decisions: Sequence[Restatement],
+    manifest: Manifest,
+    log: Sequence[Epoch],
+    naming: Epoch,
+) -> list[str]:
+    """List the intervals, in order, that a view waits for before it takes the epoch that names new decisions.
+
+    Each had rows by then, in reach of a decision, and nothing is published of it that was made with them.
+    """
+    before = first_of(naming) - 1
+    new = decisions[count_named_restatements(log, before) : naming.restated]
+    arrivals = Arrivals(log, until=before)
+    found = set()
+    for at, decision in enumerate(new, naming.restated - len(new)):
+        if view.join is None or decision.lookup not in view.join.lookups:
+            continue
+        for interval in list_reaching_intervals(grid, decision.span, view):
+            published = manifest.published.get((view.id, interval.id))
+            if arrivals.total(interval.id) and (published is None or published.restated <= at):
+                found.add(interval.id)
+    return sorted(found)

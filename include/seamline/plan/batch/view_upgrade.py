@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.restatement import Restatement, list_interval_restatements
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import BatchPlan
 from seamline.plan.batch.build_causes import Cause, Kind
@@ -29,13 +29,14 @@ def find_common_intervals(
     new: str,
     arrivals: Arrivals,
     grid: Grid,
-    restated: Sequence[Restatement] = (),
+    restated: Restated | None = None,
 ) -> Common:
     """Find the intervals in which two versions (``name/fingerprint``) can differ by their definitions only."""
     found: list[str] = []
     others: dict[str, list[str]] = {}
+    decided = restated or Restated(grid)
     for id in sorted(arrivals.intervals):
-        if why := find_comparison_blocker(manifest, old, new, id, arrivals, grid, restated):
+        if why := find_comparison_blocker(manifest, old, new, id, arrivals, decided):
             others.setdefault(why, []).append(id)
         else:
             found.append(id)
@@ -48,8 +49,7 @@ def find_comparison_blocker(
     new: str,
     id: str,
     arrivals: Arrivals,
-    grid: Grid,
-    restated: Sequence[Restatement],
+    restated: Restated,
 ) -> str:
     """Say why an interval does not compare; empty if it does."""
     before, after = manifest.published.get((old, id)), manifest.published.get((new, id))
@@ -61,8 +61,7 @@ def find_comparison_blocker(
         return "not certified of both versions"
     if arrivals.rows(id, until=before.epoch) != arrivals.rows(id, until=after.epoch):
         return "rows came between the cuts of the two versions"
-    known = sorted((before.restated, after.restated))
-    if list_interval_restatements(restated[known[0] : known[1]], grid.named(id)):
+    if restated.list_between(new, restated.grid.named(id), before.restated, after.restated):
         return "restated between the builds of the two versions"
     return ""
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import Act, Generation, How, Manifest, Statement
+from seamline.model.protocol.restated_views import Restated
 from seamline.plan.publish.publication import Candidate, Decision, accept_candidate
 
 
@@ -131,6 +132,7 @@ def roll_back(
     to: str,
     decision: Decision,
     now: datetime,
+    restated: Restated | None = None,
 ) -> Statement:
     """Return the statement that serves an earlier generation of a view version's interval, and holds it; or refuse.
 
@@ -159,6 +161,15 @@ def roll_back(
             f"Generation {wanted.generation.id} of {place[0]} {place[1]} is gone: {wanted.held} of its "
             f"{wanted.generation.rows} rows are left.",
             hint="name one that is kept (seamline history), or build the interval again.",
+        )
+    lacking = (
+        restated.list_joined_between(*place, wanted.generation.restated, current.restated) if restated else []
+    )
+    if lacking:
+        raise PublishRefused(
+            f"Generation {wanted.generation.id} of {place[0]} {place[1]} was built before look-up "
+            f"{lacking[0].lookup} was restated, and what has been joined since is made with it.",
+            hint=f"restate {lacking[0].lookup} with the former version (--version), and build the interval again.",
         )
     candidate = Candidate(wanted.generation, wanted.certified, current.generation)
     return accept_candidate(manifest, candidate, now=now, decision=decision)

@@ -18,6 +18,7 @@ from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Volume
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
+from seamline.lake.tables.restatements import list_named_restatements
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
@@ -54,6 +55,7 @@ def build_intervals(
     # Read before the restatements: who has published since is found out, and none he knew is missed.
     expected = ManifestTable.ensure(layout).read().published
     decisions = list_restatements(layout)
+    named = list_named_restatements(layout, job.cut)
     attempt = f"{datetime.now(UTC):{STAMP}}-{uuid.uuid4().hex[:12]}"
     master = Master.open(layout)
     if master.epoch < job.cut:
@@ -72,7 +74,7 @@ def build_intervals(
             )
         elif plain.views:
             found, wrote = build_states_general(spark, plain, layout, job, decisions, attempt)
-        derived = build_derived_states(spark, pipeline, layout, job, attempt)
+        derived = build_derived_states(spark, pipeline, layout, job, named, attempt)
         wrote |= derived.volumes
     seconds, at = time.monotonic() - began, datetime.now(UTC)
     result = []
@@ -99,7 +101,7 @@ def build_intervals(
                     seconds=seconds,
                     reason=job.reason,
                     at=at,
-                    restated=len(decisions),
+                    restated=len(named if view.join else decisions),
                     planned=job.planned,
                     copies=copies.rows,
                     copied=copies.first,

@@ -1,6 +1,7 @@
 """The rows of joins in a build: of whole intervals, from all rows in reach up to the cut.
 
-By slices of time, which tasks join in DuckDB; where files are not in order of time, by Spark's own join.
+By slices of time, which tasks join in DuckDB; where files are not in order of time, or rows in reach were restated,
+by Spark's own join.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
 from seamline.model.time.reached_intervals import widen_to_intervals
 from seamline.model.time.zone_clock import MICROSECOND
@@ -31,6 +33,8 @@ from seamline.spark.build.general_path import (
     CELL,
     in_spans_condition,
     log_rows,
+    reprocess_restated_rows,
+    require_sound,
     write_interval_states,
 )
 from seamline.spark.build.joined_copies import Copies, cell_of, count_joined_copies
@@ -55,9 +59,14 @@ class Derived:
 
 
 def build_derived_states(
-    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, attempt: str
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    job: BuildJob,
+    decisions: Sequence[Restatement],
+    attempt: str,
 ) -> Derived:
-    """Write and commit the states of every view of a join."""
+    """Write and commit the states of every view of a join, of rows as the decisions that the cut names have them."""
     found, grid = Derived(), pipeline.grid
     asked = [interval for span in job.spans for interval in grid.within(span)]
     for id, join in list_joins(pipeline.views).items():
@@ -65,9 +74,12 @@ def build_derived_states(
         own = replace(pipeline, views=views)
         spans = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
         wide = BuildJob(job.pipeline, job.run, job.cut, tuple(spans))
-        slices = find_slices(spark, own, layout, job, wide.spans)
+        restated = any(each.span.overlaps(span) for each in decisions for span in wide.spans)
+        slices = None if restated else find_slices(spark, own, layout, job, wide.spans)
         if slices is None:
-            counted, wrote = build_by_shuffle(spark, own, layout, job, join, wide, attempt)
+            rows = log_rows(spark, own, layout, wide)
+            rows = reprocess_restated_rows(rows, own, layout, decisions, wide.spans)
+            counted, wrote = build_by_shuffle(rows, own, layout, job, join, attempt)
         else:
             counted, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)
         found.volumes.update(wrote)
@@ -114,16 +126,16 @@ def build_by_slices(
 
 
 def build_by_shuffle(
-    spark: SparkSession,
+    rows: DataFrame,
     pipeline: CompiledPipeline,
     layout: Layout,
     job: BuildJob,
     join: CompiledJoin,
-    wide: BuildJob,
     attempt: str,
 ) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
-    """Let Spark join by its own shuffle; ``wide`` is the job with all that is read."""
-    rows, grid = log_rows(spark, pipeline, layout, wide), pipeline.grid
+    """Let Spark join by its own shuffle; ``rows`` are those of all intervals in reach."""
+    grid = pipeline.grid
+    require_sound(rows)
     read = count_by_cell(rows.withColumn(CELL, cell_of(grid)), [])[0]
     derived = derive_rows(rows, join).where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
     derived = derived.persist(StorageLevel.MEMORY_AND_DISK)

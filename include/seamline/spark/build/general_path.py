@@ -9,13 +9,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from seamline.kernel.restated_rows import HINT, TROUBLE, RowReprocessing
+from seamline.kernel.restated_rows import HINT, TROUBLE, open_reprocessing
 from seamline.lake.engine.accepted_rows import READ_ORDER
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.record_rules import SELECTED
@@ -44,7 +43,7 @@ def build_states_general(
 ) -> tuple[dict[str, Counts], dict[str, dict[str, Volume]]]:
     """Write and commit the states of the intervals of every view; return what was read, and written."""
     rows = add_missing_columns(log_rows(spark, pipeline, layout, job), pipeline)
-    rows = reprocess_restated_rows(rows, pipeline, layout, decisions, job)
+    rows = reprocess_restated_rows(rows, pipeline, layout, decisions, job.spans)
     rows = mark_duplicates(rows, pipeline)
     rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -91,17 +90,16 @@ def reprocess_restated_rows(
     pipeline: CompiledPipeline,
     layout: Layout,
     decisions: Sequence[Restatement],
-    job: BuildJob,
+    spans: Sequence[Interval],
 ) -> DataFrame:
-    """Validate the rows again that a restatement is about; the others are not touched by Python."""
-    mine = [each for each in decisions if any(each.span.overlaps(span) for span in job.spans)]
+    """Validate the rows of some spans again that a restatement is about; the others are not touched by Python."""
+    mine = [each for each in decisions if any(each.span.overlaps(span) for span in spans)]
     if not mine:
         return rows
     meant = f.lit(False)
     for each in mine:
         meant = meant | ((f.col("_epoch") <= each.epoch) & in_spans_condition([each.span]))
-    verdicts = Reprocessed(pipeline, layout).verdicts()
-    judge = RowReprocessing.of(pipeline, layout, log_beside(layout, verdicts), decisions, verdicts)
+    judge = open_reprocessing(pipeline, layout, decisions)
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
     task = limit_task_memory(judge.reprocess_batches, pipeline.definition.stream.worker_memory)
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))

@@ -15,7 +15,8 @@ from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import span_start_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.joins.joined_rows import file_rows_sql, within_sql
+from seamline.lake.joins.event_times import within_sql
+from seamline.lake.joins.joined_rows import file_rows_sql
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.store.locations import Location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,13 +15,23 @@ from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
+from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.lake.tables.restatements import list_named_restatements
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restated_views import find_naming_epoch
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Interval
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
+from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 from seamline.plan.stream.epoch_numbers import step_end
+from seamline.spark.build.general_path import reprocess_restated_rows, require_sound
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.tasks.derived_rows import derive_rows
@@ -61,6 +71,8 @@ def catch_up(
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
         why = find_waiting_epochs(writer, step, joined=slices.view.join is not None)
+        if slices.view.join and not why:
+            step, why = step_to_restatement(writer, slices.view, step)
         if why:
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)
@@ -119,6 +131,31 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     return Step(above, step_end(held, above, most))
 
 
+def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple[Step, str]:
+    """Let a step end before an epoch that names restatements, which is a step of its own.
+
+    It is taken once each interval that waits for it is built (rule 24); else the answer has the reason why not.
+    """
+    if not (decisions := list_restatements(writer.layout)):
+        return step, ""
+    log = read_condensed_log(writer.layout)
+    naming = find_naming_epoch(log, step.above)
+    if naming is None or (number := first_of(naming)) > step.last:
+        return step, ""
+    if naming.before is not None and step.above < naming.before:
+        return Step(step.above, naming.before), ""
+    manifest = ManifestTable.ensure(writer.layout).read()
+    waiting = list_unbuilt_intervals(view, writer.pipeline.grid, decisions, manifest, log, naming)
+    if not waiting:
+        return Step(step.above, number), ""
+    names = sorted({each.lookup for each in decisions if view.join and each.lookup in view.join.lookups})
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    return step, (
+        f"look-up {', '.join(names)} was restated in epoch {number}, and {waiting[0]}{more} not built with it yet; "
+        f"`seamline run {writer.pipeline.name} --dirty` builds them"
+    )
+
+
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
     """Commit a step's slices, all at once; nothing if they are there already."""
     if step.above == step.last:
@@ -139,7 +176,14 @@ def compute_missing_slices(
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
     if slices.view.join:
-        missing = derive_missing_rows(rows, slices.view.join, after=after, until=until)
+        decisions = list_named_restatements(writer.layout, until)
+
+        def restate(near: DataFrame, span: Interval) -> DataFrame:
+            made = reprocess_restated_rows(near, writer.pipeline, writer.layout, decisions, [span])
+            require_sound(made)
+            return made
+
+        missing = derive_missing_rows(rows, slices.view.join, restate, after=after, until=until)
     elif slices.view.counts:
         # Which window a record is in depends on all before it in its interval.
         cell = floor_to_span("_event_time", slices.view.interval).alias(CELL)
@@ -153,7 +197,14 @@ def compute_missing_slices(
     return spans.select(schema.names).cast(schema)
 
 
-def derive_missing_rows(rows: DataFrame, join: CompiledJoin, *, after: int, until: int) -> DataFrame:
+def derive_missing_rows(
+    rows: DataFrame,
+    join: CompiledJoin,
+    restate: Callable[[DataFrame, Interval], DataFrame],
+    *,
+    after: int,
+    until: int,
+) -> DataFrame:
     """Return the derived rows of ``after < epoch <= until``; rows are joined that those of these epochs reach.
 
     What a left row found before says whether it is matched now: rows in reach of it are among them.
@@ -164,10 +215,11 @@ def derive_missing_rows(rows: DataFrame, join: CompiledJoin, *, after: int, unti
     if first is None:
         return derive_rows(new, join)
     reach = join.before + join.after
+    span = Interval(first - reach, last + reach + MICROSECOND)
     near = rows.where(f.col("_epoch") <= until).where(
         f.col("_event_time").between(f.lit(first - reach), f.lit(last + reach))
     )
-    return derive_rows(near, join).where(f.col("_epoch") > after)
+    return derive_rows(restate(near, span), join).where(f.col("_epoch") > after)
 
 
 def write_slices_block(

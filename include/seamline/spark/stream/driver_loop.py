@@ -19,13 +19,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_poll import ControlPoll
-from seamline.lake.tables.control_table import ControlTable, Desired, Drained
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookup_join import in_force
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
-from seamline.model.protocol.offsets import OffsetRange
+from seamline.model.protocol.control import Control
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
 from seamline.runtime.storage_failures import store_failed, translate_store_errors
 from seamline.spark.session.attempt_notes import Attempted
@@ -73,9 +73,7 @@ class Driver:
         self.closed = False
         self.failure: BaseException | None = None
         self.raised = False
-        self.drained: Drained | None = None
-        self.fills: tuple[OffsetRange, ...] = ()
-        self.paused, self.told = False, 0.0
+        self.asked, self.paused, self.told = Control(), False, 0.0
         self.turns = Turns()
         self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
 
@@ -168,12 +166,12 @@ class Driver:
         """Do what is done between two epochs; what a new query may do better is no reason to end."""
         try:
             with translate_store_errors():
-                self.epochs.declare_idle_edge(self.drained)
-                self.epochs.state_frontiers()
+                self.epochs.declare_idle_edge(self.asked.drained)
+                self.epochs.state_news(len(self.asked.restated))
                 if view := self.next_view_behind():
                     moved = self.epochs.catch_up(self.spark, [view])
                     self.turns = self.turns.record_step(view, time.monotonic(), moved=moved)
-                self.filler.request(self.fills)
+                self.filler.request(self.asked.fills)
                 if self.filler.pending:
                     self.filler.fill_step(self.spark)
         except KafkaUnavailable as error:
@@ -281,8 +279,7 @@ class Driver:
             exit_with_error(
                 FenceLost(f"The lease has token {found.lease.token}, but ours is {self.token}.", hint="exit.")
             )
-        self.drained, self.fills = found.drained, found.fills
-        self.paused = found.desired is Desired.PAUSED
+        self.asked, self.paused = found, found.desired is Desired.PAUSED
         if found.desired is Desired.STOPPED:
             self.stopping.set()
 

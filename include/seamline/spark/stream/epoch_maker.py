@@ -259,8 +259,9 @@ class Epochs(KernelRuns):
         """Commit an empty epoch that is an edge and states the given facts."""
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
-        epoch = replace(blank, edge=True, **stated)
-        self.progress = self.commit_epoch(self.progress, epoch, KernelResult(), self.writer.current)
+        epoch, result = replace(blank, edge=True, **stated), KernelResult()
+        result.failed |= self.joined.list_restated_views(epoch.restated)
+        self.progress = self.commit_epoch(self.progress, epoch, result, self.writer.current)
         self.write_heartbeat()
 
     def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
@@ -268,11 +269,13 @@ class Epochs(KernelRuns):
         before = self.writer.behind
         moved = catch_up(spark, self.writer, views)
         self.unstated |= before.keys() - self.writer.behind.keys()
-        self.state_frontiers()
+        self.state_news()
         return moved
 
-    def state_frontiers(self) -> None:
-        """State the frontiers of views that have come to E, unless a live epoch has done so."""
+    def state_news(self, restated: int = 0) -> None:
+        """State the frontiers of views that have come to E, unless a live epoch has done so, and so many decisions."""
+        if self.joined.joins and restated > self.writer.restated:
+            self.commit_empty(restated=restated)
         if self.unstated:
             self.commit_empty()
 

@@ -109,6 +109,7 @@ class Writer:
         self.errors: dict[str, str] = {}
         self.hot: Mapping[str, KeyShare] = {}
         self.indexed: dict[str, int] = {}
+        self.restated = 0
         self.sure = True
         self.timing = EpochTiming()
 
@@ -172,7 +173,9 @@ class Writer:
         self.frontiers = {view: max(at, self.master.frontier(view)) for view, at in self.frontiers.items()}
         self.ledger.append(self.master.missing(self.ledger.last))
         self.sure = True
-        return condense_open_log(self.ledger, self.master)
+        log = condense_open_log(self.ledger, self.master)
+        self.restated = log[-1].restated if log else 0
+        return log
 
     def take_number(self) -> int:
         """Take the next number: one attempt, one number."""
@@ -221,11 +224,17 @@ class Writer:
         commit_refused()
         self.end_phase("quarantine")
         frontiers = {**self.frontiers, **dict.fromkeys(fine, epoch.number)}
-        told = {"frontiers": frontiers, "before": self.master.epoch, **self.timing.facts()}
+        restated = max(epoch.restated, self.restated)
+        told = {
+            "frontiers": frontiers,
+            "before": self.master.epoch,
+            "restated": restated,
+            **self.timing.facts(),
+        }
         whole = Epoch(**{**vars(epoch), **told})
         write_row = self.threads.begin(self.rows.ledger.write_file, [whole])
         self.master.commit(whole, result.master, self.marks)
-        self.frontiers = frontiers
+        self.frontiers, self.restated = frontiers, restated
         self.hot = list_hot_keys(self.hot, result.hot, whole.rows)
         self.end_phase("master")
         self.rows.follow(whole, write_row())

@@ -20,12 +20,14 @@ import pyarrow as pa
 from seamline.kernel.epoch_kernel import isolate_view_failure
 from seamline.kernel.joined_rows import LEFT, RIGHT, list_joins, name_side
 from seamline.kernel.kernel_result import KernelResult
+from seamline.kernel.restated_rows import RowReprocessing, open_reprocessing
 from seamline.lake.engine import states
 from seamline.lake.engine.joined_index import JoinedIndex, Rows, TooManyPairs, no_rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -51,6 +53,8 @@ class Kept:
     """The last epoch that it has taken in."""
     horizon: int | None
     """The event time, in microseconds, from which on it has all rows; None for all."""
+    restated: int
+    """How many restatements its rows are made with."""
     pending: tuple[int, Rows] | None = None
     """The number of the epoch that is being committed, and its rows."""
     age: int = 0
@@ -66,6 +70,7 @@ class JoinedRows:
         self.joins = list_joins(self.pipeline.views)
         self.kept: dict[str, Kept] = {}
         self.doubt, self.asked_again = "", 0.0
+        self.judges: dict[int, RowReprocessing] = {}
         shutil.rmtree(folder, ignore_errors=True)
 
     def derive(
@@ -106,7 +111,7 @@ class JoinedRows:
         if not wanted:
             return
         older = read_older_rows(
-            kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch
+            kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch, self.find_judge()
         )
         relation = kept.index.derive(new[1], older, list_read_columns(wanted))
         for view in wanted:
@@ -132,6 +137,25 @@ class JoinedRows:
                 )
         return self.doubt
 
+    def list_restated_views(self, count: int) -> dict[str, str]:
+        """List the views that do not take an epoch that names so many restatements, and why."""
+        new = list_restatements(self.writer.layout)[self.writer.restated : count] if self.joins else ()
+        names = {each.lookup for each in new}
+        return {
+            view.id: f"look-up {', '.join(sorted(names & view.join.lookups))} was restated; intervals wait for a build"
+            for view in self.pipeline.views
+            if view.join and names & view.join.lookups
+        }
+
+    def find_judge(self) -> RowReprocessing | None:
+        """Return what makes rows as the decisions that the log names have them, None while it names none."""
+        if not (count := self.writer.restated):
+            return None
+        if count not in self.judges:
+            named = list_restatements(self.writer.layout)[:count]
+            self.judges = {count: open_reprocessing(self.pipeline, self.writer.layout, named)}
+        return self.judges[count]
+
     def open(self, join: CompiledJoin, mark: datetime | None) -> Kept:
         """Return a join's index, made from the master where there is none that stands at E."""
         kept, held = self.kept.get(join.id), self.writer.master.epoch
@@ -145,11 +169,11 @@ class JoinedRows:
         shutil.rmtree(place, ignore_errors=True)
         index = JoinedIndex(join, place)
         try:
-            fill_index(index, self.pipeline, self.writer.layout, horizon, held)
+            fill_index(index, self.pipeline, self.writer.layout, horizon, held, self.find_judge())
         except BaseException:
             index.close()
             raise
-        self.kept[join.id] = kept = Kept(index, held, horizon)
+        self.kept[join.id] = kept = Kept(index, held, horizon, self.writer.restated)
         count = self.writer.indexed[join.name] = index.count_rows()
         if count:
             log.info("%s rows of %s are known again after %.1f s", count, join.name, time.monotonic() - began)
@@ -158,10 +182,14 @@ class JoinedRows:
     def commit(self, epoch: Epoch) -> None:
         """Take in the rows of the epoch that is committed now; forget those that later ones will hardly reach.
 
-        An index that did not stand before it, or has seen the rows of another attempt, is made again.
+        An index that did not stand before it, or has seen the rows of another attempt, is made again, as is one whose
+        rows the epoch restates.
         """
         for id, kept in list(self.kept.items()):
             number, rows = kept.pending or (epoch.number, None)
+            if epoch.restated != kept.restated:
+                self.drop(id)
+                continue
             if kept.epoch != epoch.before or number != epoch.number or (rows is None and epoch.accepted):
                 self.drop(id)
                 continue

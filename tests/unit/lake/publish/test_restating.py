@@ -30,6 +30,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch.batch_plan import plan_batch
@@ -233,7 +234,7 @@ def test_a_day_is_dirty_until_a_build_that_knew_is_published() -> None:
             ["v/1", "w/1"],
             asked=None,
             dirty=True,
-            restated=decisions,
+            restated=Restated(made.grid, tuple(decisions)),
         )
         return [(each.interval.id[8:10], each.reason) for each in plan.builds]
 

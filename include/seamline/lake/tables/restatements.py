@@ -1,0 +1,26 @@
+"""What was decided about look-ups, as it is for the views that are live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.view_versions import add_live_versions
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restated_views import Restated, count_named_restatements
+from seamline.model.protocol.restatement import Restatement
+
+
+def read_restated(pipeline: CompiledPipeline, layout: Layout, log: Sequence[Epoch]) -> Restated:
+    """Read the decisions, and how many of them the epochs of a log name."""
+    views = add_live_versions(pipeline, layout).views
+    return Restated.of(pipeline.grid, list_restatements(layout), views, log[-1].restated if log else 0)
+
+
+def list_named_restatements(layout: Layout, number: int) -> tuple[Restatement, ...]:
+    """List the decisions that joined rows up to an epoch are made with."""
+    made = list_restatements(layout)
+    return made[: count_named_restatements(read_condensed_log(layout), number)] if made else ()
