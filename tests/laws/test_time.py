@@ -12,7 +12,15 @@ from seamline.model.errors import BadRange, DefinitionError, OffsetGap
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange, advance_vector, ranges_between
 from seamline.model.protocol.watermark import Watermark, advance_watermark
-from seamline.model.time.intervals import Grid, Interval, merge_intervals, parse_duration, parse_moment
+from seamline.model.time.intervals import (
+    MOST_DURATION,
+    Grid,
+    Interval,
+    format_exact_duration,
+    merge_intervals,
+    parse_duration,
+    parse_moment,
+)
 
 DAY = timedelta(days=1)
 GRID = Grid(DAY, datetime(2013, 1, 1, tzinfo=UTC))
@@ -44,6 +52,25 @@ def test_a_span_that_cuts_an_interval_is_refused() -> None:
     """Half a day cannot be certified."""
     with pytest.raises(BadRange, match="inside an interval"):
         list(GRID.within(Interval(day(0), day(1) + timedelta(hours=1))))
+
+
+@given(span=st.timedeltas(timedelta(), MOST_DURATION).map(lambda span: span // 1000 * 1000))
+def test_a_duration_is_written_as_it_is_read(span: timedelta) -> None:
+    """A hint that says which one to write can be written so."""
+    assert parse_duration(format_exact_duration(span), zero=True) == span
+
+
+@pytest.mark.parametrize("text", ["3650001 days", "99999999999999 weeks", f"{'9' * 5000} days"])
+def test_a_duration_beyond_the_calendar_is_refused(text: str) -> None:
+    """Python's own errors, of numbers that are too large, name no field."""
+    with pytest.raises(DefinitionError, match="is longer than 3650000 days"):
+        parse_duration(text)
+
+
+def test_a_moment_before_the_calendar_is_refused() -> None:
+    """In UTC it is of the year before the first."""
+    with pytest.raises(BadRange, match="not a date or a time"):
+        parse_moment("0001-01-01T00:00+14:00")
 
 
 def test_interval_text_round_trips() -> None:

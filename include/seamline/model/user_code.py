@@ -17,10 +17,13 @@ DEFINITIONS = "seamline_definitions_"
 
 
 def name_of(code: str | Callable[..., Any]) -> str:
-    """Return a function's or a class's name as ``module:name``; text stays as it is."""
-    if isinstance(code, str):
+    """Return a function's or a class's name as ``module:name``; text stays as it is.
+
+    So does what is neither, which is refused where a definition is checked.
+    """
+    if isinstance(code, str) or not callable(code):
         return code
-    return f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', code)}"
+    return f"{getattr(code, '__module__', '')}:{getattr(code, '__qualname__', type(code).__qualname__)}"
 
 
 def import_user_code(name: str, kind: str) -> Any:

@@ -99,8 +99,8 @@ WRONG = {
         "source.max_record_bytes",
         "0 is not a valid bound",
     ),
-    "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "not a valid bound"),
-    "strays": (with_source(max_stray_intervals="few"), "source.max_stray_intervals", "not a valid bound"),
+    "record's parts": (with_source(max_record_parts=True), "source.max_record_parts", "not a whole number"),
+    "strays": (with_source(max_stray_intervals="few"), "source.max_stray_intervals", "not a whole number"),
     "watermark": (with_source(watermark=Watermark("a bit")), "source.watermark", "not a duration"),
     "worker's memory": (
         dataclasses.replace(ORDERS, stream=Stream(worker_memory="plenty")),
@@ -213,7 +213,7 @@ WRONG = {
     "grouping set that is text": (
         with_view(grouping_sets=["customer"]),
         "views[by_customer].grouping_sets",
-        "is text, not a set",
+        "'customer' is not a list of columns",
     ),
     "grouping set twice": (
         with_view(grouping_sets=[["customer"], ["customer"]]),
@@ -350,13 +350,13 @@ WRONG = {
     ),
     "a set that is one text": (
         with_view(expect=[Expect("customer", in_set="ada")]),
-        "views[by_customer].expect",
-        "not a list of its values",
+        "views[by_customer].expect[0].in_set",
+        "not a list of values",
     ),
     "a bound that is text": (
         with_view(expect=[Expect("orders", at_least="5")]),  # type: ignore[arg-type]
-        "views[by_customer].expect",
-        "no bound",
+        "views[by_customer].expect[0].at_least",
+        "'5' is not a number",
     ),
     "a bound that is no number": (
         with_view(expect=[Expect("orders", at_most=float("nan"))]),
@@ -365,13 +365,13 @@ WRONG = {
     ),
     "a set that cannot be stored": (
         with_view(expect=[Expect("customer", in_set={"a"})]),  # type: ignore[arg-type]
-        "views[by_customer].expect",
-        "not a list of its values",
+        "views[by_customer].expect[0].in_set",
+        "not a list of values",
     ),
     "rows by text": (
         with_view(expect=[ExpectRows(at_least="1")]),  # type: ignore[arg-type]
-        "views[by_customer].expect",
-        "no number",
+        "views[by_customer].expect[0].at_least",
+        "'1' is not a number",
     ),
     "a regex for a number": (
         with_view(expect=[Expect("orders", regex="1")]),
@@ -405,8 +405,8 @@ WRONG = {
     ),
     "a suite of objects": (
         with_view(expect=ExpectationSuite([Expect("customer")])),
-        "views[by_customer].expect",
-        "not a configuration",
+        "views[by_customer].expect.expectations[0]",
+        "is not a mapping",
     ),
     "a suite of other words": (
         with_view(expect=ExpectationSuite([{"expectation_type": "expect_column_to_exist"}])),
@@ -505,6 +505,38 @@ def test_a_broken_file_hides_no_other(tmp_path: Path) -> None:
         catalog.pipeline("orders")
     with pytest.raises(NotFound, match="flights.nothing"):
         catalog.view("flights.nothing")
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "hint"),
+    [
+        (
+            "View('x', colour='red')",
+            "TypeError: View.__init__() got an unexpected keyword argument 'colour'.",
+            "View takes name, keys, window, measures, where, explode, expect, grouping_sets, of.",
+        ),
+        (
+            "count(were='amount > 1')",
+            "TypeError: count() got an unexpected keyword argument 'were'.",
+            "count takes of, where.",
+        ),
+        (
+            "protobuf('nowhere.desc', 'Order')",
+            "The descriptor 'nowhere.desc' cannot be read: No such file or directory.",
+            'name it relative to the definition: Path(__file__).with_name("orders.desc").',
+        ),
+        ("count().nothing", "AttributeError: 'Count' object has no attribute 'nothing'.", "importable"),
+    ],
+)
+def test_what_a_file_raises_is_told_with_its_line(
+    tmp_path: Path, written: str, message: str, hint: str
+) -> None:
+    """Who has mistyped an argument wants to know which ones there are."""
+    (tmp_path / "wrong.py").write_text(f"from seamline import *\n{written}\n")
+    [found] = load_catalog(tmp_path).problems
+    assert (Path(found.file).name, found.line) == ("wrong.py", 2)
+    assert found.message == message
+    assert hint in found.hint
 
 
 def test_an_edit_is_seen_whatever_the_clock_says_of_the_file(

@@ -36,7 +36,7 @@ VIEW = View("all_rows", keys=[], window=Tumbling("1 day"), measures={"n": count(
 WRONG: dict[str, tuple[dict[str, Any], str, str]] = {
     "added text": ({"added": "channel STRING"}, "source.added", "not a list of columns"),
     "added nothing": ({"added": None}, "source.added", "not a list of columns"),
-    "added column of numbers": ({"added": [1]}, "source.added", "not a list of columns"),
+    "added column of numbers": ({"added": [1]}, "source.added", "1 is not a column"),
     "added NOT NULL": ({"added": ["channel STRING NOT NULL"]}, "source.added", "'channel' is NOT NULL"),
     "added type": ({"added": ["channel TEXTS"]}, "source.added", "unknown type 'TEXTS'"),
     "added without a type": ({"added": ["channel"]}, "source.added", "'channel' is not a column"),

@@ -71,7 +71,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a join called as a source": (with_join(name="shown"), "derive[shown].name", "name of a source"),
     "two joins of a name": (replace(ADS, derive=[PAID, PAID]), "derive[paid].name", "other derived rows"),
     "nothing compared": (with_join(on={}), "derive[paid].on", "compares no columns"),
-    "compared columns as a list": (with_join(on=["ad"]), "derive[paid].on", "compares no columns"),
+    "compared columns as a list": (with_join(on=["ad"]), "derive[paid].on", "['ad'] is not a mapping"),
     "no left column": (with_join(on={"x": "ad"}), "derive[paid].on", "'shown' has no column 'x'"),
     "no right column": (with_join(on={"ad": "x"}), "derive[paid].on", "'clicked' has no column 'x'"),
     "keys of two types": (with_join(on={"ad": "worth"}), "derive[paid].on", "ad is STRING, worth is INT"),
@@ -93,7 +93,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "null-safe columns as a text": (
         with_join(null_safe="ad"),
         "derive[paid].null_safe",
-        "write null_safe=['ad']",
+        'write null_safe=["ad"]',
     ),
     "a bound that is none": (with_join(after="soon"), "derive[paid].after", "'soon' is not a duration"),
     "an open bound that is none": (with_join(before=Open("x")), "derive[paid].before", "not a duration"),

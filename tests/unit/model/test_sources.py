@@ -60,8 +60,8 @@ PLAIN = replace(RETURNS, name="", select={}, where="", side={})
 TARIFF = Lookup("tariff", "tables/tariff.csv", on={"shop": "shop"}, columns=["rate DOUBLE"])
 WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "no source": (replace(SHOP, source=[]), "source", "needs a source"),
-    "no sources": (replace(SHOP, source=["orders"]), "source", "needs a source"),  # type: ignore[list-item]
-    "source without a name": (with_sources(ORDERS, replace(RETURNS, name="")), "source.name", "valid name"),
+    "no sources": (replace(SHOP, source=["orders"]), "source", "'orders' is not a KafkaSource"),  # type: ignore[list-item]
+    "source without a name": (with_sources(ORDERS, replace(RETURNS, name="")), "source.name", "has no name"),
     "source of a wrong name": (with_sources(ORDERS, replace(RETURNS, name="My")), "source.name", "'My'"),
     "two sources of a name": (with_sources(ORDERS, replace(RETURNS, name="orders")), "source.name", "twice"),
     "a topic of two sources": (
@@ -135,7 +135,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "source[orders].rules",
         "'r' is declared twice",
     ),
-    "nothing for a source": (replace(SHOP, source=None), "source", "needs a source"),  # type: ignore[arg-type]
+    "nothing for a source": (replace(SHOP, source=None), "source", "None is not a KafkaSource"),  # type: ignore[arg-type]
     "a view of no source": (with_sources(views=[OF_NOBODY]), "views[v].of", "several sources"),
     "a view of another source": (
         with_sources(views=[replace(OF_NOBODY, of="claims")]),

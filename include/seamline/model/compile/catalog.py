@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
+from inspect import signature
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_with_problems
+from seamline.model.compile.stored_definition import CLASSES
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError, NotFound, SeamlineError
+from seamline.model.measures import language
 from seamline.model.recent import Recent
 
+CALLED = re.compile(r"(\w+?)(?:\.__init__)?\(\) ")
+"""What Python's message names that was called with wrong arguments."""
+WORDS: Mapping[str, Callable[..., object]] = {
+    **CLASSES,
+    **{name: each for name, each in vars(language).items() if isinstance(each, FunctionType)},
+}
+"""What a definition is written with."""
 CIRCLE = (
     "these files import each other: move what both need into a third (_shared.py), which imports neither."
 )
@@ -170,6 +181,17 @@ class Source(SourceFileLoader):
         return self.source_to_code(self.get_data(path), path)
 
 
+def explain_broken_file(error: BaseException) -> str:
+    """Say what to do about what a definition file raises: of an argument that is none, which ones there are."""
+    if "circular import" in str(error):
+        return CIRCLE
+    called = CALLED.match(str(error)) if isinstance(error, TypeError) else None
+    if called and called[1] in WORDS:
+        names = [name for name in signature(WORDS[called[1]]).parameters if name != "origin"]
+        return f"{called[1]} takes {', '.join(names)}."
+    return "the file must be importable on its own."
+
+
 def load_definition_file(file: Path) -> list[Pipeline]:
     """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
     name = f"seamline_definitions_{file.stem}"
@@ -185,11 +207,11 @@ def load_definition_file(file: Path) -> list[Pipeline]:
         ) from None
     except (Exception, SystemExit) as error:
         lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == str(file)]
+        line = (lines or [0])[-1] or 0
+        if isinstance(error, DefinitionError):
+            raise error.at(file=str(file), line=line) from None
         raise DefinitionError(
-            f"{type(error).__name__}: {error}.",
-            hint=CIRCLE if "circular import" in str(error) else "the file must be importable on its own.",
-            file=str(file),
-            line=(lines or [0])[-1] or 0,
+            f"{type(error).__name__}: {error}.", hint=explain_broken_file(error), file=str(file), line=line
         ) from error
     seen = [value for value in vars(module).values() if isinstance(value, Pipeline)]
     if not seen:

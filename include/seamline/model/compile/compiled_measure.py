@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from seamline.model.compile.problems import NAME, Problems, compile_condition
+from seamline.model.compile.problems import Problems, compile_condition, require_name
 from seamline.model.definition.pipeline import View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
@@ -117,10 +117,7 @@ def compile_formula(
         )
     operands = []
     for part, measure in formula.made_of.items():
-        if not NAME.fullmatch(part) or "__" in part:
-            raise DefinitionError(
-                f"{part!r} is not a valid name.", hint="use lower-case letters, digits and underscores."
-            )
+        require_name(part)
         if not isinstance(measure, Measure) or isinstance(measure, Derived):
             raise DefinitionError(
                 f"The part {part!r} is {measure!r}, which is not a measure with a state.",

@@ -76,7 +76,7 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
     very_late = problems.attempt("source.very_late", source.origin, lambda: parse_duration(source.very_late))
     within = (
         problems.attempt("source.dedup_within", source.origin, lambda: parse_duration(source.dedup_within))
-        if source.dedup_within not in ("", None)
+        if source.dedup_within
         else None
     )
     problems.attempt(

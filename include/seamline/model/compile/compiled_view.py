@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
@@ -14,13 +15,18 @@ from seamline.model.compile.explode import Explode, compile_explode, compile_row
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
 from seamline.model.compile.lookup_join import LookupJoin, compile_decorations
-from seamline.model.compile.problems import Problems, compile_condition, find_column, format_known_columns
+from seamline.model.compile.problems import (
+    Problems,
+    compile_condition,
+    find_column,
+    format_known_columns,
+    require_exact_key,
+)
 from seamline.model.compile.record_rules import Record
 from seamline.model.compile.view_expectations import check_expectations, list_expectations
 from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.windows import CountWindow, Window
-from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.measures import Part
 from seamline.model.time.intervals import Grid
@@ -155,32 +161,38 @@ def compile_view(
     schema = record.schema.with_(*explode.seen) if explode else record.schema
     keys: list[Field] = []
     for name in view.keys:
-        key = find_column(schema, name)
+        key, found = find_column(schema, name), len(problems.found)
         if key is None:
             problems.note(
-                f"{place}.keys", view.origin, f"There is no column {name!r}.", format_known_columns(schema)
+                f"{place}.keys",
+                view.origin,
+                f"There is no column {name!r}.",
+                format_known_columns(schema, name),
             )
-        elif key.type.spark in ("DOUBLE", "BINARY") or key.type.nested:
-            problems.note(
-                f"{place}.keys", view.origin, f"{name} is {key.type.spark}.", "a key must compare exactly."
-            )
-        elif trouble := find_key_conflict(view, name, [each.name for each in keys]):
+            continue
+        problems.attempt(f"{place}.keys", view.origin, partial(require_exact_key, name, key.type))
+        if trouble := find_key_conflict(view, name, [each.name for each in keys]):
             problems.note(f"{place}.keys", view.origin, trouble, "rename it, or alias it in select=.")
-        else:
+        elif len(problems.found) == found:
             keys.append(replace(key, within=""))
     where = (
         problems.attempt(f"{place}.where", view.origin, lambda: compile_condition(view.where, schema))
         if view.where
         else None
     )
-    windows = problems.attempt(f"{place}.window", view.origin, lambda: align_windows(view.window, grid))
+    windows = problems.attempt(f"{place}.window", view.origin, lambda: view.window.lay_out(grid))
     if isinstance(view.window, CountWindow):
         keys += compile_count_window(view, problems)
     sets = compile_grouping_sets(view, problems)
     for name in view.measures:
-        if name in RESERVED + PRESENTED or name in [key.lower() for key in view.keys]:
+        keyed = name in [key.lower() for key in view.keys]
+        if keyed or name in RESERVED + PRESENTED:
+            why = "it is a key of the view" if keyed else "every row has such a column"
             problems.note(
-                measure_place(view, name), view.origin, f"{name!r} is taken.", "choose another name."
+                measure_place(view, name),
+                view.origin,
+                f"{name!r} is taken: {why}.",
+                f'choose another name, such as "{view.name}_{name}".',
             )
     measures = compile_measures(view, schema, problems)
     if not view.measures:
@@ -214,7 +226,7 @@ def compile_view(
 
 def find_key_conflict(view: View, name: str, keys: Sequence[str]) -> str:
     """Say why a column cannot be a key by its name, empty where it can: engines ignore the case of letters."""
-    lower, measures = name.lower(), [measure for measure in view.measures if isinstance(measure, str)]
+    lower, measures = name.lower(), list(view.measures)
     if lower in (*RESERVED, *PRESENTED, GROUPING):
         return f"{name!r} is a name that Seamline uses, in upper or lower case."
     if name in keys:
@@ -227,13 +239,6 @@ def state_names(measures: Sequence[CompiledMeasure]) -> list[str]:
     """List the columns of the measures' states, and of totals that no DECIMAL holds."""
     sources = [source for each in measures for source in each.sources]
     return [name for each in sources for name in (*(part.name for part in each.parts), each.beyond) if name]
-
-
-def align_windows(window: Window, grid: Grid) -> Windows:
-    """Make a view's windows ready for its intervals; DefinitionError for what is none."""
-    if not isinstance(window, Window):
-        raise DefinitionError(f"{window!r} is not a window.", hint='for example: Tumbling("1 hour").')
-    return window.lay_out(grid)
 
 
 def compile_count_window(view: View, problems: Problems) -> list[Field]:

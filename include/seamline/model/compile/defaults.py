@@ -18,8 +18,7 @@ def past_of(pipeline: Pipeline) -> str:
     """Return the bound of the past, a duration or "" for none: what is said, else what the defaults say."""
     said = pipeline.only_source.max_past
     if said is None:
-        known = isinstance(pipeline.defaults, str) and not by_arrival(pipeline)
-        return PAST.get(pipeline.defaults, "") if known else ""
+        return "" if by_arrival(pipeline) else PAST.get(pipeline.defaults, "")
     return said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from seamline.model.compile.problems import NAME
+from seamline.model.compile.problems import require_name
 from seamline.model.compile.record_rules import Record
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
@@ -46,10 +46,7 @@ def compile_explode(declared: Mapping[str, str], schema: Schema) -> Explode | No
             f"A view explodes one array, not {len(declared)}.", hint="declare a view for each of them."
         )
     ((name, text),) = declared.items()
-    if not NAME.fullmatch(name) or "__" in name:
-        raise DefinitionError(
-            f"{name!r} is not a valid name.", hint="use lower-case letters, digits and underscores."
-        )
+    require_name(name)
     if schema.field(name):
         raise DefinitionError(f"A column {name!r} already exists.", hint="choose another name.")
     array = compile_expression(text, schema)

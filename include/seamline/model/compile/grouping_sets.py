@@ -19,9 +19,6 @@ def compile_grouping_sets(view: View, problems: Problems) -> tuple[tuple[str, ..
         return ((*view.keys, *number),)
     place, sets = f"views[{view.name}].grouping_sets", []
     for declared in view.grouping_sets:
-        if isinstance(declared, str):
-            problems.note(place, view.origin, f"{declared!r} is text, not a set.", f'write ["{declared}"].')
-            continue
         for name in declared:
             if name not in view.keys:
                 problems.note(

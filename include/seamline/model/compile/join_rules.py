@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
 from seamline.model.compile.problems import (
-    NAME,
     Problems,
     compile_condition,
     find_column,
     format_known_columns,
+    require_exact_key,
 )
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
-from seamline.model.time.intervals import Grid, parse_duration
+from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
 
+MILLISECOND = timedelta(milliseconds=1)
 MOST_INTERVALS = 100
 """A join that reaches over more intervals than these makes each of them wait too long for others."""
 
@@ -55,20 +57,16 @@ def compile_joins(
     """Compile the joins of a pipeline by name; note the problems of those that are left out."""
     found: dict[str, CompiledJoin] = {}
     for join in pipeline.derive if records else ():
-        place = f"derive[{join.name}]"
-        if not NAME.fullmatch(join.name) or "__" in join.name:
+        place = f"derive[{join.name}].name"
+        if not problems.check_name(place, join.origin, join.name):
+            continue
+        if join.name in records or [each.name for each in pipeline.derive].count(join.name) > 1:
+            of = "a source" if join.name in records else "other derived rows"
             problems.note(
-                f"{place}.name",
+                place,
                 join.origin,
-                f"{join.name!r} is not a valid name.",
-                "use lower-case letters, digits and single underscores.",
-            )
-        elif join.name in records or [each.name for each in pipeline.derive].count(join.name) > 1:
-            problems.note(
-                f"{place}.name",
-                join.origin,
-                f"{join.name!r} is the name of a source, or of other derived rows.",
-                "choose another name.",
+                f"{join.name!r} is the name of {of}, too.",
+                "choose another name: it is what View(of=) takes.",
             )
         elif made := compile_join(join, records, grid, problems):
             found[join.name] = made
@@ -93,7 +91,7 @@ def compile_join(
     if len(problems.found) > before or None in bounds:
         return None
     lower, upper = -int(bounds[0] or 0), int(bounds[1] or 0)
-    same = compile_same_window(join, problems) if join.same else None
+    same = compile_same_window(join, problems)
     if same:
         lower, upper = 1 - same[0], same[0] - 1
     left, right = make_sides(join, records)
@@ -116,7 +114,10 @@ def compile_join(
     names = [field.name.lower() for field in made.schema.fields]
     for name in sorted({each for each in names if names.count(each) > 1}):
         problems.note(
-            place, join.origin, f"Two columns of a pair are called {name!r}.", "rename a source or a column."
+            place,
+            join.origin,
+            f"Two columns of a pair are called {name!r}.",
+            "a column of a pair is called after its source, as in orders_shop: rename a source or a column.",
         )
     where = None
     if join.where:
@@ -136,17 +137,22 @@ def measure_bound(bound: str | Open) -> int:
 def compile_same_window(join: Join, problems: Problems) -> tuple[int, int] | None:
     """Return the size of a window join's windows and where one begins, in microseconds; note what cannot be."""
     place, window = f"derive[{join.name}].same", join.same
-    if not isinstance(window, Tumbling) or window.zone != "UTC":
+    if not window:
+        return None
+    if window.zone != "UTC":
         problems.note(
             place,
             join.origin,
-            f"{window} is not a tumbling window in UTC.",
-            'write same=Tumbling("10 minutes").',
+            f"A window in {window.zone} is not a tumbling window in UTC.",
+            f'write same=Tumbling("{window.size}").',
         )
         return None
     if (join.before, join.after) != (Join.before, Join.after):
         problems.note(
-            place, join.origin, "A window join has no bounds.", "remove before= and after=, or same=."
+            place,
+            join.origin,
+            "A window join has no bounds: both rows are in the same window.",
+            "remove before= and after=, or same=.",
         )
         return None
     size = problems.attempt(place, join.origin, lambda: parse_duration(window.size))
@@ -171,7 +177,7 @@ def compile_keys(
 ) -> tuple[tuple[str, str, bool], ...]:
     """Check what the join compares; problems are noted."""
     place, found = f"derive[{join.name}].on", []
-    if not isinstance(join.on, Mapping) or not join.on:
+    if not join.on:
         problems.note(
             place,
             join.origin,
@@ -188,7 +194,7 @@ def compile_keys(
                     place,
                     join.origin,
                     f"Source {side.source!r} has no column {name!r}.",
-                    format_known_columns(schema),
+                    format_known_columns(schema, name),
                 )
             else:
                 fields.append(field)
@@ -198,43 +204,37 @@ def compile_keys(
             problems.note(
                 place,
                 join.origin,
-                f"{pair[0]} is {fields[0].type}, {pair[1]} is {fields[1].type}.",
-                "cast one of them in select= of its source.",
+                f"{pair[0]} is {fields[0].type}, {pair[1]} is {fields[1].type}: they are not compared.",
+                "CAST one of them in select= of its source, and compare the column that this makes.",
             )
-        elif fields[0].type.nested or fields[0].type.spark in ("DOUBLE", "BINARY"):
-            problems.note(
-                place, join.origin, f"{pair[0]} is {fields[0].type}.", "a key must compare exactly."
-            )
+        else:
+            problems.attempt(place, join.origin, partial(require_exact_key, pair[0], fields[0].type))
         found.append((*pair, pair[0] in join.null_safe))
     check_null_safe(join, problems)
     return tuple(found)
 
 
 def check_null_safe(join: Join, problems: Problems) -> None:
-    """Note what is no list of columns that the join compares."""
-    place = f"derive[{join.name}].null_safe"
-    if isinstance(join.null_safe, str):
-        said = f"{join.null_safe!r} is not a list of columns."
-        problems.note(place, join.origin, said, f"write null_safe=[{join.null_safe!r}].")
-        return
+    """Note columns that the join does not compare."""
     for name in join.null_safe:
         if name not in join.on:
-            said = f"{name!r} is not a left column of on=."
-            problems.note(place, join.origin, said, "name columns that the join compares.")
+            problems.note(
+                f"derive[{join.name}].null_safe",
+                join.origin,
+                f"{name!r} is not a left column of on=.",
+                f"name left columns that the join compares: {', '.join(join.on)}.",
+            )
 
 
 def check_wish_for_copies(join: Join, problems: Problems, *, unique: bool) -> None:
-    """Note a wish about copies that is none, or where nothing says which rows are copies."""
-    place = f"derive[{join.name}].copies"
-    given: object = join.copies
-    if not isinstance(given, bool):
-        said = f"{given!r} is neither True nor False."
+    """Note a wish about copies where nothing says which rows are copies."""
+    if join.copies and not unique:
         problems.note(
-            place, join.origin, said, "use True to certify intervals in which copies of rows count."
+            f"derive[{join.name}].copies",
+            join.origin,
+            "The joined sources have no event_id by which to know a copy.",
+            "remove copies=, or give both sources event_id= and dedup_within=.",
         )
-    elif given and not unique:
-        said = "The joined sources have no event_id by which to know a copy."
-        problems.note(place, join.origin, said, "remove copies=, or declare event_id= and dedup_within=.")
 
 
 def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) -> None:
@@ -243,16 +243,24 @@ def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) 
         problems.note(
             f"derive[{join.name}]",
             join.origin,
-            "No right row is between the bounds.",
-            'write before="5 minutes" or after="1 hour".',
+            "No right row is between the bounds: there is no time between them.",
+            'say how far a right row may be from its left one: before="5 minutes", after="1 hour", or both.',
         )
-    if made.before + made.after > MOST_INTERVALS * grid.length:
+    most = MOST_INTERVALS * grid.length
+    if made.before + made.after > most:
         problems.note(
             f"derive[{join.name}]",
             join.origin,
-            f"The join reaches over more than {MOST_INTERVALS} intervals.",
-            "use shorter bounds, or longer intervals: batch=Batch(interval=...).",
+            f"The join reaches from {format_reach(made.before)} before a left row to {format_reach(made.after)} after "
+            f"it: over more than {MOST_INTERVALS} intervals of {format_exact_duration(grid.length)}.",
+            f"keep both together within {format_exact_duration(most)}, or use longer intervals: "
+            "batch=Batch(interval=...).",
         )
+
+
+def format_reach(span: timedelta) -> str:
+    """Write how far a join reaches; an open bound, and the end of a window, are as far as a closed one."""
+    return format_exact_duration(-(-span // MILLISECOND) * MILLISECOND)
 
 
 def compile_sound_condition(text: str, schema: Schema) -> Expression:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from seamline.model.compile.evolution import is_compatible_version
-from seamline.model.compile.problems import NAME, Problems
+from seamline.model.compile.problems import Problems, require_exact_key
 from seamline.model.definition.pipeline import Lookup, Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
@@ -18,7 +18,6 @@ from seamline.model.types.schema import NAME as COLUMN
 from seamline.model.types.schema import STRING, Field, Schema, parse_field
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-INEXACT = ("DOUBLE", "BINARY")
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,7 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
     for join in pipeline.derive:
-        # What is no mapping, or no text, is refused where the join is compiled.
-        compared = chain.from_iterable(join.on.items()) if isinstance(join.on, Mapping) else ()
-        yield from (each for each in (join.where, *compared) if isinstance(each, str))
+        yield from (join.where, *chain.from_iterable(join.on.items()))
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():
@@ -121,14 +118,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
     names = [lookup.name for lookup in pipeline.lookups]
     for lookup in pipeline.lookups:
         place, origin = f"lookups[{lookup.name}]", lookup.origin
-        if not NAME.fullmatch(lookup.name) or "__" in lookup.name:
-            problems.note(
-                place,
-                origin,
-                f"{lookup.name!r} is not a valid name.",
-                "use lower-case letters, digits and underscores.",
-            )
-        elif names.count(lookup.name) > 1:
+        if problems.check_name(place, origin, lookup.name) and names.count(lookup.name) > 1:
             problems.note(place, origin, f"{lookup.name!r} is declared twice.", "rename one of them.")
         if not lookup.table.strip():
             problems.note(
@@ -144,7 +134,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 "The look-up does not say how to find a row.",
                 'for example: on={"column of the table": "expression"}.',
             )
-        if not lookup.columns or isinstance(lookup.columns, str):
+        if not lookup.columns:
             problems.note(
                 f"{place}.columns",
                 origin,
@@ -225,8 +215,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
 def compile_exact_key(text: str, seen: Schema) -> Expression:
     """Compile what a key must equal; DefinitionError where that cannot be compared exactly."""
     made = compile_expression(text, seen)
-    if made.type.spark in INEXACT or made.type.nested:
-        raise DefinitionError(f"{text!r} is {made.type.spark}.", hint="a key must compare exactly: CAST it.")
+    require_exact_key(repr(text), made.type, instead="CAST it, or compare a part of it")
     return made
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seamline.model.compile.lookup_join import LookupJoin, check_lookups, compile_lookup, list_pinned_lookups
-from seamline.model.compile.problems import NAME, Problems, compile_condition, format_known_columns
+from seamline.model.compile.problems import Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, check_row_columns, compile_transform
 from seamline.model.definition.origin import Origin
-from seamline.model.definition.pipeline import Pipeline, Rule
+from seamline.model.definition.pipeline import KafkaSource, Pipeline, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Schema, SqlType, TypeKind
 
+TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", re.ASCII)
 METADATA = (
     Field("_key", STRING),
     Field("_headers", SqlType(TypeKind.MAP, element=STRING)),
@@ -131,14 +133,9 @@ def compile_record(
             seen = seen.with_(*(field for _, field in join.columns))
     for name, text in pipeline.select.items():
         place = f"select[{name}]"
-        if not NAME.fullmatch(name) or "__" in name:
-            problems.note(
-                place,
-                origin,
-                f"{name!r} is not a valid name.",
-                "use lower-case letters, digits and underscores.",
-            )
-        elif seen.field(name):
+        if not problems.check_name(place, origin, name):
+            continue
+        if seen.field(name):
             problems.note(place, origin, f"A column {name!r} already exists.", "choose another name.")
         elif (made := compile_record_expression(text, seen, place, origin, problems)) is not None:
             derived.append((Field(name, made.type), made))
@@ -195,23 +192,23 @@ def compile_sides(
     """Compile the condition of each side."""
     for name, text in sides.items():
         place = f"side[{name}]"
-        if not NAME.fullmatch(name) or "__" in name:
-            problems.note(
-                place,
-                origin,
-                f"{name!r} is not a valid name.",
-                "use lower-case letters, digits and underscores.",
-            )
+        if not problems.check_name(place, origin, name):
             continue
         condition = problems.attempt(place, origin, lambda t=text: compile_condition(t, schema))  # type: ignore[misc]
         if condition is not None:
             yield name, condition
 
 
-def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
-    """Note an event time or id that is no column, or none of the right type."""
-    source = pipeline.only_source
-    wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
+def check_topic_names(source: KafkaSource, problems: Problems) -> None:
+    """Note topics that Kafka cannot have, and a source of none, or of one twice."""
+    for topic in source.topics:
+        if not TOPIC.fullmatch(topic):
+            problems.note(
+                "source.topic",
+                source.origin,
+                f"{topic!r} is not the name of a topic.",
+                "Kafka's names have letters, digits, dots, underscores and dashes, 249 at most.",
+            )
     if not source.topics or len(set(source.topics)) < len(source.topics):
         problems.note(
             "source.topic",
@@ -219,6 +216,13 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
             f"{source.topic!r} names no topic, or one of them twice.",
             'for example: topic="orders", or topic=["orders", "returns"].',
         )
+
+
+def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None:
+    """Note an event time or id that is no column, or none of the right type."""
+    source = pipeline.only_source
+    wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
+    check_topic_names(source, problems)
     if source.dedup_within and not source.event_id:
         problems.note(
             "source.dedup_within",
@@ -236,7 +240,7 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
                 continue
             if found is None:
                 problems.note(
-                    field, source.origin, f"There is no column {name!r}.", format_known_columns(schema)
+                    field, source.origin, f"There is no column {name!r}.", format_known_columns(schema, name)
                 )
             elif field.endswith("time") and found.type != TIMESTAMP:
                 problems.note(field, source.origin, f"{name} is {found.type}.", "declare it TIMESTAMP.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from seamline.model.compile.lookup_join import LookupJoin, list_decorating_lookups
-from seamline.model.compile.problems import NAME, Problems
+from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
 from seamline.model.errors import DefinitionError
@@ -54,8 +54,8 @@ def check_unnamed_source(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 f"source.{name}",
                 source.origin,
-                f"A pipeline of one source has no {name} in it.",
-                "write source=[KafkaSource(...)] for a pipeline that may get more sources."
+                f"The only source of a pipeline has no {name}=.",
+                "remove it, or write source=[KafkaSource(...)] for a pipeline that may get more sources."
                 if name == "name"
                 else f"move it to {name}= of the pipeline.",
             )
@@ -78,9 +78,8 @@ def check_unnamed_source(pipeline: Pipeline, problems: Problems) -> None:
 
 def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
     """Note what several sources may not say together, and return whether they are sources at all."""
-    declared: object = pipeline.source
-    sources, origin = pipeline.sources if isinstance(declared, Sequence) else (), pipeline.origin
-    if not sources or not all(isinstance(each, KafkaSource) for each in sources):
+    sources, origin = pipeline.sources, pipeline.origin
+    if not sources:
         problems.note(
             "source",
             origin,
@@ -90,13 +89,15 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
         return False
     names = [source.name for source in sources]
     for source in sources:
-        if not NAME.fullmatch(source.name) or "__" in source.name:
+        if not source.name:
             problems.note(
                 "source.name",
                 source.origin,
-                f"{source.name!r} is not a valid name, and each of several sources needs one.",
-                "use lower-case letters, digits and single underscores.",
+                "The source has no name, and each of several sources needs one.",
+                'write name="orders", for example: View(of=) and Join(left=, right=) take it.',
             )
+        elif not problems.check_name("source.name", source.origin, source.name):
+            continue
         elif source is not sources[names.index(source.name)]:
             problems.note(
                 "source.name", source.origin, f"{source.name!r} is declared twice.", "rename one of them."
@@ -133,8 +134,8 @@ def check_joined(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 f"source[{source.name}].dedup_within",
                 source.origin,
-                "A source that is joined has an event_id, and does not say for how long copies of a row may come.",
-                'a copy would make copies of its pairs: write dedup_within="1 hour", or remove event_id=.',
+                "The source is joined and has an event_id, but does not say for how long copies of a row may come.",
+                'a copy of a row would make copies of its pairs: write dedup_within="1 hour", or remove event_id=.',
             )
 
 
@@ -174,7 +175,7 @@ def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) ->
             problems.note(
                 f"source.{name}",
                 sources[0].origin,
-                f"The sources of a pipeline share one {name}, but these have {', '.join(map(repr, said))}.",
+                f"The sources of a pipeline share one {name}, but these have {' and '.join(map(repr, said))}.",
                 "declare the same for each.",
             )
     if len({bool(source.event_id) for source in sources}) > 1:

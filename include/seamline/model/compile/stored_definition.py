@@ -15,6 +15,7 @@ from seamline.model.compile.compiled_pipeline import (
     compile_with_problems,
 )
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
+from seamline.model.definition.field_types import may_be_none
 from seamline.model.definition.formats import FORMATS
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.origin import Origin
@@ -110,6 +111,8 @@ def decode_definition_part(value: Any) -> Any:
     if made is KafkaSource:
         # Stored before numbers kept their digits, where it does not say.
         content = {"decimals": ROUNDED, **content}
+    # Stored by releases that took None for what is not said.
+    content = {each: found for each, found in content.items() if found is not None or may_be_none(made, each)}
     origin = {"origin": ORIGIN} if any(each.name == "origin" for each in fields(made)) else {}
     return made(**origin, **{name: decode_definition_part(each) for name, each in content.items()})
 
@@ -119,7 +122,9 @@ def drop_wrong_expectations(definition: Pipeline) -> Pipeline:
     _, problems = compile_with_problems(definition)
     wrong = {each.field for each in problems}
     views = [
-        replace(view, expect=()) if f"views[{view.name}].expect" in wrong else view
+        replace(view, expect=())
+        if any(each.startswith(f"views[{view.name}].expect") for each in wrong)
+        else view
         for view in definition.views
     ]
     return replace(definition, views=views)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seamline.model.compile.problems import NAME, Problems
+from seamline.model.compile.problems import Problems
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import DIGITS, Pipeline
 from seamline.model.types.schema import Field, Schema, SqlType, TypeKind, has_decimals
@@ -59,13 +59,7 @@ def compile_transform(
     given, exact = tuple(field.name for field in base.fields), makes_exactly(pipeline)
     if not (rows := pipeline.transform_rows):
         return Transform(name, schema, given, exact)
-    if not NAME.fullmatch(rows) or "__" in rows:
-        problems.note(
-            "transform_rows",
-            origin,
-            f"{rows!r} is not a valid name.",
-            "use lower-case letters, digits and underscores.",
-        )
+    if not problems.check_name("transform_rows", origin, rows):
         return None
     if schema.field(rows) or base.with_(*added).field(rows):
         problems.note("transform_rows", origin, f"A column {rows!r} already exists.", "choose another name.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seamline.model.definition.origin import Origin, declare_origin_field
+from seamline.model.errors import DefinitionError
 
 LIBRARY = "great_expectations"
 
@@ -25,7 +26,7 @@ class Expect:
     """Whether NULL is refused."""
     unique: bool = False
     """Whether a value is refused that two rows of an interval have."""
-    in_set: Sequence[str | float] = ()
+    in_set: Sequence[str | float | bool] = ()
     """The values that are allowed; if empty, all are."""
     regex: str = ""
     """A pattern, as Python's ``re`` has it, that the whole text must match; if empty, any text does."""
@@ -36,9 +37,9 @@ class Expect:
 class ExpectRows:
     """How many rows an interval must present, also one that has none."""
 
-    at_least: int | None = None
+    at_least: float | None = None
     """The least number that is allowed; None for no bound."""
-    at_most: int | None = None
+    at_most: float | None = None
     """The greatest number that is allowed; None for no bound."""
     max_change: float | None = None
     """The largest change against the generation that is served, as a share of its rows: 0.5 for half of them. The
@@ -62,13 +63,19 @@ class ExpectationSuite:
 
     @classmethod
     def of(cls, suite: Any) -> ExpectationSuite:
-        """Take over a suite of Great Expectations, or what its ``to_json_dict()`` returns."""
-        made = suite if isinstance(suite, Mapping) else suite.to_json_dict()
+        """Take over a suite of Great Expectations, or what its ``to_json_dict()`` returns; DefinitionError."""
+        made = suite.to_json_dict() if hasattr(suite, "to_json_dict") else suite
+        listed = made.get("expectations") if isinstance(made, Mapping) else None
+        if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+            raise DefinitionError(
+                f"A value of type {type(suite).__name__} is not a suite of Great Expectations.",
+                hint="give a suite of that library, or what its to_json_dict() returns.",
+            )
         homes = {type(each).__module__ for each in getattr(suite, "expectations", ())}
         own = sorted(home for home in homes if home.partition(".")[0] not in (LIBRARY, "builtins"))
         kept = [
             {name: each[name] for name in ("type", "kwargs", "severity", "notes") if each.get(name)}
-            for each in made["expectations"]
+            for each in listed
         ]
         return cls(kept, own)
 

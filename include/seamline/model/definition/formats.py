@@ -193,9 +193,10 @@ def protobuf(file: str | Path, message: str) -> Protobuf:
     """Read a descriptor file and choose a message; DefinitionError where there is no such file."""
     try:
         raw = Path(file).read_bytes()
-    except OSError as error:
+    except (OSError, TypeError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise DefinitionError(
-            f"The descriptor {str(file)!r} cannot be read: {error.strerror}.",
+            f"The descriptor {str(file)!r} cannot be read: {why}.",
             hint='name it relative to the definition: Path(__file__).with_name("orders.desc").',
             field="source.format",
         ) from None

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from seamline.model.errors import DefinitionError
-from seamline.model.time.intervals import EPOCH, Grid, parse_duration
+from seamline.model.time.intervals import EPOCH, Grid, format_exact_duration, parse_duration
 from seamline.model.time.window_arithmetic import Gaps, Ruling, Whole, Windows
 from seamline.model.time.zone_clock import MICROSECOND, Clock, clock_of
 
@@ -177,8 +177,15 @@ def require_even_division(size: timedelta, part: timedelta, named: str, whole: s
     if size % part:
         raise DefinitionError(
             f"{named} does not divide the window of {whole}.",
-            hint="use one that divides the size without a remainder.",
+            hint=f"use one of which {whole} is a multiple: {suggest_even_part(size, part)}.",
         )
+
+
+def suggest_even_part(size: timedelta, part: timedelta) -> str:
+    """Say which length that divides the size is the next one below a part that does not."""
+    whole = size // MICROSECOND
+    number = next(each for each in range(-(-size // part), whole + 1) if not whole % each)
+    return f'"{format_exact_duration(size // number)}"'
 
 
 def build_zone_ruling(
@@ -188,8 +195,10 @@ def build_zone_ruling(
     shifted = parse_duration(offset) if offset else timedelta()
     if shifted >= slide:
         raise DefinitionError(
-            f"An offset of {offset} is not shorter than {slide}, after which windows repeat.",
-            hint=f"use the remainder: {shifted % slide}.",
+            f"An offset of {offset} is not shorter than {format_exact_duration(slide)}, after which windows repeat.",
+            hint=f'write offset="{format_exact_duration(shifted % slide)}".'
+            if shifted % slide
+            else "leave it out: windows begin at the same times without it.",
         )
     clock = clock_for(clock_of(zone, grid.start), slide // MICROSECOND, zone)
     ruling = Ruling(
@@ -198,8 +207,9 @@ def build_zone_ruling(
     pane = ruling.pane(grid.length // MICROSECOND)
     if ruling.size // pane > PANES:
         raise DefinitionError(
-            f"A window of {size} would be merged from {ruling.size // pane} panes of {pane * MICROSECOND}, the longest "
-            f"that fit size, slide, offset, the zone's changes and the interval of {grid.length}.",
+            f"A window of {format_exact_duration(size)} would be merged from {ruling.size // pane} panes of "
+            f"{format_exact_duration(pane * MICROSECOND)}, the longest that fit size, slide, offset, changes "
+            f"of the clock and the interval of {format_exact_duration(grid.length)}.",
             hint=f"choose them so that a window has at most {PANES} panes.",
         )
     return ruling
@@ -210,10 +220,10 @@ def clock_for(clock: Clock, slide: int, zone: str) -> Clock:
     if all(shift % slide == 0 for shift in clock.shifts):
         return clock.fixed()
     if any(shift >= slide for shift in clock.shifts):
-        most = max(clock.shifts) * MICROSECOND
+        least, most = (format_exact_duration(each(clock.shifts) * MICROSECOND) for each in (min, max))
         raise DefinitionError(
-            f"Windows every {slide * MICROSECOND} do not fit the clock of {zone}, which changes by up to "
-            f"{most}.",
-            hint=f"use a span that divides {min(clock.shifts) * MICROSECOND}, or one longer than {most}.",
+            f"Windows every {format_exact_duration(slide * MICROSECOND)} do not fit the clock of {zone}, which changes "
+            f"by up to {most}.",
+            hint=f"use a length that divides {least}, or one longer than {most}.",
         )
     return clock

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -141,10 +140,8 @@ class Compiler:
 
     def unknown(self, node: exp.Expr, first: str) -> Exception:
         """Make the error of a name that is no column."""
-        names = self.schema.names
-        close = difflib.get_close_matches(first.lower(), [name.lower() for name in names], n=3)
-        near = [name for name in names if name.lower() in close]
-        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {', '.join(names)}."
+        near, names = self.schema.find_close_names(first), ", ".join(self.schema.names)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the columns are {names}."
         return build_expression_error(
             f"There is no column {node.sql(dialect='spark')!r}.", REFUSED.get(first.lower(), hint)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from seamline.model.measures.derived import Formula, Ratio
@@ -81,7 +81,7 @@ def quantile(of: str, at: float, *, where: str = "") -> Quantile:
 
 def quantiles(of: str, at: Sequence[float], *, where: str = "") -> Quantiles:
     """Find the values at several ranks, as an array in their order, from the state that one needs."""
-    return Quantiles(of, tuple(at), where=where)
+    return Quantiles(of, keep_items(at), where=where)
 
 
 def top(of: str, k: int, *, where: str = "") -> Top:
@@ -91,7 +91,7 @@ def top(of: str, k: int, *, where: str = "") -> Top:
 
 def histogram(of: str, edges: Sequence[float], *, where: str = "") -> Histogram:
     """Count per bucket: below the first edge, from each edge up to the next, at or above the last."""
-    return Histogram(of, tuple(edges), where=where)
+    return Histogram(of, keep_items(edges), where=where)
 
 
 def collect_distinct(of: str, *, limit: int = 100, where: str = "") -> CollectDistinct:
@@ -112,9 +112,14 @@ def formula(sql: str, *, where: str = "", **parts: Measure) -> Formula:
     return Formula(sql=sql, made_of={name: narrowed(part, where) for name, part in parts.items()})
 
 
+def keep_items(listed: Sequence[float]) -> Sequence[float]:
+    """Make a tuple of what lists numbers; what lists none is refused where its view is checked."""
+    return tuple(listed) if isinstance(listed, Iterable) else listed
+
+
 def narrowed(part: Measure, where: str) -> Measure:
-    """Add a condition to a measure's own."""
-    if not where:
+    """Add a condition to a measure's own; what is no measure is refused where its view is checked."""
+    if not where or not isinstance(part, Measure):
         return part
     return replace(part, where=f"({part.where}) AND ({where})" if part.where else where)
 

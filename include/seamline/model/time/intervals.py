@@ -14,6 +14,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = datetime(2, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 """No pipeline starts before the first, and no event is of the last or later: what is beside it has no date."""
 LONGEST = datetime.max.replace(tzinfo=UTC)
+MOST_DURATION = timedelta(days=3_650_000)
+"""About as long as the calendar."""
 UNITS = {
     "millisecond": timedelta(milliseconds=1),
     "second": timedelta(seconds=1),
@@ -27,22 +29,36 @@ UNITS = {
 def parse_duration(text: str, *, zero: bool = False) -> timedelta:
     """Read ``"10 minutes"`` or ``"1 day"``; positive (or ``zero``, where that is one), else DefinitionError."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]+?)s?\s*", text.lower()) if isinstance(text, str) else None
-    if not found or found[2] not in UNITS or (int(found[1]) == 0 and not zero):
+    if not found or found[2] not in UNITS or (not found[1].strip("0") and not zero):
         raise DefinitionError(
             f"{text!r} is not a duration.", hint=f'write "10 minutes"; units are {", ".join(UNITS)}.'
         )
-    return int(found[1]) * UNITS[found[2]]
+    units, unit = found[1].lstrip("0") or "0", UNITS[found[2]]
+    if len(units) > len(str(MOST_DURATION // unit)) or int(units) * unit > MOST_DURATION:
+        raise DefinitionError(
+            f"{text[:40]!r} is longer than {format_exact_duration(MOST_DURATION)}.",
+            hint="use a shorter one: no event is that far from another.",
+        )
+    return int(units) * unit
+
+
+def format_exact_duration(span: timedelta) -> str:
+    """Write a duration by the largest unit of which it has a whole number, as ``parse_duration`` reads it."""
+    for name, unit in reversed(UNITS.items()):
+        if span and not span % unit:
+            return f"{span // unit} {name}{'' if span == unit else 's'}"
+    return f"{span // timedelta(microseconds=1)} microseconds" if span else "0 seconds"
 
 
 def parse_moment(text: str) -> datetime:
     """Read an ISO date or date-time as a UTC instant; without a zone it is taken as UTC."""
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise BadRange(
             f"{text!r} is not a date or a time.", hint='write "2013-03-01" or "2013-03-01T06:00Z".'
         ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def format_utc_instant(moment: datetime) -> str:

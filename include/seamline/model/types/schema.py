@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -168,6 +169,11 @@ class Schema:
     def field(self, name: str) -> Field | None:
         """Find a column as Spark does: by its name, whatever the case."""
         return next((field for field in self.fields if field.name.lower() == name.lower()), None)
+
+    def find_close_names(self, name: str) -> list[str]:
+        """List the columns that somebody may have meant by a name that none has."""
+        close = difflib.get_close_matches(name.lower(), [each.lower() for each in self.names], n=3)
+        return [each for each in self.names if each.lower() in close]
 
     def with_(self, *fields: Field) -> Schema:
         """Add columns at the end."""
