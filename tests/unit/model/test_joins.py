@@ -66,10 +66,14 @@ TARIFF = Lookup("tariff", "tables/tariff.csv", on={"site": "site"}, columns=["ra
 LEFTS = {"n": count(), "all": count("left")}
 WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "no left source": (with_join(left="nobody"), "derive[paid].left", "no source 'nobody'"),
-    "no right source": (with_join(right="paid"), "derive[paid].right", "no source 'paid'"),
+    "no right source": (
+        with_join(right="paid"),
+        "derive[paid].right",
+        "clicked; a join is of sources, not of joins",
+    ),
     "a join's wrong name": (with_join(name="My"), "derive[My].name", "valid name"),
     "a join called as a source": (with_join(name="shown"), "derive[shown].name", "name of a source"),
-    "two joins of a name": (replace(ADS, derive=[PAID, PAID]), "derive[paid].name", "other derived rows"),
+    "two joins of a name": (replace(ADS, derive=[PAID, PAID]), "derive[paid].name", "name of another join"),
     "nothing compared": (with_join(on={}), "derive[paid].on", "compares no columns"),
     "compared columns as a list": (with_join(on=["ad"]), "derive[paid].on", "['ad'] is not a mapping"),
     "no left column": (with_join(on={"x": "ad"}), "derive[paid].on", "'shown' has no column 'x'"),

@@ -22,6 +22,7 @@ from tests.unit.model import (
     test_record,
     test_sources,
     test_transform,
+    test_wrong_types,
 )
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
@@ -42,11 +43,12 @@ Written by `python -m tests.unit.project.test_refusals`.
 
 def cases() -> Iterator[tuple[str, Pipeline, str]]:
     """List every wrong definition with its name and the field that is wrong."""
-    for name, (wrong, field, _) in {
+    for name, (wrong, field, *_) in {
         **test_definition.WRONG,
         **test_own_measures.WRONG,
         **test_sources.WRONG,
         **test_joins.WRONG,
+        **test_wrong_types.REFUSED,
     }.items():
         yield name, wrong, field
     for name, (format, schema, _) in test_formats.WRONG.items():

@@ -61,16 +61,32 @@ def compile_joins(
         if not problems.check_name(place, join.origin, join.name):
             continue
         if join.name in records or [each.name for each in pipeline.derive].count(join.name) > 1:
-            of = "a source" if join.name in records else "other derived rows"
+            of = "a source" if join.name in records else "another join"
             problems.note(
                 place,
                 join.origin,
                 f"{join.name!r} is the name of {of}, too.",
                 "choose another name: it is what View(of=) takes.",
             )
-        elif made := compile_join(join, records, grid, problems):
+            continue
+        check_sides(pipeline, join, records, problems)
+        if {join.left, join.right} <= set(records) and (made := compile_join(join, records, grid, problems)):
             found[join.name] = made
     return found
+
+
+def check_sides(pipeline: Pipeline, join: Join, records: Mapping[str, Record], problems: Problems) -> None:
+    """Note sides that are no sources of the pipeline."""
+    known = ", ".join(filter(None, records)) or "none: sources that are joined have names"
+    for side, name in (("left", join.left), ("right", join.right)):
+        if name not in records:
+            nested = "; a join is of sources, not of joins" if find_join(pipeline, [name]) else ""
+            problems.note(
+                f"derive[{join.name}].{side}",
+                join.origin,
+                f"There is no source {name!r}.",
+                f"the sources are {known}{nested}.",
+            )
 
 
 def compile_join(
@@ -78,12 +94,6 @@ def compile_join(
 ) -> CompiledJoin | None:
     """Compile one join; note its problems and return None where it has any."""
     before, place = len(problems.found), f"derive[{join.name}]"
-    for side, name in (("left", join.left), ("right", join.right)):
-        if name not in records:
-            known = ", ".join(filter(None, records)) or "none: sources that are joined have names"
-            problems.note(
-                f"{place}.{side}", join.origin, f"There is no source {name!r}.", f"the sources are {known}."
-            )
     bounds = [
         problems.attempt(f"{place}.{name}", join.origin, lambda b=bound: measure_bound(b))  # type: ignore[misc]
         for name, bound in (("before", join.before), ("after", join.after))
@@ -204,7 +214,7 @@ def compile_keys(
             problems.note(
                 place,
                 join.origin,
-                f"{pair[0]} is {fields[0].type}, {pair[1]} is {fields[1].type}: they are not compared.",
+                f"{pair[0]} is {fields[0].type}, {pair[1]} is {fields[1].type}: a join compares columns of one type.",
                 "CAST one of them in select= of its source, and compare the column that this makes.",
             )
         else:

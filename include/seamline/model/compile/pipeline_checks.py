@@ -79,7 +79,10 @@ def check_durability(pipeline: Pipeline, problems: Problems) -> None:
     if given not in DURABILITY:
         told = f"{given!r} is not one of {', '.join(DURABILITY)}."
         problems.note(
-            "stream.durability", pipeline.origin, told, "fsync writes each epoch to disk before it counts."
+            "stream.durability",
+            pipeline.origin,
+            told,
+            'write durability="fsync", which writes each epoch to disk before it counts, or leave it out.',
         )
 
 

@@ -230,12 +230,13 @@ def describe_shape(shape: Shape, field: Declared, *, many: bool) -> str:
 
 
 def spell_value(value: Any) -> str:
-    """Write a value as a message shows it."""
+    """Write a value as a message shows it: in one way, though a set has no order."""
     kind = type(value).__name__
     if isinstance(value, Iterator):
         return f"A {kind}"
     try:
-        written = repr(value)
+        plain = isinstance(value, set | frozenset) and value
+        written = f"{{{', '.join(sorted(map(repr, value)))}}}" if plain else repr(value)
     except Exception:  # noqa: BLE001 - a value that cannot be written is still one that is not of its type
         written = ""
     shown = written and len(written) <= LONGEST and " at 0x" not in written

@@ -44,7 +44,7 @@ class KafkaSource:
     watermark: Watermark = Watermark()
     """How far behind the newest event the watermark stays, and when a silent partition counts as idle."""
     max_future: str = "1 day"
-    """How far event time may be ahead of the Kafka timestamp, as a duration; "" for no bound."""
+    """How far event time may be ahead of the Kafka timestamp, as a duration."""
     max_past: str | None = None
     """How far it may be behind; "" for no bound, None for that of the pipeline's ``defaults``."""
     very_late: str = "1 day"
