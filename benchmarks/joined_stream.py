@@ -6,7 +6,7 @@ The events are those of ``benchmarks.joins``, with the time of their creation, f
 join a reader adds up pairs, without it clicks, and a click counts as seen as in ``benchmarks.freshness``; the first
 twenty seconds warm up. Memory is the median of the driver and all its processes in the first and in the last fifth of
 the run, its slope is that of the second half. At the end the driver is killed with all its processes, and started
-again: the time until the next epoch that has records is held, with an index made again.
+again: the time until the next epoch that has records is held, with the index that it has left.
 """
 
 from __future__ import annotations

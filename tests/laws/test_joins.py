@@ -17,13 +17,8 @@ from hypothesis import strategies as st
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.engine.joined_index import (
-    JoinedIndex,
-    find_older_spans,
-    no_rows,
-    side_schema,
-    sought_rows_sql,
-)
+from seamline.lake.engine.joined_index import JoinedIndex, no_rows, side_schema
+from seamline.lake.engine.near_rows import find_older_spans, sought_rows_sql
 from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_join import KIND, MATCHED, PAIR, CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline

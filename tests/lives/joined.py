@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
+from shutil import copytree
 from typing import Any
 from unittest.mock import patch
 
@@ -150,11 +151,15 @@ def derive_missing(
 
 @contextmanager
 def sparkless_joins() -> Iterator[None]:
-    """Join in the place of Spark; each driver of this process has files of its own."""
+    """Join in the place of Spark; each driver of this process has files of its own, as the last one has left them."""
     number = count()
 
     def apart(writer: Any, folder: Path) -> indexes.JoinedRows:
-        return indexes.JoinedRows(writer, folder.with_name(f"{folder.name}-{next(number)}"))
+        here = next(number)
+        before, own = (folder.with_name(f"{folder.name}-{each}") for each in (here - 1, here))
+        if before.exists():
+            copytree(before, own)
+        return indexes.JoinedRows(writer, own)
 
     with (
         patch.object(kernel_runs, "JoinedRows", apart),

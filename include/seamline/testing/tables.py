@@ -74,9 +74,14 @@ class Tables:
         self.token = 0
         self.scratch = Path(tempfile.mkdtemp(prefix="seamline-testing-"))
         weakref.finalize(self, shutil.rmtree, self.scratch, ignore_errors=True)
-        self.restart()
+        self.start()
 
     def restart(self) -> None:
+        self.joined.forget()
+        self.start()
+
+    def start(self) -> None:
+        """Take the tables over."""
         self.token += 1
         self.writer = Mortal(self.layout, self.pipeline, self.token)
         self.writer.repair_ledger()
@@ -84,7 +89,7 @@ class Tables:
         before = in_force(self.held, self.pipeline.record_version)
         self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
-        self.joined = JoinedRows(self.writer, self.scratch / f"joined-{self.token}")
+        self.joined = JoinedRows(self.writer, self.scratch / "joined")
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline

@@ -1,7 +1,7 @@
 """The rows that a join may still need, in DuckDB: what an epoch adds to them is joined with what was there.
 
 A cache: it stands for the rows of the epochs that were taken in whose event times are at or above its horizon, and
-whoever keeps it makes it again where it may not.
+whoever keeps it makes it again where it may not. Its file outlives its process.
 """
 
 from __future__ import annotations
@@ -10,31 +10,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.near_rows import SIDES, Rows, around_sql, hash_sql, near_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import MATCHED, CompiledJoin, JoinSide
 from seamline.model.compile.derived_rows import PLACE, READ, list_kinds_sql, matched_sql, pairs_sql
-from seamline.model.time.zone_clock import MICROSECOND
 
-SIDES = ("left", "right")
-Rows = tuple[pa.Table, pa.Table]
-"""Rows of the left side and of the right one, with the columns of ``side_schema``."""
-Span = tuple[int, int]
-"""Event times, in microseconds from 1970: the first, and that before which all are."""
 HASH = "_hash"
 """The column of the hash of a row's keys: rows are found by it, and only those found are read."""
 MEMORY = 512 << 20
 """Bytes of an index that are in memory at most; the rest is in its file."""
 MOST_PAIRS = 10_000_000
 """Pairs that an epoch may add."""
-MOST_SPANS = 32
-"""Spans of older rows that are read apart."""
 
 
 class TooManyPairs(Exception):
@@ -58,18 +50,47 @@ def no_rows(join: CompiledJoin) -> Rows:
 
 
 class JoinedIndex:
-    """The rows of both sides of one join, in a file below ``folder``."""
+    """The rows of both sides of one join, in a file below ``folder``.
+
+    ``stamp`` says which rows they are, empty while nobody knows: it is written with the rows, in one transaction. So a
+    file that is opened again has those of its stamp, if not the last ones, for what is written is not written to a log
+    before. DuckDB's lock keeps it to one process.
+    """
 
     def __init__(self, join: CompiledJoin, folder: Path) -> None:
         self.join, self.con = join, open_duckdb()
         folder.mkdir(parents=True, exist_ok=True)
         self.con.execute(f"SET memory_limit = '{MEMORY >> 20}MiB'")
-        # Nobody opens the file again: what is written is not written to a log before.
-        file = quote_literal(str(folder / "rows.duckdb"))
-        self.con.execute(f"ATTACH {file} AS kept (RECOVERY_MODE no_wal_writes)")
-        for number, (name, blank) in enumerate(zip(SIDES, no_rows(join), strict=True)):
+        file = folder / "rows.duckdb"
+        known = file.exists()
+        try:
+            self.con.execute(f"ATTACH {quote_literal(str(file))} AS kept (RECOVERY_MODE no_wal_writes)")
+            if not known:
+                self.create_tables()
+            [(self.stamp,)] = self.con.sql("SELECT stamp FROM kept.stamped").fetchall()
+        except BaseException:
+            self.con.close()
+            raise
+
+    def create_tables(self) -> None:
+        """Create the tables of both sides, and that of the stamp."""
+        for number, (name, blank) in enumerate(zip(SIDES, no_rows(self.join), strict=True)):
             self.register(blank=blank)
             self.con.execute(f"CREATE TABLE kept.{name} AS {self.numbered_sql(number, 'FROM blank')}")
+        self.con.execute("CREATE TABLE kept.stamped AS SELECT '' AS stamp")
+
+    @contextmanager
+    def stamped(self, stamp: str) -> Iterator[None]:
+        """Change rows in the block, and say which they are from then on: both, or neither."""
+        self.con.begin()
+        try:
+            yield
+            self.con.execute("UPDATE kept.stamped SET stamp = ?", [stamp])
+        except BaseException:
+            self.con.rollback()
+            raise
+        self.con.commit()
+        self.stamp = stamp
 
     def register(self, **tables: pa.Table) -> None:
         """Let the SQL that follows read tables by name, in the place of those of the same names."""
@@ -80,13 +101,14 @@ class JoinedIndex:
         """Close the file."""
         self.con.close()
 
-    def take(self, rows: Rows, horizon: int | None) -> None:
+    def take(self, rows: Rows, horizon: int | None, stamp: str = "") -> None:
         """Take in the rows of epochs that are committed, those at or above the horizon."""
         where = "" if horizon is None else f" WHERE epoch_us(_event_time) >= {horizon}"
-        for number, table in enumerate(rows):
-            if table.num_rows:
-                self.register(taken=table)
-                self.fill(number, f"SELECT * FROM taken{where}")
+        self.register(taken_left=rows[0], taken_right=rows[1])
+        with self.stamped(stamp):
+            for number, (name, table) in enumerate(zip(SIDES, rows, strict=True)):
+                if table.num_rows:
+                    self.fill(number, f"SELECT * FROM taken_{name}{where}")
 
     def fill(self, number: int, rows: str) -> None:
         """Take in what a query returns: rows of the left side (0) or of the right one (1)."""
@@ -107,10 +129,11 @@ class JoinedIndex:
         finally:
             self.con.execute("SET threads = 1")
 
-    def forget_before(self, horizon: int) -> None:
+    def forget_before(self, horizon: int, stamp: str = "") -> None:
         """Forget the rows of event times before an instant, in microseconds from 1970."""
-        for name in SIDES:
-            self.con.execute(f"DELETE FROM kept.{name} WHERE epoch_us(_event_time) < {horizon}")
+        with self.stamped(stamp):
+            for name in SIDES:
+                self.con.execute(f"DELETE FROM kept.{name} WHERE epoch_us(_event_time) < {horizon}")
 
     def count_rows(self) -> int:
         """Count the rows of both sides."""
@@ -182,77 +205,9 @@ class JoinedIndex:
             )
 
 
-def hash_sql(join: CompiledJoin, number: int) -> str:
-    """Write the hash of the keys of a row of the left side (0) or of the right one (1)."""
-    return f"hash({', '.join(list_keys(join, number))})"
-
-
-def list_keys(join: CompiledJoin, number: int) -> list[str]:
-    """List the keys of the left side (0) or of the right one (1), quoted."""
-    return [quote_identifier(right if number else left) for left, right, _ in join.on]
-
-
 def list_columns(join: CompiledJoin, number: int) -> list[str]:
     """List a side's columns of the definition, quoted."""
     return [quote_identifier(each.name) for each in join.sides[number].columns]
-
-
-def sought_rows_sql(join: CompiledJoin, number: int, rows: str, horizon: int) -> str:
-    """Write the rows of a side that have the keys of any of ``new_left`` and ``new_right`` in reach of a horizon."""
-    late = f"WHERE epoch_us(_event_time) < {horizon + reach_of(join)}"
-    named = [
-        ", ".join(f"{key} AS c{at}" for at, key in enumerate(list_keys(join, other))) for other in range(2)
-    ]
-    keys = " UNION ".join(
-        f"SELECT {keys} FROM new_{name} {late}" for name, keys in zip(SIDES, named, strict=True)
-    )
-    same = " AND ".join(
-        f"s.{key} {DUCKDB.same if safe else '='} sought.c{at}"
-        for at, (key, (_, _, safe)) in enumerate(zip(list_keys(join, number), join.on, strict=True))
-    )
-    return f"SELECT s.* FROM ({rows}) s SEMI JOIN ({keys}) sought ON {same}"
-
-
-def near_sql(join: CompiledJoin, new: Rows) -> tuple[str, str]:
-    """Write which right and left rows new rows of the other side may be joined with: DuckDB skips groups of others."""
-    left, right = (read_bounds(table) for table in new)
-    return (
-        between_sql(left and (left[0] + join.lower, left[1] + join.upper)),
-        between_sql(right and (right[0] - join.upper, right[1] - join.lower)),
-    )
-
-
-def around_sql(join: CompiledJoin, new: Rows) -> str:
-    """Write which right rows the left rows may have found before that new right rows are joined with."""
-    bounds, reach = read_bounds(new[1]), reach_of(join)
-    return between_sql(bounds and (bounds[0] - reach, bounds[1] + reach))
-
-
-def reach_of(join: CompiledJoin) -> int:
-    """Return how far from a row those may be that its pairs are made of, in microseconds, both ways."""
-    return (join.before + join.after) // MICROSECOND
-
-
-def read_bounds(table: pa.Table) -> tuple[int, int] | None:
-    """Return the first and the last event time of rows, in microseconds; None without rows."""
-    if not table.num_rows:
-        return None
-    times = read_times(table)
-    return int(times.min()), int(times.max())
-
-
-def read_times(table: pa.Table) -> np.ndarray:
-    """Return the event times of rows, in microseconds from 1970."""
-    found: np.ndarray = table["_event_time"].cast(INSTANT).cast(pa.int64()).to_numpy()
-    return found
-
-
-def between_sql(bounds: tuple[int, int] | None) -> str:
-    """Write the condition that an event time is within bounds; no row is without any."""
-    if bounds is None:
-        return " WHERE false"
-    first, last = (f"make_timestamptz({bound})" for bound in bounds)
-    return f" WHERE _event_time >= {first} AND _event_time <= {last}"
 
 
 def newly_matched_sql(join: CompiledJoin, lefts: str, rights: str) -> str:
@@ -263,29 +218,3 @@ def newly_matched_sql(join: CompiledJoin, lefts: str, rights: str) -> str:
     return matched_sql(
         join, f"SELECT * FROM pairs WHERE ({places}) NOT IN (SELECT ({places}) FROM ({old}))", DUCKDB
     )
-
-
-def find_older_spans(join: CompiledJoin, new: Rows, horizon: int | None) -> list[Span]:
-    """List the spans below a horizon of the rows that new ones may be joined with, apart and in order.
-
-    The rows that a left row has found before are among them, which say whether it is newly matched. Late rows of many
-    times have wider ones.
-    """
-    if horizon is None:
-        return []
-    reach = reach_of(join)
-    times = np.concatenate([read_times(table) for table in new])
-    times = times[times < horizon + reach]
-    width = max(reach, 1)
-    cells = np.unique(times // width)
-    while len(cells) > MOST_SPANS:
-        width *= 2
-        cells = np.unique(times // width)
-    found: list[Span] = []
-    for cell in cells.tolist():
-        first, end = cell * width - reach, min((cell + 1) * width + reach, horizon)
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((first, end))
-    return found

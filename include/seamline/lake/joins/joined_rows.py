@@ -12,16 +12,11 @@ import pyarrow.compute as pc
 from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
-from seamline.lake.engine.joined_index import (
-    JoinedIndex,
-    Rows,
-    find_older_spans,
-    no_rows,
-    side_schema,
-    sought_rows_sql,
-)
+from seamline.lake.engine.joined_index import JoinedIndex, no_rows, side_schema
+from seamline.lake.engine.near_rows import Rows, find_older_spans, sought_rows_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.event_times import Times, within_sql
+from seamline.lake.joins.index_stamp import IndexStamp
 from seamline.lake.joins.restated_rows import Judge, restated_rows
 from seamline.lake.log.log_files import files_of
 from seamline.lake.storage.arrow_types import INSTANT
@@ -30,6 +25,7 @@ from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
+from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, Interval
 
 EVER = datetime.max.replace(tzinfo=UTC)
@@ -37,14 +33,16 @@ ALWAYS = datetime.min.replace(tzinfo=UTC)
 
 
 def list_log_files(
-    pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int
+    pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int, above: int = NOTHING
 ) -> tuple[list[str], list[str]]:
-    """List the master's files, and those validated again, that may have rows of some times up to an epoch."""
+    """List the master's files, and those validated again, that may have rows of some times and epochs."""
     spans = [Interval(to_instant(first, ALWAYS), to_instant(end, EVER)) for first, end in times]
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),
     ]
+    if above > NOTHING:
+        found = [each and each.keep(pc.greater(each.high("_epoch").cast("int64"), above)) for each in found]
     own, again = (
         list(dict.fromkeys(path for span in spans for path in files_of(each, span, until))) if each else []
         for each in found
@@ -74,14 +72,24 @@ def to_instant(micros: int | None, otherwise: datetime) -> datetime:
         return ALWAYS if micros < 0 else EVER
 
 
-def log_rows_sql(pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int) -> str:
-    """Write the rows of some event times up to an epoch as the record version has them; ``blank`` has all columns."""
-    own, again = list_log_files(pipeline, layout, times, until)
-    return file_rows_sql(pipeline, own, again, times, until)
+def log_rows_sql(
+    pipeline: CompiledPipeline, layout: Layout, times: Sequence[Times], until: int, above: int = NOTHING
+) -> str:
+    """Write the rows of some event times up to an epoch as the record version has them; ``blank`` has all columns.
+
+    Only those ``above`` another epoch.
+    """
+    own, again = list_log_files(pipeline, layout, times, until, above)
+    return file_rows_sql(pipeline, own, again, times, until, above)
 
 
 def file_rows_sql(
-    pipeline: CompiledPipeline, own: Sequence[str], again: Sequence[str], times: Sequence[Times], until: int
+    pipeline: CompiledPipeline,
+    own: Sequence[str],
+    again: Sequence[str],
+    times: Sequence[Times],
+    until: int,
+    above: int = NOTHING,
 ) -> str:
     """Write the same of some files of the master, and of some whose rows were validated again."""
     parts = ["SELECT * FROM blank"]
@@ -90,7 +98,7 @@ def file_rows_sql(
         parts.append(f"SELECT * FROM {read_parquet_sql(own, uneven=True)} WHERE {fitting}")
     if again:
         parts.append(f"SELECT * FROM {read_parquet_sql(again, uneven=True)} WHERE {REASON} IS NULL")
-    where = f"_epoch <= {until} AND ({' OR '.join(map(within_sql, times))})"
+    where = f"_epoch > {above} AND _epoch <= {until} AND ({' OR '.join(map(within_sql, times))})"
     return f"(SELECT * FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE {where})"
 
 
@@ -98,14 +106,16 @@ def fill_index(
     index: JoinedIndex,
     pipeline: CompiledPipeline,
     layout: Layout,
-    horizon: int | None,
-    until: int,
+    stamp: IndexStamp,
     judge: Judge | None = None,
+    above: int = NOTHING,
 ) -> None:
-    """Fill an index with the rows of the log up to an epoch at or above a horizon; they pass no memory but its own."""
+    """Fill an index with the rows above an epoch that a stamp is about; they pass no memory but its own."""
+    times = [(stamp.horizon, None)]
     with (
         index.on_all_cores(),
-        logged_rows(index.con, pipeline, layout, [(horizon, None)], until, judge) as rows,
+        logged_rows(index.con, pipeline, layout, times, stamp.epoch, judge, above) as rows,
+        index.stamped(stamp.to_json()),
     ):
         for number, side in enumerate(index.join.sides):
             index.fill(number, side_rows_sql(index.join, side, rows, DUCKDB))
@@ -144,12 +154,14 @@ def logged_rows(
     times: Sequence[Times],
     until: int,
     judge: Judge | None = None,
+    above: int = NOTHING,
 ) -> Iterator[str]:
     """Write ``log_rows_sql``, with rows as a judge has them, which a connection can read while the block runs."""
     blank = rows_schema(pipeline).empty_table()
     con.register("blank", blank)
     try:
-        with restated_rows(con, blank, log_rows_sql(pipeline, layout, times, until), times, judge) as rows:
+        logged = log_rows_sql(pipeline, layout, times, until, above)
+        with restated_rows(con, blank, logged, times, judge) as rows:
             yield rows
     finally:
         con.unregister("blank")

@@ -1,16 +1,16 @@
 """What epochs add to joined rows, found by the driver, which keeps an index of each join's rows.
 
-An index stands at E, or is made again from the master: nothing of it outlives the driver. A view whose derived rows
-cannot be found is behind, and is caught up from the master (rule 6).
+An index stands at E, or is brought there from the master: from the epoch of its stamp on where its file is of the same
+log, else from its horizon on. A view whose derived rows cannot be found is behind, and is caught up from the master
+(rule 6).
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from seamline.kernel.joined_rows import LEFT, RIGHT, list_joins, name_side
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.restated_rows import RowReprocessing, open_reprocessing
 from seamline.lake.engine import states
-from seamline.lake.engine.joined_index import JoinedIndex, Rows, TooManyPairs, no_rows, reach_of
+from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows
+from seamline.lake.engine.near_rows import Rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
@@ -32,8 +33,10 @@ from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.index_files import IndexFiles
 from seamline.spark.tasks.arrow_states import list_read_columns
 
 log = logging.getLogger("seamline.stream")
@@ -65,13 +68,13 @@ class JoinedRows:
     """The indexes of a pipeline's joins, below ``folder``."""
 
     def __init__(self, writer: Writer, folder: Path) -> None:
-        self.writer, self.folder = writer, folder
+        self.writer = writer
         self.pipeline: CompiledPipeline = writer.pipeline
         self.joins = list_joins(self.pipeline.views)
         self.kept: dict[str, Kept] = {}
         self.doubt, self.asked_again = "", 0.0
         self.judges: dict[int, RowReprocessing] = {}
-        shutil.rmtree(folder, ignore_errors=True)
+        self.files = IndexFiles(writer, folder, self.joins)
 
     def derive(
         self, number: int, result: KernelResult, views: Collection[str], mark: datetime | None
@@ -163,20 +166,21 @@ class JoinedRows:
             return kept
         self.drop(join.id)
         began = time.monotonic()
-        horizon = find_horizon(join, mark, self.writer.layout)
-        place = self.folder / join.id.replace("/", "-")
-        # What an index has left that could not be written to its end.
-        shutil.rmtree(place, ignore_errors=True)
-        index = JoinedIndex(join, place)
+        newest = self.files.find_row(held)
+        index, known = self.files.open(join)
+        horizon = known.horizon if known else find_horizon(join, mark, self.writer.layout)
+        stamp = replace(self.files.stamp(newest, horizon), restated=self.writer.restated)
+        above = known.epoch if known else NOTHING
         try:
-            fill_index(index, self.pipeline, self.writer.layout, horizon, held, self.find_judge())
+            fill_index(index, self.pipeline, self.writer.layout, stamp, self.find_judge(), above)
         except BaseException:
             index.close()
             raise
         self.kept[join.id] = kept = Kept(index, held, horizon, self.writer.restated)
         count = self.writer.indexed[join.name] = index.count_rows()
         if count:
-            log.info("%s rows of %s are known again after %.1f s", count, join.name, time.monotonic() - began)
+            took, since = time.monotonic() - began, f"; those up to epoch {above} were kept" if known else ""
+            log.info("%s rows of %s are known again after %.1f s%s", count, join.name, took, since)
         return kept
 
     def commit(self, epoch: Epoch) -> None:
@@ -197,20 +201,20 @@ class JoinedRows:
             if rows is None:
                 continue
             try:
-                self.take_in(self.joins[id], kept, rows, epoch.watermark)
+                self.take_in(self.joins[id], kept, rows, epoch)
             except duckdb.Error as error:
                 log.warning("The rows of %s must be read again: %s", self.joins[id].name, error)
                 self.drop(id)
 
-    def take_in(self, join: CompiledJoin, kept: Kept, rows: Rows, mark: datetime | None) -> None:
+    def take_in(self, join: CompiledJoin, kept: Kept, rows: Rows, epoch: Epoch) -> None:
         """Take rows into an index, and from time to time let go of those far behind the watermark."""
-        kept.index.take(rows, kept.horizon)
+        kept.index.take(rows, kept.horizon, self.files.stamp(epoch, kept.horizon).to_json())
         kept.age += 1
         self.writer.indexed[join.name] = kept.index.count_rows()
         if kept.age >= PRUNED_EVERY:
-            kept.age, horizon = 0, find_horizon(join, mark, self.writer.layout)
+            kept.age, horizon = 0, find_horizon(join, epoch.watermark, self.writer.layout)
             if horizon is not None and (kept.horizon is None or horizon > kept.horizon):
-                kept.index.forget_before(horizon)
+                kept.index.forget_before(horizon, self.files.stamp(epoch, horizon).to_json())
                 kept.horizon = horizon
 
     def drop(self, id: str) -> None:

@@ -17,7 +17,8 @@ import pytest
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
 from seamline.lake.engine import joined_index
-from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows, side_schema, sought_rows_sql
+from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows, side_schema
+from seamline.lake.engine.near_rows import sought_rows_sql
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 

@@ -1,0 +1,73 @@
+"""The files of indexes of joined rows: a driver goes on with those that its predecessor has left, where they fit."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from seamline.lake.engine.joined_index import JoinedIndex
+from seamline.lake.joins.index_stamp import IndexStamp
+from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import NOTHING
+from seamline.spark.stream.epoch_writer import Writer
+
+log = logging.getLogger("seamline.stream")
+
+
+class IndexFiles:
+    """The files below ``folder``, one for each of some joins, by their ids; those of others are deleted."""
+
+    def __init__(self, writer: Writer, folder: Path, joins: Collection[str]) -> None:
+        self.writer, self.folder = writer, folder
+        names = {name_folder(id) for id in joins}
+        for each in folder.glob("*"):
+            if each.name not in names:
+                shutil.rmtree(each, ignore_errors=True)
+
+    def open(self, join: CompiledJoin) -> tuple[JoinedIndex, IndexStamp | None]:
+        """Open the index that is there, with its stamp, if it has rows of this log; else an empty one."""
+        place = self.folder / name_folder(join.id)
+        try:
+            index = JoinedIndex(join, place)
+        except duckdb.Error as error:
+            log.warning("The index of %s is made again: %s", join.name, error)
+        else:
+            found = IndexStamp.from_json(index.stamp)
+            if found and self.is_of_log(found):
+                return index, found
+            index.close()
+        # A process that has it open goes on with a file that has no name any more.
+        shutil.rmtree(place, ignore_errors=True)
+        return JoinedIndex(join, place), None
+
+    def is_of_log(self, stamp: IndexStamp) -> bool:
+        """Return whether an index has the rows of an epoch of the log, as they are to be made now."""
+        row = self.find_row(stamp.epoch)
+        return row is not None and stamp == replace(
+            self.stamp(row, stamp.horizon), restated=self.writer.restated
+        )
+
+    def find_row(self, number: int) -> Epoch | None:
+        """Return the ledger's row of an epoch, None for none."""
+        return next(iter(self.writer.ledger.read_after(number - 1, number)), None)
+
+    def stamp(self, epoch: Epoch | None, horizon: int | None) -> IndexStamp:
+        """Stamp an index that has taken in an epoch; None is that of an empty log."""
+        table, version = (
+            str(self.writer.master.table.handle.metadata().id),
+            self.writer.pipeline.record_version,
+        )
+        if epoch is None:
+            return IndexStamp(table, NOTHING, "", version, 0, horizon)
+        return replace(IndexStamp.of(table, epoch, horizon), record_version=version)
+
+
+def name_folder(id: str) -> str:
+    """Name the folder of a join's index."""
+    return id.replace("/", "-")
