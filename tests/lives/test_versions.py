@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.lives.definitions import Shape
 from tests.lives.events.batching import Build, Flip, Look, Publish
-from tests.lives.events.losing import Lose
+from tests.lives.events.losing import Lose, PassOver
 from tests.lives.events.sending import Close, Send
 from tests.lives.events.streaming import Epoch, Redefine, Serve
 from tests.lives.lives import Life, lived
@@ -52,5 +52,12 @@ def test_windows_that_touch_a_day_without_rows_are_answered(window: Window) -> N
 def test_a_version_born_before_any_row_was_accepted_lacks_none() -> None:
     """Epochs that read nothing, or nothing good, are no reason to wait for a build of every day to come."""
     steps = [Serve(), Send(9, 12, 0), Lose(0, 12), Redefine(0), Send(4, 12, 1), Epoch(40), Look(Side.SPEED)]
+    failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
+    assert failure is None, str(failure)
+
+
+def test_a_day_that_was_passed_over_is_built_once_it_is_read() -> None:
+    """Its only rows are of the life's last epoch, up to which a run reads when the stream has come to rest."""
+    steps = [Serve(), Send(9, 12, 0), PassOver(0, 12), Send(4, 12, 2), Epoch(40), Redefine(0)]
     failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
     assert failure is None, str(failure)
