@@ -10,7 +10,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.protocol.powerless import TABLES, cut, is_right, reads_on, start, versions
+from deltalake import DeltaTable
+from tests.protocol.powerless import HOW, TABLES, cut, is_right, lose, reads_on, start, versions
 from tests.protocol.shipped import DAY, PIPELINE, START, Stream
 
 from seamline.lake.log.master import Master
@@ -123,6 +124,59 @@ def test_an_attempt_that_wakes_when_its_epochs_are_lost_is_told(
     reads_on(stream, start(stream, boot=7, patch=monkeypatch), monkeypatch.setattr)
     with pytest.raises(Conflict, match="Epoch 1 was lost in the meantime"):
         asleep.commit()
+
+
+@pytest.mark.parametrize("how", [*HOW, "all of them"])
+def test_verdicts_whose_rows_are_lost_do_not_count(
+    how: str, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody syncs either: a build lacked rows that were counted, and its certificate was red for ever."""
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    stream.epoch(writer, 2)
+    Attempt(stream, "kept", 0).commit()
+    held = Reprocessed(EDITED, stream.layout)
+    rows, kept = held.rows().root, held.rows().version
+    Attempt(stream, "lost", 1).commit()
+    if how == "all of them":
+        rmtree(rows)
+    else:
+        lose(rows, kept, how)
+    writer = start(stream, boot=8, patch=monkeypatch)
+    reads_on(stream, writer, monkeypatch.setattr)
+    left = {0: "kept"} if how != "all of them" else {}
+    assert {number: each.attempt for number, each in held.verdicts().items()} == left
+    for number in {0, 1} - left.keys():
+        Attempt(stream, f"again-{number}", number).commit()
+    assert built_of(stream) == 3 + 2
+
+
+def test_verdicts_that_count_no_record_need_no_rows(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All records of their epochs were let go: a build would validate nothing again after each start."""
+    stream.epoch(start(stream, boot=7, patch=monkeypatch), 1)
+    held = Reprocessed(EDITED, stream.layout)
+    held.commit([], [Verdict(0, "of none")])
+    start(stream, boot=8, patch=monkeypatch)
+    assert held.verdicts().keys() == {0}
+
+
+def test_a_file_of_verdicts_that_others_have_joined_is_read(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its statistics do not name every attempt; what it says beside the lost one is validated again."""
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    stream.epoch(writer, 2)
+    Attempt(stream, "a", 0).commit()
+    held = Reprocessed(EDITED, stream.layout)
+    rows, kept = held.rows().root, held.rows().version
+    Attempt(stream, "b", 1).commit()
+    DeltaTable(str(stream.layout.records(held.hash) / "verdicts")).optimize.compact()
+    start(stream, boot=8, patch=monkeypatch)
+    assert held.verdicts().keys() == {0, 1}
+    lose(rows, kept, "gone")
+    start(stream, boot=9, patch=monkeypatch)
+    assert not held.verdicts()
 
 
 def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:

@@ -12,7 +12,7 @@ from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
-from seamline.lake.maintain.lost_verdicts import delete_verdicts_above
+from seamline.lake.maintain.lost_verdicts import delete_lost_verdicts
 from seamline.lake.maintain.released_records import release_refused_records
 from seamline.lake.maintain.repair import Tables, repair_tables, require_committed_cuts
 from seamline.lake.storage.arrow_types import QUARANTINE
@@ -100,10 +100,7 @@ class Writer:
             acceptance=acceptance,
         )
         self.number, self.frontiers = agreed.number, dict(agreed.frontiers)
-        if gone := delete_verdicts_above(layout, self.master.epoch):
-            log.warning(
-                "%s attempts at reprocessing are of epochs that the log has lost and no longer count", gone
-            )
+        delete_lost_verdicts(layout, self.master.epoch)
         self.pipeline = refine_panes(layout, self.pipeline, self.slices, held=self.master.epoch)
         self.stuck: dict[str, str] = {}
         self.errors: dict[str, str] = {}
