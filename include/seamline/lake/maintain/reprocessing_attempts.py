@@ -52,9 +52,14 @@ def clean_version_attempts(folder: Location, held: CommittedEpochs) -> Upkeep:
 
 
 def epochs_of(folder: Location) -> set[int]:
-    """Read which epochs an attempt is about: as it wrote down, else by its rows; a file cut short says nothing."""
+    """Read which epochs an attempt is about: as it wrote down, else by its rows; a file cut short says nothing.
+
+    Nobody syncs what it wrote down.
+    """
     if (folder / EPOCHS).is_file():
-        return {int(line) for line in (folder / EPOCHS).read_text().split()}
+        lines = (folder / EPOCHS).read_bytes().split()
+        if lines and all(line.isdigit() for line in lines):
+            return set(map(int, lines))
     found: set[int] = set()
     for path in folder.glob("*.parquet"):
         try:

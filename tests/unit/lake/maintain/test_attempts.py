@@ -32,6 +32,11 @@ def test_an_attempt_is_dead_when_it_can_never_have_its_verdicts(epochs: dict[str
     assert dead_attempts(epochs, {}) == set()
 
 
+def test_an_attempt_that_has_verdicts_is_not_dead() -> None:
+    """Of "12 13" a power cut has left "12 1", and upkeep deleted rows that count."""
+    assert dead_attempts({"cut": {12, 1}}, {12: "cut", 13: "cut", 1: "other"}) == set()
+
+
 @pytest.fixture
 def shop(warehouse: Location) -> Shop:
     """Four epochs that some attempts judge again."""
@@ -126,11 +131,13 @@ def test_one_that_wakes_when_it_is_dead_is_told_and_changes_nothing(
 
 @slow
 @pytest.mark.on_disk
-def test_without_its_note_an_attempt_is_known_by_its_rows(shop: Shop) -> None:
-    """Earlier releases wrote none; of a file cut short nothing is known, and it stays."""
+@pytest.mark.parametrize("left", [None, b"", b"\0" * 8], ids=["none", "empty", "zeros"])
+def test_without_its_note_an_attempt_is_known_by_its_rows(left: bytes | None, shop: Shop) -> None:
+    """Earlier releases wrote none, power cuts take it; of a file cut short nothing is known, and it stays."""
     old, cut = Attempt(shop, "old", [0]), Attempt(shop, "cut", [0])
     for each in (old, cut):
-        (each.root / f"{ATTEMPT}={each.name}" / reprocessed.EPOCHS).unlink()
+        note = each.root / f"{ATTEMPT}={each.name}" / reprocessed.EPOCHS
+        note.unlink() if left is None else note.write_bytes(left)
     (cut.root / cut.file.path).write_bytes(b"PAR1")
     Attempt(shop, "done", [0]).verdicts()
     assert maintain_tables(shop.compiled, shop.layout).deleted == {REASON: 1}
