@@ -337,6 +337,7 @@ def test_joined_rows_are_restated(rated):
     assert told(made.answer("by_site", "batch")) == {5: (3, 2, 2)}
 
 
+@pytest.mark.parametrize("rated", ["plain", pytest.param("spark", marks=pytest.mark.faults)], indirect=True)
 def test_a_restated_row_finds_others(rated):
     """A rate of nine is joined with nothing; taken back, what was read meanwhile is joined with it, too."""
     made, correct = rated
@@ -356,11 +357,10 @@ def test_a_restated_row_finds_others(rated):
     proven(made, 3, 10)
 
 
+@pytest.mark.parametrize("rated", ["spark"], indirect=True)
 def test_a_restatement_is_joined_from_the_epoch_on_that_names_it(rated):
     """A build whose cut is before it is made of rows as slices were, whatever was decided meanwhile."""
     made, correct = rated
-    if not isinstance(made.engine, Tables):
-        pytest.skip("the plain engine names decisions at once")
     engine, span = made.engine, made.pipeline.grid.of(parse_moment(DAY))
     correct(5)
     restate_lookup(engine.pipeline, engine.layout, "tariff", span, actor="ada", reason="wrong", now=made.now)
@@ -389,16 +389,16 @@ def test_an_open_interval_is_not_restated(rated):
         made.restate("tariff", "2026-01-06")
 
 
+@pytest.mark.parametrize("rated", ["spark"], indirect=True)
 def test_no_generation_is_served_that_slices_do_not_fit(rated):
     """What was built before a restatement has other rows than those that later ones were joined with."""
     made, correct = rated
     correct(5)
     made.restate("tariff", DAY)
     made.batch()
-    if isinstance(made.engine, Tables):
-        day, why = made.pipeline.grid.of(parse_moment(DAY)), Decision(actor="ada", reason="looks odd")
-        with pytest.raises(PublishRefused, match="was built before look-up tariff was restated"):
-            roll_back_interval(made.pipeline, made.engine.layout, "by_site", day, decision=why)
+    day, why = made.pipeline.grid.of(parse_moment(DAY)), Decision(actor="ada", reason="looks odd")
+    with pytest.raises(PublishRefused, match="was built before look-up tariff was restated"):
+        roll_back_interval(made.pipeline, made.engine.layout, "by_site", day, decision=why)
 
 
 def told(rows):
