@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from operator import add
+from random import Random
 
+import pandas as pd
 import pyarrow.compute as pc
 import pytest
 from tests.unit.model.test_joins import ADS, BY_SITE, PAID
@@ -189,6 +191,43 @@ def test_a_catch_up_makes_what_the_stream_made(life, after):
     )
     assert one.num_rows
     assert one.to_pylist() == other.to_pylist()
+
+
+@pytest.mark.faults
+def test_a_tenth_of_all_rows_may_have_one_key(scenario, spark):
+    """Both layers count its pairs, which are most of all, also those of epochs that came late."""
+    dice, made = Random(10), scenario(PIPELINE, spark=spark, now="2026-01-09")
+    sent: dict[str, list[tuple[str, int]]] = {"shown": [], "clicked": []}
+    for number in range(4):
+        for topic, rows in (("shown", 1_000), ("clicked", 250)):
+            new = [
+                ("hot" if at % 10 == 0 else f"ad {number} {at}", dice.randrange(5 * 60)) for at in range(rows)
+            ]
+            sent[topic] += new
+            make = shown if topic == "shown" else clicked
+            made.send(*(make(ad, f"{DAY}T{at // 60:02}:{at % 60:02}") for ad, at in new), topic=topic)
+        made.epoch()
+        if number == 2:
+            made.restart()
+    for name in ("clicked", "shown"):
+        made.send({"ad": "end", "at": "2026-01-06T03:00:00Z"}, topic=name)
+    made.epoch()
+    clicks = pd.DataFrame(sent["clicked"], columns=["ad", "clicked"])
+    pairs = pd.DataFrame(sent["shown"], columns=["ad", "shown"]).reset_index().merge(clicks, on="ad")
+    pairs = pairs[(pairs.clicked >= pairs.shown) & (pairs.clicked <= pairs.shown + 60)]
+    assert len(pairs) > 4_000 > 2 * pairs["index"].nunique()
+    for _ in range(2):
+        rows = made.answer("by_site", "merged")
+        assert sum_of(rows, "clicks") == len(pairs)
+        assert sum_of(rows, "hit") == pairs["index"].nunique()
+        assert sum_of(rows, "all") == len(sent["shown"])
+        assert made.batch() in ([f"{DAY}T00:00:00Z"], [])
+    assert made.answer("by_site", "batch") == made.answer("by_site", "merged")
+
+
+def sum_of(rows, name):
+    """Add up a measure of the day."""
+    return reduce(add, (row[name] for row in rows if row["window_start"].day == 5))
 
 
 UNIQUE = replace(
