@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_split_log
-from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes

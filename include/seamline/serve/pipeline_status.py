@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.status.marks import find_stale_reconcile
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -14,7 +15,6 @@ from seamline.lake.tables.control_poll import find_shown_lease
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
-from seamline.lake.tables.restatements import read_restated
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
 from seamline.model.compile.live_versions import live_views, stood_still
 from seamline.model.protocol.condensed import count_of

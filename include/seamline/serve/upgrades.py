@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine.pane_ranges import parse_interval_ids as starts_of
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.publish.generation_history import certificates_of
 from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
@@ -18,7 +19,6 @@ from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
-from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import resolve_view_version

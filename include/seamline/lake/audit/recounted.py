@@ -36,10 +36,9 @@ from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.protocol.audit import Finding, Wrong
-from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
-from seamline.model.protocol.restated_views import count_named_restatements, list_view_restatements
+from seamline.model.protocol.restated_views import count_named_restatements, find_restating_epochs
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
@@ -117,12 +116,8 @@ def list_interval_floors(
 ) -> pa.Table:
     """List the floor of every interval that has rows; where joined ones were restated by ``decisions``, that epoch."""
     ids = sorted({interval for epoch in log.epochs for interval in epoch.accepted})
-    floors = {id: manifest.floor(view.id, id) for id in ids}
-    for at, decision in enumerate(decisions):
-        naming = next(each for each in log.log if each.restated > at)
-        for id in ids:
-            if list_view_restatements(view, log.pipeline.grid, log.pipeline.grid.named(id), [decision]):
-                floors[id] = max(floors[id], first_of(naming))
+    restated = find_restating_epochs(view, log.pipeline.grid, ids, log.log, decisions)
+    floors = {id: max(manifest.floor(view.id, id), restated.get(id, NOTHING)) for id in ids}
     return pa.table(
         {
             "_interval": pa.array([parse_moment(id) for id in ids], pa.timestamp("us", "UTC")),

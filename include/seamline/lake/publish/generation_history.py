@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import serving_table
 from seamline.lake.storage.delta_table import Table
@@ -16,7 +17,6 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_committed, require_repaired
-from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.certificate_checks import Certificate

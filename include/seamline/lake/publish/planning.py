@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -15,7 +16,6 @@ from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.claims_table import claims_of, claims_shown
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
-from seamline.lake.tables.restatements import read_restated
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.job_arguments import BuildJob

@@ -92,7 +92,7 @@ EXAMPLES: Mapping[str, str] = {
     "start": '"2026-01-01"',
     "fresh_within": '"2 hours"',
     "left": '"orders"',
-    "right": '"payments"',
+    "right": '"refunds"',
     "Join.on": '{"order_id": "order_id"}: the left column, and the right one that it equals',
     "before": '"5 minutes"',
     "after": '"1 hour"',

@@ -70,7 +70,7 @@ class Epoch:
     clock: str = ""
     """The column, and how it is made, of event times and ``watermark``; empty in rows of earlier releases."""
     restated: int = 0
-    """How many restatements joined rows are made with from here on (rule 24)."""
+    """How many restatements joined rows are made with from here on (rule 22)."""
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Which restatements the rows of a view are made with; of views of joins those that epochs name (rule 24).
+"""Which restatements the rows of a view are made with; of views of joins those that epochs name (rule 22).
 
 A joined row is made of rows of any epoch in reach, and slices of later epochs are made with it. An epoch therefore
 names a decision, no view of such a join takes that epoch, and slices go on where each interval with rows in reach of
@@ -19,7 +19,7 @@ from seamline.model.time.intervals import Grid, Interval
 from seamline.model.time.reached_intervals import Reaching, widen_by_reach
 
 
-class Join(Protocol):
+class RestatedJoin(Protocol):
     """What makes rows of rows: a join."""
 
     @property
@@ -27,7 +27,7 @@ class Join(Protocol):
         """The look-ups that its rows are made with, by name."""
 
 
-class View(Reaching, Protocol):
+class RestatedView(Reaching, Protocol):
     """A version of a view."""
 
     @property
@@ -35,7 +35,7 @@ class View(Reaching, Protocol):
         """Its id."""
 
     @property
-    def join(self) -> Join | None:
+    def join(self) -> RestatedJoin | None:
         """The join whose rows it counts, if it counts such."""
 
 
@@ -49,11 +49,13 @@ class Restated:
     """All restatements, in their order."""
     named: int = 0
     """How many of them joined rows are made with."""
-    joined: Mapping[str, View] = field(default_factory=dict)
+    joined: Mapping[str, RestatedView] = field(default_factory=dict)
     """The views of joins, by their ids."""
 
     @classmethod
-    def of(cls, grid: Grid, decisions: Sequence[Restatement], views: Iterable[View], named: int) -> Restated:
+    def of(
+        cls, grid: Grid, decisions: Sequence[Restatement], views: Iterable[RestatedView], named: int
+    ) -> Restated:
         """Take decisions as they are for some views."""
         return cls(grid, tuple(decisions), named, {view.id: view for view in views if view.join})
 
@@ -90,7 +92,7 @@ class Restated:
 
 
 def list_view_restatements(
-    view: View, grid: Grid, interval: Interval, decisions: Iterable[Restatement]
+    view: RestatedView, grid: Grid, interval: Interval, decisions: Iterable[Restatement]
 ) -> list[Restatement]:
     """List the decisions about rows that a view's interval is made of: those in reach, where it is one of a join."""
     if view.join is None:
@@ -109,3 +111,20 @@ def find_naming_epoch(log: Iterable[Epoch], above: int) -> Epoch | None:
     rows = list(log)
     known = count_named_restatements(rows, above)
     return next((each for each in rows if first_of(each) > above and each.restated > known), None)
+
+
+def find_restating_epochs(
+    view: RestatedView,
+    grid: Grid,
+    intervals: Iterable[str],
+    log: Sequence[Epoch],
+    decisions: Sequence[Restatement],
+) -> dict[str, int]:
+    """Find the last epoch that names one of some decisions about a view's interval, by the interval's id."""
+    found: dict[str, int] = {}
+    naming = [next(each for each in log if each.restated > at) for at in range(len(decisions))]
+    for id in intervals:
+        for decision, epoch in zip(decisions, naming, strict=True):
+            if list_view_restatements(view, grid, grid.named(id), [decision]):
+                found[id] = first_of(epoch)
+    return found

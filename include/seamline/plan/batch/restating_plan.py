@@ -43,7 +43,7 @@ def require_closed(
 ) -> None:
     """Raise BadRange where rows are joined with those of ``span`` in an interval that is open.
 
-    Their views wait for its build (rule 24), which is made once it has closed.
+    Their views wait for its build (rule 22), which is made once it has closed.
     """
     if pipeline.definition.batch.provisional:
         return

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from seamline.lake.joins.restatements import list_named_restatements
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
@@ -18,7 +19,6 @@ from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.generations import Volume
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
-from seamline.lake.tables.restatements import list_named_restatements
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from seamline.lake.joins.restatements import list_named_restatements
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
@@ -18,7 +19,6 @@ from seamline.lake.storage.delta_table import EPOCH
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
-from seamline.lake.tables.restatements import list_named_restatements
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledView
@@ -134,7 +134,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
 def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple[Step, str]:
     """Let a step end before an epoch that names restatements, which is a step of its own.
 
-    It is taken once each interval that waits for it is built (rule 24); else the answer has the reason why not.
+    It is taken once each interval that waits for it is built (rule 22); else the answer has the reason why not.
     """
     if not (decisions := list_restatements(writer.layout)):
         return step, ""

@@ -25,6 +25,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows
 from seamline.lake.engine.near_rows import Rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.index_files import IndexFiles
 from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage.layout import Layout
@@ -36,7 +37,6 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.index_files import IndexFiles
 from seamline.spark.tasks.arrow_states import list_read_columns
 
 log = logging.getLogger("seamline.stream")

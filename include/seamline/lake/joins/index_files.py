@@ -7,23 +7,46 @@ import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import duckdb
 
 from seamline.lake.engine.joined_index import JoinedIndex
 from seamline.lake.joins.index_stamp import IndexStamp
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
 from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
-from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
+
+
+class LogWriter(Protocol):
+    """Where a log stands, as its writer knows it."""
+
+    @property
+    def pipeline(self) -> CompiledPipeline:
+        """The definition."""
+
+    @property
+    def master(self) -> Master:
+        """The master."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger with the row of every epoch."""
+
+    @property
+    def restated(self) -> int:
+        """How many restatements joined rows are made with."""
 
 
 class IndexFiles:
     """The files below ``folder``, one for each of some joins, by their ids; those of others are deleted."""
 
-    def __init__(self, writer: Writer, folder: Path, joins: Collection[str]) -> None:
+    def __init__(self, writer: LogWriter, folder: Path, joins: Collection[str]) -> None:
         self.writer, self.folder = writer, folder
         names = {name_folder(id) for id in joins}
         for each in folder.glob("*"):
