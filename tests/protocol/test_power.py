@@ -9,6 +9,7 @@ from tests.protocol.model.power import Bounds, Rules, search
 
 SHORT = Bounds((True, True), crashes=0)
 AGAIN = Bounds((True, False), cuts=2, crashes=0, epochs=2)
+MERGED = Bounds((True,) * 4, epochs=5, merges=1, restores=1, crashes=0, cuts=0)
 REFUSED = Bounds((False, True), crashes=0)
 RESTORED = Bounds((True, True), restores=1, crashes=0, cuts=0)
 QUICK = {
@@ -20,6 +21,7 @@ QUICK = {
     "a build of refused records": (replace(REFUSED, builds=1, merges=1), 2_500),
     "some tables restored": (replace(RESTORED, topic=(True, False, True), crashes=1), 1_900),
     "some restored after a build": (replace(RESTORED, topic=(True, True, True), builds=1, merges=1), 3_000),
+    "some restored after a merge beyond": (MERGED, 10_000),
     "synced at once": (Bounds((True, False), fsync=True), 5_000),
 }
 WIDE = {
@@ -99,6 +101,8 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
         replace(RESTORED, topic=(True,), cuts=1),
         "answers [] up to",
     ),
+    # Slices that were merged of lost epochs alone count beside those of the records that are read again.
+    "merged-too": (Rules(merged_too=False), MERGED, "answers"),
     # A generation of epochs that the next start takes out of the master.
     "waits": (Rules(waits=False), replace(REFUSED, builds=1), "has synced"),
 }

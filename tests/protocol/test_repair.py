@@ -26,6 +26,7 @@ from tests.protocol.powerless import (
 )
 from tests.protocol.shipped import DAY, PIPELINE, START, VIEW, Died, Stream
 
+from seamline.lake.audit.recounted import recount_states
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.repair import find_contradictions
 from seamline.lake.maintain.upkeep import maintain_tables
@@ -35,6 +36,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage import durability, log_store, set_aside
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired
 from seamline.model.errors import OutOfStep, PublishRefused, ReadUnstable, SeamlineError
@@ -342,6 +344,34 @@ def test_whatever_comes_back_from_a_backup_is_right_or_refused(
         assert max(stream.answered().values()) == 1
     assert all([*stopped, *later])
     accepted(stream, boot, monkeypatch)
+
+
+@pytest.mark.parametrize("boot", BOOTS)
+def test_slices_that_were_merged_beyond_the_end_alone_do_not_count(
+    boot: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The records of all their epochs are read again, and counted twice: nothing of them reaches over the end."""
+    stream = Stream(tmp_path / "home", topic=[0, 0, 0, 0])
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    for name in ("master", "ledger"):
+        copytree(root(stream.layout, name), tmp_path / "backup" / name)
+    stream.epoch(writer, 2, edge=False)
+    stream.epoch(writer, 3)
+    stream.epoch(writer, 4, edge=False)
+    assert maintain_tables(PIPELINE, stream.layout).merged == 1
+    for name in ("master", "ledger"):
+        rmtree(root(stream.layout, name))
+        copytree(tmp_path / "backup" / name, root(stream.layout, name))
+    writer = start(stream, boot=boot, patch=monkeypatch)
+    assert Master.open(stream.layout).epoch == 0
+    assert set(stream.answered()) == {0}
+    reads_on(stream, writer, monkeypatch.setattr)
+    is_right(stream)
+    log = CommittedLog.pin(PIPELINE, stream.layout)
+    assert recount_states(PIPELINE, VIEW, stream.layout, log).findings == ()
+    assert not maintain_tables(PIPELINE, stream.layout).refused
+    is_right(stream)
 
 
 def require_told(stream: Stream) -> None:

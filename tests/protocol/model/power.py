@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import NamedTuple
 
 from tests.protocol.model.search import Found, explore
@@ -37,7 +37,7 @@ class Rules:
     builds name. ``waits``: builds and upkeep leave the tables alone until a start has repaired them.
     ``withdraws``: a person who lets
     the master stand withdraws what is published above E, and ``raises_floor`` where slices were merged beyond it, or
-    are of a later line.
+    are of a later line. ``merged_too``: what was merged up to an epoch that the log has lost is dead.
     """
 
     marks: bool = True
@@ -58,6 +58,7 @@ class Rules:
     waits: bool = True
     withdraws: bool = True
     raises_floor: bool = True
+    merged_too: bool = True
 
 
 @dataclass(frozen=True)
@@ -547,19 +548,20 @@ def synced_first(state: State, rules: Rules) -> State:
 
 
 def merges(state: State, rules: Rules, bounds: Bounds) -> Moves:
-    """Merge the slices up to the first edge: upkeep leaves alone what is short, ahead, or of another line."""
+    """Merge the slices from one edge to the next: upkeep leaves alone what is short, ahead, or of another line."""
     master, _, _, slices = now(state)
     if state.spent.merges >= bounds.merges or (rules.waits and unrepaired(state)):
         return
     held = {each.number for each in master.epochs}
-    until = min((each for each in held if each % 2), default=NONE)
-    inside = [each for each in slices.pieces if each[1] <= min(until, master.frontier) and each[1] in held]
-    if len(inside) > 1:
-        rows = tuple(row for each in inside for row in each[2])
-        kept = [each for each in slices.pieces if each not in inside]
-        new = slices._replace(pieces=tuple(sorted([*kept, (inside[0][0], until, rows)])))
-        ready = spend(synced_first(state, rules), "merges")
-        yield "merges slices", commit(ready, "slices", new)
+    edges = [NONE, *sorted(each for each in held if each % 2 and each <= master.frontier)]
+    for before, until in pairwise(edges):
+        inside = [each for each in slices.pieces if before < each[0] and each[1] <= until and each[1] in held]
+        if len(inside) > 1:
+            rows = tuple(row for each in inside for row in each[2])
+            kept = [each for each in slices.pieces if each not in inside]
+            new = slices._replace(pieces=tuple(sorted([*kept, (inside[0][0], until, rows)])))
+            ready = spend(synced_first(state, rules), "merges")
+            yield f"merges slices up to {until}", commit(ready, "slices", new)
 
 
 def restores(state: State, bounds: Bounds) -> Moves:
@@ -621,7 +623,7 @@ def judge(
     held = {*written, *(each.number for each in master.epochs if each.number > last)}
     rows = list(state.published.rows)
     for first, last, own in slices.pieces:
-        if first == last and last not in held:
+        if last not in held and (first == last or (rules.merged_too and last <= until)):
             continue
         if last > cut and first <= until < last:
             if settled and not (state.hurt and min(state.driver.frontier, master.frontier) < master.number):

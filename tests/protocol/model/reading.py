@@ -74,7 +74,7 @@ def answered(
             return RETRY
     slices = []
     for piece in pieces:
-        alive = piece.first != piece.last or piece.last in held or piece.last > until or not rules.held_only
+        alive = piece.last in held or piece.last > until or not rules.held_only
         if alive and piece.last > cut and piece.first <= until < piece.last:
             return RETRY
         own = tuple(row for row in piece.rows if bounds.day(row) == day)

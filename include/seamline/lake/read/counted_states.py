@@ -137,13 +137,13 @@ def select_states_sql(
 def drop_dead_epochs(rows: pa.Table, held: EpochNumbers, until: int) -> pa.Table:
     """Leave out what dead epochs left (rule 2), row by row: others than us put rows of many epochs into one file.
 
-    Rows that upkeep has merged are of committed epochs; a number above ``until`` may be committed by now.
+    Rows that upkeep has merged up to a number that the log has lost are of lost epochs alone: those that reach over its
+    end stop a start. A number above ``until`` may be committed by now.
     """
     numbers = pc.unique(rows["to_epoch"]).to_pylist()
     if not (dead := [number for number in numbers if number <= until and number not in held]):
         return rows
-    named = pc.is_in(rows["to_epoch"], pa.array(dead, pa.int64()))
-    return rows.filter(pc.invert(pc.and_(named, pc.equal(rows["from_epoch"], rows["to_epoch"]))))
+    return rows.filter(pc.invert(pc.is_in(rows["to_epoch"], pa.array(dead, pa.int64()))))
 
 
 def add_interval_starts(rows: pa.Table, snapshot: Snapshot) -> pa.Table:

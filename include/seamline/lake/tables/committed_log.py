@@ -169,8 +169,8 @@ def committed_epochs_sql(column: str, epochs: Iterable[Epoch]) -> str:
 
 
 def live_slices_sql(epochs: Iterable[Epoch]) -> str:
-    """Write the condition that slices are not of a dead epoch: where upkeep has merged them there is none (rule 2)."""
-    return f"(from_epoch <> to_epoch OR {committed_epochs_sql('to_epoch', epochs)})"
+    """Write the condition that slices are of no dead epoch (rule 2), nor merged of lost ones alone."""
+    return committed_epochs_sql("to_epoch", epochs)
 
 
 def count_epoch_rows(
