@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.shop import Sale, Shop
 
-from seamline.plan.stream.epoch_numbers import Turns, count_tasks, step_end
+from seamline.plan.stream.epoch_numbers import AWAITED, Turns, count_tasks, step_end
 
 SIZES = {0: 5, 1: 5, 3: 0, 4: 20, 7: 1}
 
@@ -72,3 +72,13 @@ def test_the_one_that_is_furthest_behind_is_first_and_none_waits_for_one_that_fa
 def test_a_small_epoch_is_one_task(records: int, count: int) -> None:
     """A task costs as much by itself as a few thousand records, and makes a file."""
     assert count_tasks(records) == count
+
+
+def test_a_view_that_waits_for_a_build_is_tried_soon() -> None:
+    """However long it has waited: what it waits for comes from outside, and is cheap to ask for."""
+    turns, now, waits = Turns(), 0.0, []
+    for _ in range(9):
+        turns = turns.record_step("v", now, moved=False, awaits_build=True)
+        waits.append(turns.due["v"] - now)
+        now = turns.due["v"]
+    assert set(waits) == {AWAITED}

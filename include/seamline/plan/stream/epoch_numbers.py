@@ -123,6 +123,8 @@ def limit_epoch_size(wanted: int, size: int, records: int, intervals: int, *, mo
 
 LEAST, MOST = 15.0, 120.0
 """Seconds until a view that failed to catch up is tried again."""
+AWAITED = 2.0
+"""Seconds until one that waits for a build is tried again."""
 
 
 def count_tasks(records: int) -> int:
@@ -150,7 +152,7 @@ class Turns:
     """Whose turn it is to catch up: live epochs wait for each step, so there is one at a time.
 
     A view that a step brings nearer goes on at once; one that fails is tried after ``LEAST`` seconds, then after
-    twice as long each time, up to ``MOST``.
+    twice as long each time, up to ``MOST``. One that waits for a build is tried every ``AWAITED`` seconds.
     """
 
     due: Mapping[str, float] = field(default_factory=dict)
@@ -163,12 +165,12 @@ class Turns:
         ready = [view for view in behind if self.due.get(view, now) <= now]
         return min(ready, key=lambda view: (behind[view], view), default="")
 
-    def record_step(self, view: str, now: float, *, moved: bool) -> Turns:
+    def record_step(self, view: str, now: float, *, moved: bool, awaits_build: bool = False) -> Turns:
         """Take in a step of a view."""
         due, waits = (
             {key: value for key, value in each.items() if key != view} for each in (self.due, self.waits)
         )
         if moved:
             return Turns(due, waits)
-        wait = min(self.waits.get(view, LEAST / 2) * 2, MOST)
+        wait = AWAITED if awaits_build else min(self.waits.get(view, LEAST / 2) * 2, MOST)
         return Turns({**due, view: now + wait}, {**waits, view: wait})

@@ -73,6 +73,7 @@ def catch_up(
         why = find_waiting_epochs(writer, step, joined=slices.view.join is not None)
         if slices.view.join and not why:
             step, why = step_to_restatement(writer, slices.view, step)
+            (writer.awaiting.add if why else writer.awaiting.discard)(view)
         if why:
             if writer.stuck.get(view) != why:
                 log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], why)

@@ -170,7 +170,10 @@ class Driver:
                 self.epochs.state_news(len(self.asked.restated))
                 if view := self.next_view_behind():
                     moved = self.epochs.catch_up(self.spark, [view])
-                    self.turns = self.turns.record_step(view, time.monotonic(), moved=moved)
+                    awaits = view in self.writer.awaiting
+                    self.turns = self.turns.record_step(
+                        view, time.monotonic(), moved=moved, awaits_build=awaits
+                    )
                 self.filler.request(self.asked.fills)
                 if self.filler.pending:
                     self.filler.fill_step(self.spark)

@@ -107,6 +107,7 @@ class Writer:
         self.hot: Mapping[str, KeyShare] = {}
         self.indexed: dict[str, int] = {}
         self.restated = 0
+        self.awaiting: set[str] = set()
         self.sure = True
         self.timing = EpochTiming()
 
