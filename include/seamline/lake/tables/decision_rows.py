@@ -7,7 +7,7 @@ checkpoints, OPTIMIZE and the clean-up of the log, as the rows do.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,23 +101,33 @@ class Decisions:
         )
 
 
-_newest: Recent[tuple[Location, str], tuple[int, str]] = Recent(1_024)
+_newest: Recent[tuple[Location, str], tuple[int, list[str], str]] = Recent(1_024)
 
 
 def whole_of(table: Table, seq: int) -> str:
-    """Return the state after a decision; the newest of each table is read once, rows do not change."""
+    """Return the state after a decision; the newest of each table is read once, rows do not change.
+
+    Of a table from a backup the same number is another decision, in another file.
+    """
+    paths = list_candidates(table, seq)
     known = _newest.get((table.root, table.id))
-    if known is None or known[0] != seq:
-        known = (seq, found_in(table, seq))
+    if known is None or known[:2] != (seq, paths):
+        known = (seq, paths, found_in(table, paths, seq))
         _newest[table.root, table.id] = known
-    return known[1]
+    return known[2]
 
 
-def found_in(table: Table, seq: int) -> str:
-    """Find the row of a decision; ProtocolError if there is none."""
+def list_candidates(table: Table, seq: int) -> list[str]:
+    """List the files that may have the row of the newest decision."""
     found = Files.of(table)
-    fits = pc.fill_null(pc.equal(found.high("seq").cast(pa.int64()), seq), True)
-    for path in found.keep(fits).paths if found.actions.num_rows else []:
+    if not found.actions.num_rows:
+        return []
+    return sorted(found.keep(pc.equal(found.high("seq").cast(pa.int64()), seq)).paths)
+
+
+def found_in(table: Table, paths: Sequence[str], seq: int) -> str:
+    """Find the row of a decision in some files; ProtocolError if there is none."""
+    for path in paths:
         if "whole" in read_parquet_footer(path).schema.names:
             rows = read_plain_columns(path, ["seq", "whole"])
             for number, whole in zip(*rows.to_pydict().values(), strict=True):

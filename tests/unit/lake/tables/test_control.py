@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shutil import copytree, rmtree
 
 import pyarrow as pa
 import pytest
@@ -202,3 +203,19 @@ def test_what_was_restated_is_read_beside_renewals(layout: Layout) -> None:
         patch.setattr(decision_rows, "found_in", lambda *_: pytest.fail("a row was read"))
         control.renew(lease, now=NOW)
         assert list_restatements(layout) == ()
+
+
+def test_a_decision_after_a_backup_is_not_taken_for_the_one_of_its_number(
+    layout: Layout, tmp_path: Path
+) -> None:
+    """A process that outlives it read the decision that is gone, and would have written it again with its next."""
+    place = layout.table("control")
+    ControlTable.ensure(layout)
+    copytree(place, tmp_path / "backup")
+    ControlTable.ensure(layout).want(Desired.RUNNING, actor="ada", reason="gone", now=NOW)
+    assert ControlTable.ensure(layout).read().actor == "ada"
+    rmtree(place)
+    copytree(tmp_path / "backup", place)
+    ControlTable.ensure(layout).want(Desired.STOPPED, actor="bob", reason="since", now=NOW)
+    found = ControlTable.ensure(layout).read()
+    assert (found.desired, found.actor) == (Desired.STOPPED, "bob")
