@@ -416,9 +416,9 @@ REFUSED: Mapping[str, tuple[Pipeline, str, str, str]] = {
         'use lower-case letters, digits and single underscores, as in "by_shop".',
     ),
     "a key that is nearly one": (
-        with_view(replace(VIEW, keys=["amont"])),
+        with_view(replace(VIEW, keys=["amoount"])),
         "views[all].keys",
-        "There is no column 'amont'.",
+        "There is no column 'amoount'.",
         "did you mean amount? the schema has id, amount, at.",
     ),
 }

@@ -109,7 +109,7 @@ def whole_of(table: Table, seq: int) -> str:
 
     Of a table from a backup the same number is another decision, in another file.
     """
-    paths = list_candidates(table, seq)
+    paths = list_decision_files(table, seq)
     known = _newest.get((table.root, table.id))
     if known is None or known[:2] != (seq, paths):
         known = (seq, paths, found_in(table, paths, seq))
@@ -117,7 +117,7 @@ def whole_of(table: Table, seq: int) -> str:
     return known[2]
 
 
-def list_candidates(table: Table, seq: int) -> list[str]:
+def list_decision_files(table: Table, seq: int) -> list[str]:
     """List the files that may have the row of the newest decision."""
     found = Files.of(table)
     if not found.actions.num_rows:
