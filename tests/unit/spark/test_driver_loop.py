@@ -67,7 +67,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.failure, made.asked, made.told = None, Control(), float("-inf")
     made.turns = Turns()
     made.spark = None
-    made.writer = SimpleNamespace(behind={}, master=SimpleNamespace(epoch=7))
+    made.writer = SimpleNamespace(behind={}, awaiting=set(), master=SimpleNamespace(epoch=7))
     made.filler = SimpleNamespace(pending=False, request=lambda _: None)
     made.epochs = SimpleNamespace(
         **{
