@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from tests.lives.definitions import meets
 from tests.lives.oracle import ALL, Claim, Held, Rows, Wrong, answered, named, require_same, same, wanted
+from tests.lives.rates import LOOKUP, Rated
 from tests.lives.world import World
 
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.control_table import ControlTable, list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.windows import Global, Tumbling
@@ -48,7 +50,7 @@ def check(world: World, side: Side = Side.MERGED) -> None:
         if side is Side.MERGED:
             never_back(world, view, claims)
         rows = answered(view, found.table)
-        right = wanted(world.con, world.shape, view, world.held, claims, side)
+        right = wanted(world.con, world.shape, view, world.held, claims, side, rated(world, view, manifest))
         if settled(world, view, manifest):
             require_same(f"{view.id}, {side}, until {found.until}", rows, right)
 
@@ -61,6 +63,25 @@ def require_decisions(world: World) -> None:
             raise Wrong(f"control has forgotten {world.wanted}, it says {found.desired} by {found.actor!r}")
         if list(found.savepoints) != world.named:
             raise Wrong(f"control has {len(found.savepoints)} savepoints of {len(world.named)}")
+    if world.shape.by and (found := list_restatements(world.layout)) != tuple(world.restated):
+        raise Wrong(f"control has {len(found)} restatements of {len(world.restated)}")
+
+
+def rated(world: World, view: CompiledView, manifest: Manifest) -> Rated | None:
+    """Say by which versions rows found rates, and by which decisions they find others now."""
+    if not world.shape.by:
+        return None
+    verdicts = Reprocessed(world.pipeline, world.layout).verdicts()
+
+    def read(number: int) -> tuple[str, int]:
+        epoch = world.stated[number]
+        if epoch.record_version == world.pipeline.record_version:
+            return epoch.lookups[LOOKUP], 0
+        verdict = verdicts.get(number)
+        return (verdict.lookups[LOOKUP], verdict.restated) if verdict else ("", 0)
+
+    built = {id: each.restated for (of, id), each in manifest.published.items() if of == view.id}
+    return Rated(world.tables, read, world.restated, world.named_by, built)
 
 
 def decided(world: World) -> Manifest:
@@ -140,7 +161,9 @@ def check_serving(world: World) -> None:
         found = read_merged_answer(world.pipeline, view, world.layout, ReadRequest(version=view.fingerprint))
         claims = claimed(world, view, manifest, found.until)
         if settled(world, view, manifest):
-            right = wanted(world.con, world.shape, view, world.held, claims)
+            right = wanted(
+                world.con, world.shape, view, world.held, claims, rated=rated(world, view, manifest)
+            )
             table = DeltaTable(str(world.layout.serving(view)))
             rows = answered(view, table.to_pyarrow_table())
             require_same(f"serving table of {view.id} at {found.epoch}", rows, right)

@@ -57,6 +57,15 @@ class Shape:
     lanes: int
     pipeline: CompiledPipeline
     divisor: int = 0
+    by: str = ""
+    """The column by which rows find a rate; none if empty (``rates``)."""
+    pairs: str = ""
+    """What is asked of the rates of a pair."""
+
+    @property
+    def rated(self) -> Column | None:
+        """The column by which rows find a rate."""
+        return next((each for each in self.columns if each.name == self.by), None)
 
     @property
     def parted(self) -> bool:

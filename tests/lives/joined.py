@@ -6,7 +6,7 @@ A topic is joined with itself. Which rows are pairs is worked out row by row, by
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -21,18 +21,21 @@ from tests.lives.definitions import KEYS, NUMBERS, ROUGH, Shape
 
 import seamline
 from seamline import Join, Open, View
+from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.engine import states
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.joins.joined_rows import log_rows_sql
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import rows_schema
+from seamline.lake.tables.restatements import list_named_restatements
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.definition.windows import Global, Session, Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Measure
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.spark.stream import joined_rows as indexes
@@ -94,12 +97,17 @@ def joined_view(name: str, shape: Shape, key: str, chance: Random) -> View:
     return View(name, of=JOIN, keys=keys, window=chance.choice(windows), measures=measures)
 
 
-def pair_up(join: CompiledJoin, rows: Sequence[tuple[int, Row, Any]]) -> Iterator[tuple[int, str, Row, Any]]:
-    """Yield epoch, kind, columns, and the left row's own, of all that rows make: ``(epoch, columns, own)``."""
+def pair_up(
+    join: CompiledJoin, rows: Sequence[tuple[int, Row, Any]], meets: Callable[[Row, Row], bool]
+) -> Iterator[tuple[int, str, Row, Any]]:
+    """Yield epoch, kind, columns, and the left row's own, of all that rows make: ``(epoch, columns, own)``.
+
+    A pair ``meets`` what the join asks beside.
+    """
     for epoch, left, own in rows:
         first = None
         for other, right, _ in rows:
-            if is_pair(join, left, right):
+            if is_pair(join, left, right) and meets(left, right):
                 at = max(epoch, other)
                 first = at if first is None else min(first, at)
                 both = {f"left_{name}": value for name, value in left.items()}
@@ -135,15 +143,30 @@ def value_of(measure: Measure, kind: str, row: Row) -> Any:
     return row.get(measure.of) if measure.of else True
 
 
+def logged(pipeline: CompiledPipeline, layout: Layout, until: int) -> pa.Table:
+    """Read the rows of the log up to an epoch as the record version has them."""
+    with open_duckdb() as con:
+        blank = rows_schema(pipeline).empty_table()
+        con.register("blank", blank)
+        rows = con.sql(f"FROM {log_rows_sql(pipeline, layout, [(None, None)], until)}").to_arrow_table()
+        return rows.select(blank.schema.names).cast(blank.schema)
+
+
+def restated(
+    pipeline: CompiledPipeline, layout: Layout, rows: pa.Table, decisions: Sequence[Restatement]
+) -> pa.Table:
+    """Make rows of the log as decisions have them."""
+    return open_reprocessing(pipeline, layout, decisions)(rows) if decisions else rows
+
+
 def derive_missing(
     pipeline: CompiledPipeline, layout: Layout, view: CompiledView, *, after: int, until: int
 ) -> pa.Table:
     """Compute the states of the derived rows of ``after < epoch <= until``, epoch by epoch."""
     assert view.join
+    rows = restated(pipeline, layout, logged(pipeline, layout, until), list_named_restatements(layout, until))
     with open_duckdb() as con:
-        con.register("blank", rows_schema(pipeline).empty_table())
-        rows = log_rows_sql(pipeline, layout, [(None, None)], until)
-        con.execute(f"CREATE TABLE logged AS FROM {rows}")
+        con.register("logged", rows)
         derived = derived_rows_sql(view.join, "logged", DUCKDB)
         con.execute(f"CREATE TABLE missing AS FROM ({derived}) WHERE _epoch > {after}")
         return states.compute_row_states(con, view, "missing", by=["_epoch"])

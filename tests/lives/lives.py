@@ -12,11 +12,23 @@ from random import Random
 
 from tests.lives.checks import check
 from tests.lives.definitions import Shape, shaped
-from tests.lives.events import batching, cuts, foreign, losing, meddling, past, restoring, sending, streaming
+from tests.lives.events import (
+    batching,
+    cuts,
+    foreign,
+    losing,
+    meddling,
+    past,
+    restating,
+    restoring,
+    sending,
+    streaming,
+)
 from tests.lives.events.ending import End
 from tests.lives.here import building_in_parts
 from tests.lives.joined import joining
 from tests.lives.operations import Operation
+from tests.lives.rates import rating
 from tests.lives.switches import ON
 from tests.lives.world import World
 
@@ -46,6 +58,7 @@ THEMES: tuple[tuple[type[Operation], ...], ...] = (
 LEAN = 0.25
 """The share of a life's operations that is drawn from its theme; the rest is drawn from all."""
 LENGTH = 40
+Step = tuple[int, Operation]
 
 
 @dataclass(frozen=True)
@@ -112,8 +125,10 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
     shape = shaped(Random(f"{seed}"), on=on)
     if "joins" in on:
         shape = joining(shape, seed)
+    if "rates" in on:
+        shape = rating(shape, seed)
     theme = THEMES[seed % len(THEMES)]
-    steps = []
+    steps: list[Step] = []
     for at in range(length):
         chance = Random(f"{seed}/{at}")
         kinds = theme if chance.random() < LEAN else KINDS
@@ -121,7 +136,19 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
         step = kind.draw(chance)
         if not step.switch or step.switch in on:
             steps.append((at, step))
+    if shape.by:
+        steps = with_restatements(steps, seed, length)
     return Life(seed, shape, tuple(steps), frozenset(on))
+
+
+def with_restatements(steps: Sequence[Step], seed: int, length: int) -> list[Step]:
+    """Let the table of a look-up be corrected now and then; the other steps keep their numbers."""
+    chance = Random(f"{seed}/restated")
+    found = [*steps]
+    for number in range(chance.randint(2, 6)):
+        [kind] = chance.choices(restating.KINDS, [each.weight for each in restating.KINDS])
+        found.insert(chance.randint(0, len(found)), (length + number, kind.draw(chance)))
+    return found
 
 
 def lived(life: Life) -> Failure | None:

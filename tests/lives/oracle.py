@@ -7,7 +7,7 @@ by one (``seamline.testing.oracle``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 from tests.lives.definitions import Shape
 from tests.lives.joined import kind_of, pair_up, value_of
+from tests.lives.rates import PAIRS, RATE, Rated
 from tests.lives.records import DAY, START, Record
 from tests.lives.topic import NAME
 
@@ -82,15 +83,19 @@ def named(day: int) -> str:
     return format_utc_instant(START + day * DAY)
 
 
-def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
-    """Return the input of a view: what records mean, and nothing that the kernel made of them."""
-    if view.join:
-        return joined_rows_of(shape, view, held)
+def rows_of(
+    shape: Shape, view: CompiledView, held: Iterable[Held], rated: Rated | None, number: Callable[[Held], int]
+) -> list[Row]:
+    """Return the input of a view: what records mean, and nothing that the kernel made of them.
+
+    Of each the rate after so many decisions (``number``).
+    """
     columns = [each.measure.of or None for each in list_fold_sources(view)]
     found = []
     for each in held:
         row = each.record.row
         if row is not None and shape.takes(row) and each.only in (ALL, shape.divisor):
+            row = with_rate(shape, each, row, rated, number(each))
             found.append(
                 Row(
                     each.epoch,
@@ -106,16 +111,32 @@ def rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]
     return found
 
 
-def joined_rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> list[Row]:
-    """Return the input of a view of joined rows: every record beside every other."""
+def with_rate(
+    shape: Shape, held: Held, row: Mapping[str, Any], rated: Rated | None, number: int
+) -> Mapping[str, Any]:
+    """Return what a record means beside the rate that it finds, if the definition looks one up."""
+    if rated is None:
+        return row
+    return {**row, RATE: rated.rate(shape.by, held.epoch, held.record.at, row, number)}
+
+
+def joined_rows_of(
+    shape: Shape, view: CompiledView, held: Iterable[Held], rated: Rated | None, number: int
+) -> list[Row]:
+    """Return the input of a view of joined rows, after so many decisions: every record beside every other."""
     assert view.join
     rows = [
-        (each.epoch, {**each.record.row, "_at": each.record.at}, each)
+        (each.epoch, {**with_rate(shape, each, each.record.row, rated, number), "_at": each.record.at}, each)
         for each in held
         if each.record.row is not None and shape.takes(each.record.row) and each.only in (ALL, shape.divisor)
     ]
     sources = [each.measure for each in list_fold_sources(view)]
     kinds = set(map(kind_of, sources))
+    asked = PAIRS.get(shape.pairs)
+
+    def meets(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+        return asked is None or asked(left[RATE], right[RATE])
+
     return [
         Row(
             epoch,
@@ -127,8 +148,55 @@ def joined_rows_of(shape: Shape, view: CompiledView, held: Iterable[Held]) -> li
             tuple(value_of(each, kind, row) for each in sources),
             counts=True,
         )
-        for epoch, kind, row, own in pair_up(view.join, rows)
+        for epoch, kind, row, own in pair_up(view.join, rows, meets)
         if kind in kinds
+    ]
+
+
+def list_own_rows(
+    shape: Shape,
+    view: CompiledView,
+    held: Iterable[Held],
+    claims: Mapping[str, Claim],
+    side: Side,
+    rated: Rated | None,
+) -> list[Row]:
+    """List the rows of a view of records: what is built of them follows the decisions that its build knew."""
+
+    def number(each: Held) -> int:
+        claim = claims.get(each.interval)
+        below = claim and each.epoch <= claim.cut and side is not Side.SPEED
+        return rated.built.get(each.interval, 0) if rated and below else 0
+
+    return rows_of(shape, view, held, rated, number)
+
+
+def list_joined_rows(
+    shape: Shape,
+    view: CompiledView,
+    held: Iterable[Held],
+    claims: Mapping[str, Claim],
+    side: Side,
+    rated: Rated | None,
+) -> list[Row]:
+    """List the rows of a view of a join: of each interval by the decisions that epochs name up to where it counts.
+
+    Those of slices alone by the decisions that their own epoch was made with.
+    """
+    held = list(held)
+    if rated is None:
+        return joined_rows_of(shape, view, held, rated, 0)
+    named = {number: rated.named(number) for number in {each.epoch for each in held}}
+    wanted = {
+        id: rated.named(claim.cut if side is Side.BATCH else max(claim.cut, claim.until))
+        for id, claim in claims.items()
+    }
+    slices = side is Side.SPEED
+    return [
+        row
+        for number in {*(named if slices else wanted).values()}
+        for row in joined_rows_of(shape, view, held, rated, number)
+        if number == (named[row.epoch] if slices else wanted.get(row.interval))
     ]
 
 
@@ -139,10 +207,12 @@ def wanted(
     held: Iterable[Held],
     claims: Mapping[str, Claim],
     side: Side = Side.MERGED,
+    rated: Rated | None = None,
 ) -> Rows:
     """Count plainly; ``claims`` are by interval id, and an interval without one is not answered."""
     by_interval: dict[str, list[Row]] = {}
-    for row in rows_of(shape, view, held):
+    answered = list_joined_rows if view.join else list_own_rows
+    for row in answered(shape, view, held, claims, side, rated):
         by_interval.setdefault(row.interval, []).append(row)
     kept: list[Row] = []
     for id, rows in by_interval.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pyarrow as pa
-from tests.lives.here import Frame
+from tests.lives.frames import Frame
 from tests.lives.records import START, Record
 
 from seamline.kafka.first_records import Place

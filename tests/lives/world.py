@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -16,8 +17,10 @@ from unittest.mock import patch
 
 from tests.lives.definitions import Shape
 from tests.lives.events.faults import Died, Fates, fateful, key_of
-from tests.lives.here import Here, sparkless
+from tests.lives.frames import Here
+from tests.lives.here import sparkless
 from tests.lives.oracle import ALL, Held, Rows, Wrong
+from tests.lives.rates import Rates, draw_rates, write_rates
 from tests.lives.topic import Read, Topic
 
 from seamline.lake.engine.duckdb_connections import open_duckdb
@@ -34,6 +37,7 @@ from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offsets import OffsetRange, Vector
+from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
 from seamline.spark.stream.driver_loop import Driver
 
@@ -87,6 +91,7 @@ class Backup:
     newest: int
     wanted: str
     named: tuple[Any, ...]
+    restated: tuple[Restatement, ...]
 
 
 class World:
@@ -124,6 +129,9 @@ class World:
         self.made = 0
         self.divisors = {shape.pipeline.record_version: shape.divisor}
         self.of: dict[int, int] = {}
+        self.stated: dict[int, Epoch] = {}
+        self.tables: dict[str, Rates] = {}
+        self.restated: list[Restatement] = []
         self.stood: set[str] = set()
         self.seen: dict[str, int] = {}
         self.statements: list[Any] = []
@@ -141,6 +149,9 @@ class World:
         self.stack.enter_context(patch.object(merged_read, "ATTEMPTS", 2))
         # Each start looks so far beyond the end of every table, and no power cut of a life takes more.
         self.stack.enter_context(patch.object(log_damage, "AHEAD", GAP))
+        self.stack.enter_context(patch.dict(os.environ, SEAMLINE_PIPELINES=str(self.folder)))
+        if self.shape.by:
+            self.correct(0)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,6 +165,18 @@ class World:
     def newest(self) -> int:
         """E, as far as commits of the master were seen to land."""
         return self.epochs[-1] if self.epochs else -1
+
+    def correct(self, seed: int) -> None:
+        """Give the look-up's table other rates."""
+        assert self.shape.rated
+        rates = draw_rates(self.shape.rated, seed)
+        self.tables[write_rates(self.folder, self.pipeline, self.shape.rated, rates)] = rates
+
+    def named_by(self, number: int) -> int:
+        """Return how many decisions the epochs up to one name; those above E were lost."""
+        there = {*self.epochs}
+        known = (each for each in self.stated.values() if each.number in there or each.number > self.newest)
+        return max((each.restated for each in known if each.number <= number), default=0)
 
     @property
     def pipeline(self) -> Any:
@@ -296,6 +319,7 @@ class World:
         """Note what an epoch holds."""
         self.epochs.append(epoch.number)
         self.of[epoch.number] = self.divisors[epoch.record_version]
+        self.stated[epoch.number] = epoch
         for part in epoch.ranges:
             if epoch.kind is not EpochKind.AMEND:
                 if part.start != self.ends[part.lane]:

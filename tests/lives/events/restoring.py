@@ -72,7 +72,9 @@ class BackUp(Operation):
             folder = world.folder / "backup"
             shutil.rmtree(folder, ignore_errors=True)
             shutil.copytree(tables, folder)
-            world.backup = Backup(folder, world.newest, world.wanted, tuple(world.named))
+            world.backup = Backup(
+                folder, world.newest, world.wanted, tuple(world.named), tuple(world.restated)
+            )
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class BringBack(Operation):
         world.moves += self.boots
         world.forget()
         if "control" in self.tables:
-            world.wanted, world.named = backup.wanted, [*backup.named]
+            world.wanted, world.named, world.restated = backup.wanted, [*backup.named], [*backup.restated]
         if "manifest" in self.tables:
             world.statements = []
         if "master" in self.tables:

@@ -64,7 +64,7 @@ class Idle(Operation):
             before = driver.writer.behind
             catch_up(HERE, driver.writer, most=self.most)
             driver.epochs.unstated |= before.keys() - driver.writer.behind.keys()
-            driver.epochs.state_news()
+            driver.epochs.state_news(len(world.restated))
             driver.epochs.close("paused")
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from tests.lives.here import Frame
+from tests.lives.frames import Frame
 from tests.unit.records import pipeline
 
 from seamline import Stream

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.lives.here import Frame
+from tests.lives.frames import Frame
 from tests.unit.records import batch, pipeline
 
 from seamline import Global, Session, Tumbling, View, count, distinct, quantile

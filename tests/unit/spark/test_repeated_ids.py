@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.lives.here import Here
+from tests.lives.frames import Here
 from tests.unit.shop import DAY, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.storage.table_cache import Files

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.lives.here import Frame
+from tests.lives.frames import Frame
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, View, count
