@@ -26,9 +26,9 @@ from seamline.lake.engine import states
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.joins.joined_rows import log_rows_sql
+from seamline.lake.joins.restatements import list_named_restatements
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import rows_schema
-from seamline.lake.tables.restatements import list_named_restatements
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.compile.derived_rows import derived_rows_sql

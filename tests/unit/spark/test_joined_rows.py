@@ -21,6 +21,7 @@ from seamline.lake.engine.joined_index import JoinedIndex, side_schema
 from seamline.lake.engine.near_rows import find_older_spans
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.stream.joined_rows import JoinedRows
 
@@ -142,6 +143,13 @@ def test_an_index_of_another_log_is_not_believed(joined: JoinedRows) -> None:
     other = next_driver(lived(next_driver(other)), restated=1)
     other.find_judge = lambda: None  # type: ignore[method-assign]
     assert derive(other, 2, rights="abc") == 0
+
+
+def test_decisions_that_are_lost_are_missed(joined: JoinedRows) -> None:
+    """The control table is of a backup from before them: rows would be made as nobody has decided."""
+    joined.writer.restated = 2
+    with pytest.raises(ProtocolError, match="Epochs name 2 restatements, and the control table of ads has 0"):
+        joined.find_judge()
 
 
 def test_an_index_that_is_no_database_is_made_again(joined: JoinedRows) -> None:

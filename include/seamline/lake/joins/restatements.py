@@ -9,6 +9,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restated_views import Restated, count_named_restatements
 from seamline.model.protocol.restatement import Restatement
@@ -22,5 +23,15 @@ def read_restated(pipeline: CompiledPipeline, layout: Layout, log: Sequence[Epoc
 
 def list_named_restatements(layout: Layout, number: int) -> tuple[Restatement, ...]:
     """List the decisions that joined rows up to an epoch are made with."""
+    return take_named_restatements(layout, count_named_restatements(read_condensed_log(layout), number))
+
+
+def take_named_restatements(layout: Layout, count: int) -> tuple[Restatement, ...]:
+    """List the first so many decisions, which an epoch names; ProtocolError where the control table has lost some."""
     made = list_restatements(layout)
-    return made[: count_named_restatements(read_condensed_log(layout), number)] if made else ()
+    if count > len(made):
+        raise ProtocolError(
+            f"Epochs name {count} restatements, and the control table of {layout.pipeline} has {len(made)}.",
+            hint="it is older than the log: bring it back from a newer backup, or the whole warehouse from one.",
+        )
+    return made[:count]

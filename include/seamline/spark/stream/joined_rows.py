@@ -27,6 +27,7 @@ from seamline.lake.engine.near_rows import Rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.index_files import IndexFiles
 from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
+from seamline.lake.joins.restatements import take_named_restatements
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
@@ -155,7 +156,7 @@ class JoinedRows:
         if not (count := self.writer.restated):
             return None
         if count not in self.judges:
-            named = list_restatements(self.writer.layout)[:count]
+            named = take_named_restatements(self.writer.layout, count)
             self.judges = {count: open_reprocessing(self.pipeline, self.writer.layout, named)}
         return self.judges[count]
 
