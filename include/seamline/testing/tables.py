@@ -203,11 +203,11 @@ class Tables:
         self.held = known_epochs(self.layout)
 
     def catch_up(self) -> None:
-        """Catch up what is behind, as the stream does between epochs."""
-        behind = self.writer.behind
-        while catch_up(self.spark, self.writer):
+        """Catch up views of joins that are behind, as the stream does between epochs."""
+        behind = [id for id in self.writer.behind if self.writer.slices[id].view.join]
+        while catch_up(self.spark, self.writer, behind):
             pass
-        if behind.keys() - self.writer.behind.keys():
+        if set(behind) - self.writer.behind.keys():
             self.commit_empty()
 
     def build(self, asked: Interval | None, run: str) -> list[str]:

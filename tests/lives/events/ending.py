@@ -38,6 +38,11 @@ class End(Operation):
         fill(world, 10**6)
         # A run reads up to an edge, and what was filled may have come after the last one.
         Idle(10**6).run(world)
+        if world.running().writer.awaiting:
+            # Joined views go on where what was restated is built.
+            Build(-1, "").run(world)
+            Publish(0, "").run(world)
+            Idle(10**6).run(world)
         if left := passed_over(world):
             raise Wrong(f"not read: {left[:5]}")
         behind = world.running().writer.behind
