@@ -42,7 +42,9 @@ class End(Operation):
             # Joined views go on where what was restated is built.
             Build(-1, "").run(world)
             Publish(0, "").run(world)
-            Idle(10**6).run(world)
+            before: dict[str, int] = {}
+            while before != (before := world.running().writer.behind):
+                Idle(10**6).run(world)
         if left := passed_over(world):
             raise Wrong(f"not read: {left[:5]}")
         behind = world.running().writer.behind
