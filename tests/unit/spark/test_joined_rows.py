@@ -42,11 +42,10 @@ def writer_of(home: Path, held: dict[int, Epoch], table: str = "a table") -> Any
     def read_after(above: int, until: int) -> list[Epoch]:
         return [each for number, each in held.items() if above < number <= until]
 
-    handle = SimpleNamespace(metadata=lambda: SimpleNamespace(id=table))
     return SimpleNamespace(
         pipeline=PIPELINE,
         layout=Layout(home / "warehouse", "ads"),
-        master=SimpleNamespace(epoch=max(held, default=-1), table=SimpleNamespace(handle=handle)),
+        master=SimpleNamespace(epoch=max(held, default=-1), table=SimpleNamespace(id=table)),
         ledger=SimpleNamespace(read_after=read_after),
         held=held,
         indexed={},

@@ -83,7 +83,7 @@ class IndexFiles:
     def stamp(self, epoch: Epoch | None, horizon: int | None) -> IndexStamp:
         """Stamp an index that has taken in an epoch; None is that of an empty log."""
         table, version = (
-            str(self.writer.master.table.handle.metadata().id),
+            self.writer.master.table.id,
             self.writer.pipeline.record_version,
         )
         if epoch is None:
