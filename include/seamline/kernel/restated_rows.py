@@ -26,7 +26,7 @@ from seamline.lake.tables.reprocessed import Reprocessed, log_beside
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, is_compatible_version
 from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import NotRestatable
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement, apply_restatements
@@ -99,7 +99,7 @@ class RowReprocessing:
             rows, trouble = chunk.drop_columns([TROUBLE]), None
             try:
                 rows = self(rows)
-            except ProtocolError as problem:
+            except NotRestatable as problem:
                 trouble = problem.message
             said = pa.repeat(pa.scalar(trouble, pa.string()), rows.num_rows)
             yield from rows.append_column(TROUBLE, said).to_batches()
@@ -107,7 +107,7 @@ class RowReprocessing:
     def __call__(self, rows: pa.Table) -> pa.Table:
         """Return rows of the master as they are now said to be, in any order.
 
-        Raises ProtocolError for one that would be refused now, or would be in another interval.
+        Raises NotRestatable for one that would be refused now, or would be in another interval.
         """
         parts = []
         with open_duckdb() as con:
@@ -202,10 +202,10 @@ def as_read(pipeline: CompiledPipeline, version: str) -> CompiledPipeline:
     return replace(pipeline, record=replace(record, parsed=parsed, added=added), views=views)
 
 
-def restatement_error(row: Mapping[str, object], versions: Versions, what: str) -> ProtocolError:
+def restatement_error(row: Mapping[str, object], versions: Versions, what: str) -> NotRestatable:
     """Say which row cannot be restated."""
     named = ", ".join(f"{name} {version}" for name, version in versions)
-    return ProtocolError(
+    return NotRestatable(
         f"{row['_topic']}/{row['_partition']}@{row['_offset']} of epoch {row['_epoch']}, reprocessed with "
         f"{named}, {what}.",
         hint=HINT,

@@ -197,6 +197,10 @@ class Overtaken(Conflict):
     """Another commit came between reading a table and committing to it: nothing was written, and it may be retried."""
 
 
+class NotRestatable(ProtocolError):
+    """A record that counts would be refused, or move into another interval, with a corrected look-up."""
+
+
 class NotWhole(ProtocolError):
     """A commit or checkpoint (``file``) below a table's folder (``table``) is not whole: the log ends before it."""
 

@@ -21,8 +21,9 @@ from seamline.lake.engine.joined_index import JoinedIndex, side_schema
 from seamline.lake.engine.near_rows import find_older_spans
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import NotRestatable, ProtocolError
 from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream import joined_rows
 from seamline.spark.stream.joined_rows import JoinedRows
 
 PIPELINE = compile_pipeline(ADS)
@@ -149,6 +150,23 @@ def test_decisions_that_are_lost_are_missed(joined: JoinedRows) -> None:
     joined.writer.restated = 2
     with pytest.raises(ProtocolError, match="Epochs name 2 restatements, and the control table of ads has 0"):
         joined.find_judge()
+
+
+def test_a_row_that_cannot_be_restated_leaves_its_view_behind(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No build has met it: the stream would have ended with each start, and all other views with it."""
+
+    def refused(*_: object) -> None:
+        raise NotRestatable("shown/0@3 of epoch 1 is refused", hint="correct the table")
+
+    monkeypatch.setattr(joined_rows, "fill_index", refused)
+    result = result_of(0, "a", "")
+    joined.derive(0, result, {VIEW.id}, None)
+    assert result.failed == {VIEW.id: "shown/0@3 of epoch 1 is refused"}
+    assert not joined.kept
+    monkeypatch.undo()
+    assert derive(joined, 0, "a", "a") == 1
 
 
 def test_an_index_that_is_no_database_is_made_again(joined: JoinedRows) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -28,12 +28,12 @@ class Judge(Protocol):
         """The decisions by which it does."""
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        """Return rows of the log as the decisions have them; ProtocolError for one that cannot be."""
+        """Return rows of the log as the decisions have them; NotRestatable for one that cannot be."""
 
 
 @contextmanager
 def restated_rows(
-    con: duckdb.DuckDBPyConnection, blank: pa.Table, rows: str, times: Iterable[Times], judge: Judge | None
+    con: duckdb.DuckDBPyConnection, blank: pa.Table, rows: str, times: Sequence[Times], judge: Judge | None
 ) -> Iterator[str]:
     """Write what ``rows`` reads, of some times, as a judge has it; the connection can read it while the block runs.
 
@@ -64,7 +64,7 @@ def meant_sql(decision: Restatement) -> str:
     return f"(_epoch <= {decision.epoch} AND {within_sql(times)})"
 
 
-def meets_times(decision: Restatement, times: Iterable[Times]) -> bool:
+def meets_times(decision: Restatement, times: Sequence[Times]) -> bool:
     """Return whether a decision is about rows of some times."""
     start, end = to_unix_micros(decision.span.start), to_unix_micros(decision.span.end)
     return any((first is None or first < end) and (last is None or last > start) for first, last in times)

@@ -18,7 +18,7 @@ from seamline.lake.tables.generations import Generations, Volume
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.record_rules import SELECTED
-from seamline.model.errors import ProtocolError
+from seamline.model.errors import NotRestatable
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Interval
@@ -106,11 +106,11 @@ def reprocess_restated_rows(
 
 
 def require_sound(rows: DataFrame) -> None:
-    """Raise ProtocolError if there is a row that could not be validated again."""
+    """Raise NotRestatable if there is a row that could not be validated again."""
     if TROUBLE in rows.columns:
         [(trouble,)] = rows.agg(f.min(TROUBLE)).collect()
         if trouble:
-            raise ProtocolError(trouble, hint=HINT)
+            raise NotRestatable(trouble, hint=HINT)
 
 
 def mark_duplicates(rows: DataFrame, pipeline: CompiledPipeline) -> DataFrame:

@@ -22,9 +22,10 @@ from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.errors import NotRestatable
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.restated_views import find_naming_epoch
+from seamline.model.protocol.restated_views import count_named_restatements, find_naming_epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval
 from seamline.model.time.zone_clock import MICROSECOND
@@ -84,7 +85,7 @@ def catch_up(
             writer.frontiers[view] = step.last
             writer.errors.pop(view, None)
         except Exception as error:
-            if type(error).__module__.startswith("seamline"):
+            if type(error).__module__.startswith("seamline") and not isinstance(error, NotRestatable):
                 raise
             log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
             writer.errors[view] = f"{type(error).__name__}: {error}".partition("\n")[0][:500]
@@ -149,7 +150,8 @@ def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple
     waiting = list_unbuilt_intervals(view, writer.pipeline.grid, decisions, manifest, log, naming)
     if not waiting:
         return Step(step.above, number), ""
-    names = sorted({each.lookup for each in decisions if view.join and each.lookup in view.join.lookups})
+    new = decisions[count_named_restatements(log, step.above) : naming.restated]
+    names = sorted({each.lookup for each in new if view.join and each.lookup in view.join.lookups})
     more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     return step, (
         f"look-up {', '.join(names)} was restated in epoch {number}, and {waiting[0]}{more} not built with it yet; "

@@ -34,6 +34,7 @@ from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.errors import NotRestatable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
@@ -90,6 +91,9 @@ class JoinedRows:
                     self.derive_of_join(join, mine, (number, gather_rows(join, result)), result, views, mark)
                 except TooManyPairs as error:
                     why = str(error)
+                except NotRestatable as error:
+                    why = error.message
+                    self.drop(id)
                 except (duckdb.Error, pa.ArrowException) as error:
                     why = f"{type(error).__name__}: {error}"
                     self.drop(id)
