@@ -1,12 +1,14 @@
 """A live join at a steady rate: how old a click is when a reader sees its pair, and what the driver needs over time.
 
-    python -m benchmarks.joined_stream [--rate 5000] [--seconds 45] [--only joined,apart] [--reach "1 hour"]
+    python -m benchmarks.joined_stream [--rate 5000] [--seconds 45] [--only joined,apart]
+        [--reach "1 hour"] [--upkeep 60]
 
 The events are those of ``benchmarks.joins``, with the time of their creation, four impressions to a click. With the
 join a reader adds up pairs, without it clicks, and a click counts as seen as in ``benchmarks.freshness``; the first
 twenty seconds warm up. Memory is the median of the driver and all its processes in the first and in the last fifth of
 the run, its slope is that of the second half. At the end the driver is killed with all its processes, and started
-again: the time until the next epoch that has records is held, with the index that it has left.
+again: the time until the next epoch that has records is held, with the index that it has left. ``--upkeep`` has the
+tables tidied every so many seconds, as Airflow does: a log that nobody tidies lists more files with every epoch.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -72,7 +77,7 @@ def live(name: str, connection: KafkaConnection, home: Path, options: argparse.N
     def look() -> int:
         return pc.sum(read(view)[column]).as_py() or 0
 
-    with Sampler(stack.driver.pid) as sampler:
+    with Sampler(stack.driver.pid) as sampler, tidied(stack, options.upkeep):
         run = measured(
             name,
             options.rate,
@@ -89,6 +94,27 @@ def live(name: str, connection: KafkaConnection, home: Path, options: argparse.N
     restarted = restart(stack, connection, topic)
     stack.stop()
     return Life(run, *memory(sampler.samples), restarted)
+
+
+@contextmanager
+def tidied(stack: StreamStack, every: float) -> Iterator[None]:
+    """Run upkeep every so many seconds while the block runs; 0 for never."""
+    done = threading.Event()
+
+    def work() -> None:
+        command = [sys.executable, "-m", "seamline.cli", "upkeep", stack.name]
+        while not done.wait(every):
+            subprocess.run(command, env=stack.settings, check=True, stdout=subprocess.DEVNULL)
+
+    beside = threading.Thread(target=work, daemon=True)
+    if every:
+        beside.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if every:
+            beside.join()
 
 
 def memory(samples: Sequence[tuple[float, float, float]]) -> tuple[float, float, float, float]:
@@ -123,6 +149,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=WARM + SECONDS)
     parser.add_argument("--reach", default="1 hour")
     parser.add_argument("--only", type=names(COUNTED), default="")
+    parser.add_argument("--upkeep", type=float, default=0.0, help="seconds between two runs; 0 for none")
     options = parser.parse_args(argv)
     print(machine(), flush=True)
     lives = []
