@@ -98,7 +98,10 @@ def backfill(pipeline: str, start: str, end: str, reason: str, wait: bool) -> No
 @click.option("--reason", required=True, help="Reason, recorded in the control log.")
 @click.option("--version", default="", help="A version of the table. [default: the table as it is now]")
 def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, version: str) -> None:
-    """Rebuild what was read of [FROM, TO) with a corrected look-up; the next dirty run does it."""
+    """Rebuild what was read of [FROM, TO) with a corrected look-up; the next dirty run does it.
+
+    Views of joins answer as before until that run is published.
+    """
     from seamline.lake.publish import lookup_restating
 
     compiled, layout = open_pipeline(pipeline)
