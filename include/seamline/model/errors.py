@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 
 class SeamlineError(Exception):
     """An error without a code of its own; the message states facts, the hint what to do."""
@@ -17,28 +15,6 @@ class SeamlineError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}\n\nHint: {self.hint}" if self.hint else self.message
-
-    def to_facts(self) -> dict[str, str]:
-        """Return what another process is told of it, the inverse of ``restore_error``."""
-        whole, _, _ = str(self).partition("\n\nHint: ")
-        return {"error": type(self).__name__, "message": whole, "hint": self.hint}
-
-
-def restore_error(facts: Mapping[str, str]) -> SeamlineError:
-    """Return the error that ``to_facts`` described, a SeamlineError if this process does not know its kind.
-
-    Raises KeyError and TypeError for what describes none.
-    """
-    kinds, kind = [SeamlineError], SeamlineError
-    while kinds:
-        each = kinds.pop()
-        kind = each if each.__name__ == facts["error"] else kind
-        kinds += each.__subclasses__()
-    # Some kinds are made of other words than these.
-    error = kind.__new__(kind)
-    vars(error).update(field="", file="", line=0) if issubclass(kind, DefinitionError) else None
-    SeamlineError.__init__(error, str(facts["message"]), hint=str(facts["hint"]))
-    return error
 
 
 class DefinitionError(SeamlineError):
