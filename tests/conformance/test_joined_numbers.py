@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.unit.model.test_joins import ADS, BY_SITE, PAID
 
-from seamline import Lookup, Watermark, count, max, ratio, sum
+from seamline import Lookup, Rule, Watermark, count, max, ratio, sum
 from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
@@ -321,6 +321,7 @@ def test_a_joined_row_keeps_what_its_epoch_has_looked_up(scenario, spark, tmp_pa
 
 
 END = {"ad": "end", "at": "2026-01-06T03:00:00Z"}
+NO_SEVEN = Rule("no seven", "cost IS NULL OR cost <> 7")
 
 
 @pytest.fixture(params=["plain", "spark"])
@@ -374,6 +375,54 @@ def test_joined_rows_are_restated(rated):
     proven(made, 5, 10)
     made.batch()
     assert told(made.answer("by_site", "batch")) == {5: (3, 2, 2)}
+
+
+def test_a_view_waits_for_no_interval_that_new_rules_have_emptied(rated):
+    """What was read of the day before is refused now, so nothing is ever built of it."""
+    made, correct = rated
+    made.send(shown("q", "2026-01-04T10:00", 7), topic="shown")
+    made.epoch()
+    made.batch()
+    judged = [
+        replace(each, rules=[*each.rules, NO_SEVEN]) if each.name == "shown" else each
+        for each in RATED.sources
+    ]
+    made.redefine(replace(RATED, source=judged))
+    made.epoch()
+    made.batch()
+    correct(5)
+    made.restate("tariff", "2026-01-04", "2026-01-06")
+    assert made.batch() == [f"{DAY}T00:00:00Z"]
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    if isinstance(made.engine, Tables):
+        made.engine.catch_up()
+    assert told(made.answer("by_site")) == {5: (2, 2, 1)}
+
+
+@pytest.mark.parametrize("rated", ["spark"], indirect=True)
+def test_a_view_that_waits_for_what_somebody_rolled_back_says_so(rated):
+    """No run of dirty intervals builds it, so that is not what it asks for."""
+    made, correct = rated
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    made.batch()
+    [view], engine = made.pipeline.views, made.engine
+    decision = Decision(actor="ada", reason="odd", rollback=True)
+    roll_back_interval(
+        made.pipeline, engine.layout, "by_site", made.pipeline.grid.of(parse_moment(DAY)), decision=decision
+    )
+    correct(5)
+    made.restate("tariff", DAY)
+    assert made.batch() == []
+    engine.catch_up()
+    why = engine.writer.errors[view.id]
+    assert "2026-01-05T00:00:00Z was rolled back by ada: odd" in why
+    assert "`seamline run ads --from 2026-01-05T00:00:00Z`" in why
+    assert made.batch(DAY) == [f"{DAY}T00:00:00Z"]
+    engine.catch_up()
+    assert not engine.writer.behind
+    assert told(made.answer("by_site")) == {5: (2, 2, 1)}
 
 
 @pytest.mark.parametrize("rated", ["plain", pytest.param("spark", marks=pytest.mark.faults)], indirect=True)

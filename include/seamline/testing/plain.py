@@ -48,7 +48,7 @@ from seamline.testing.validation import Read, count_names, reprocess_interval_ro
 class Plain(PlainStream):
     """Both layers as lists."""
 
-    def reprocess(self) -> dict[int, Verdict]:
+    def reprocess(self) -> None:
         """Validate what another record version validated, with the look-ups as they are."""
         version, known = self.pipeline.record_version, len(self.restated)
         paths = self.lookups.version_paths(versions := self.lookups.current_versions())
@@ -63,7 +63,17 @@ class Plain(PlainStream):
                 )
             epoch = replace(each.epoch, lookups=versions)
             self.judged[number] = Read(epoch, self.pipeline, each.raw, marks, accepted, refused, known)
-        verdicts = {
+        if waiting:
+            views = [view.id for view in self.pipeline.views]
+            log, grid = self.list_epochs(), self.pipeline.grid
+            self.write_statements(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
+            self.write_statements(*plan_raised_floors(self.manifest, views, self.list_verdicts(), now=EPOCH))
+            for view in self.pipeline.views:
+                self.rows[view.name] = self.all_rows(view)
+
+    def list_verdicts(self) -> dict[int, Verdict]:
+        """List what was validated again, by the numbers of the epochs."""
+        return {
             number: Verdict(
                 number,
                 "",
@@ -74,14 +84,11 @@ class Plain(PlainStream):
             )
             for number, each in self.judged.items()
         }
-        if waiting:
-            views = [view.id for view in self.pipeline.views]
-            log, grid = list(apply_verdicts(self.epochs, version, verdicts)), self.pipeline.grid
-            self.write_statements(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
-            self.write_statements(*plan_raised_floors(self.manifest, views, verdicts, now=EPOCH))
-            for view in self.pipeline.views:
-                self.rows[view.name] = self.all_rows(view)
-        return verdicts
+
+    def list_epochs(self) -> list[Epoch]:
+        """List the epochs as the record version validates them, where that was done."""
+        timed = drop_foreign_watermarks(self.epochs, self.pipeline.timed)
+        return list(apply_verdicts(timed, self.pipeline.record_version, self.list_verdicts()))
 
     def mark_copies(self, accepted: pa.Table, number: int) -> pa.Table | None:
         """Mark the rows of an epoch that repeat an earlier one; None where rows validated again are not flagged."""
@@ -91,15 +98,9 @@ class Plain(PlainStream):
 
     def build(self, asked: Interval | None, run: str) -> list[str]:
         views = [view.id for view in self.pipeline.views]
-        verdicts = self.reprocess()
+        self.reprocess()
         plan = plan_batch(
-            list(
-                apply_verdicts(
-                    drop_foreign_watermarks(self.epochs, self.pipeline.timed),
-                    self.pipeline.record_version,
-                    verdicts,
-                )
-            ),
+            self.list_epochs(),
             self.manifest,
             self.pipeline.grid,
             views,
@@ -255,7 +256,7 @@ class Plain(PlainStream):
         for at, epoch in enumerate(self.epochs):
             known = self.epochs[at - 1].restated if at else 0
             if epoch.restated > known and list_unbuilt_intervals(
-                view, self.pipeline.grid, self.restated, self.manifest, self.epochs, epoch
+                view, self.pipeline.grid, self.restated, self.manifest, self.list_epochs(), epoch
             ):
                 break
             before = epoch.number

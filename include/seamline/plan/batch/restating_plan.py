@@ -123,7 +123,8 @@ def list_unbuilt_intervals(
 ) -> list[str]:
     """List the intervals, in order, that a view waits for before it takes the epoch that names new decisions.
 
-    Each had rows by then, in reach of a decision, and nothing is published of it that was made with them.
+    Each had rows by then, in reach of a decision, and nothing is published of it that was made with them. ``log`` is
+    as the view's record version has it, as it is for a plan: what has no accepted rows now is never built.
     """
     before = first_of(naming) - 1
     new = decisions[count_named_restatements(log, before) : naming.restated]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,13 +18,14 @@ from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.lake.tables.slices import PRUNES, Slices
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import NotRestatable
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import count_named_restatements, find_naming_epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval
@@ -140,23 +141,35 @@ def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple
     """
     if not (decisions := list_restatements(writer.layout)):
         return step, ""
-    log = read_condensed_log(writer.layout)
-    naming = find_naming_epoch(log, step.above)
+    naming = find_naming_epoch(read_condensed_log(writer.layout), step.above)
     if naming is None or (number := first_of(naming)) > step.last:
         return step, ""
     if naming.before is not None and step.above < naming.before:
         return Step(step.above, naming.before), ""
     manifest = ManifestTable.ensure(writer.layout).read()
+    # An interval of which new rules refuse all rows is never built.
+    log = read_reprocessed_log(writer.pipeline, writer.layout)
     waiting = list_unbuilt_intervals(view, writer.pipeline.grid, decisions, manifest, log, naming)
     if not waiting:
         return Step(step.above, number), ""
     new = decisions[count_named_restatements(log, step.above) : naming.restated]
     names = sorted({each.lookup for each in new if view.join and each.lookup in view.join.lookups})
-    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
     return step, (
-        f"look-up {', '.join(names)} was restated in epoch {number}, and {waiting[0]}{more} not built with it yet; "
-        f"`seamline run {writer.pipeline.name} --dirty` builds them"
+        f"look-up {', '.join(names)} was restated in epoch {number}, and "
+        f"{format_unbuilt_intervals(writer.pipeline.name, manifest, view, waiting)}"
     )
+
+
+def format_unbuilt_intervals(
+    name: str, manifest: Manifest, view: CompiledView, waiting: Sequence[str]
+) -> str:
+    """Say what builds the intervals that a view waits for; one that somebody rolled back must be asked for."""
+    for each in waiting:
+        if by := manifest.hold([view.id], each):
+            run = f"seamline run {name} --from {each}"
+            return f"{each} was rolled back by {by.actor}: {by.reason}; `{run}` builds it all the same"
+    more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+    return f"{waiting[0]}{more} not built with it yet; `seamline run {name} --dirty` builds them"
 
 
 def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -> None:
