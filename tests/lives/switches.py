@@ -10,9 +10,7 @@ DRAWN = frozenset(
     {"hostile names", "exact decimals", "exact statistics", "power cuts", "backups", "joins", "rates"}
 )
 """What a life is drawn with beside other people's deeds."""
-OFF: Mapping[str, str] = {
-    "rates": "look-ups of joined rows that are restated: few lives have shown what it finds",
-}
+OFF: Mapping[str, str] = {}
 """By switch why: each is switched on once what it found is mended and lives have shown it."""
 ON = DRAWN | {
     switch

@@ -31,6 +31,8 @@ FOUND = (
     "old_left_rows_are_not_joined",
     "own_commit_taken_for_anothers",
     "serving_current_beyond_the_frontier",
+    "view_goes_on_before_it_is_built",
+    "view_takes_the_epoch_that_restates",
 )
 """One for each known way to a wrong number."""
 LIVES = 10
