@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from tests.lives.definitions import meets
+from tests.lives.flagged import check_flags, counted, held_back, require_without_copies
 from tests.lives.oracle import ALL, Claim, Held, Rows, Wrong, answered, named, require_same, same, wanted
 from tests.lives.rates import LOOKUP, Rated
+from tests.lives.topic import NAMES
 from tests.lives.world import World
 
 from seamline.lake.read.merged_read import read_merged_answer
@@ -50,7 +52,10 @@ def check(world: World, side: Side = Side.MERGED) -> None:
         if side is Side.MERGED:
             never_back(world, view, claims)
         rows = answered(view, found.table)
-        right = wanted(world.con, world.shape, view, world.held, claims, side, rated(world, view, manifest))
+        require_without_copies(world, view, manifest)
+        right = wanted(
+            world.con, world.shape, view, counted(world), claims, side, rated(world, view, manifest)
+        )
         if settled(world, view, manifest):
             require_same(f"{view.id}, {side}, until {found.until}", rows, right)
 
@@ -144,7 +149,7 @@ def check_built(world: World) -> None:
     """
     manifest = decided(world)
     for view in world.pipeline.views:
-        if (left := unbuilt(world, view, manifest)) and not manifest.held:
+        if (left := unbuilt(world, view, manifest)) and not manifest.held and not held_back(world):
             raise Wrong(f"{view.id} is not built in {left}")
 
 
@@ -162,7 +167,7 @@ def check_serving(world: World) -> None:
         claims = claimed(world, view, manifest, found.until)
         if settled(world, view, manifest):
             right = wanted(
-                world.con, world.shape, view, world.held, claims, rated=rated(world, view, manifest)
+                world.con, world.shape, view, counted(world), claims, rated=rated(world, view, manifest)
             )
             table = DeltaTable(str(world.layout.serving(view)))
             rows = answered(view, table.to_pyarrow_table())
@@ -191,14 +196,14 @@ def plain(type: str, decimals: bool) -> bool:
 
 def check_log(world: World) -> None:
     """Compare master and quarantine with what was sent: each record once, in the right one, as it was meant."""
-    held = {(each.lane.partition, each.offset): each for each in world.held}
+    held = {(NAMES[each.lane.topic_id], each.lane.partition, each.offset): each for each in world.held}
     numbers = set(world.epochs)
     for name, good in (("master", True), ("quarantine", False)):
         if not Table.exists(world.layout.table(name)):
             continue
         rows = DeltaTable(str(world.layout.table(name))).to_pyarrow_table().to_pylist()
         rows = [row for row in rows if row["_epoch"] in numbers]
-        found = Counter((row["_partition"], row["_offset"]) for row in rows)
+        found = Counter((row["_topic"], row["_partition"], row["_offset"]) for row in rows)
         right = Counter(
             place for place, each in held.items() if accepted(world, each) is good and each.only == ALL
         )
@@ -206,8 +211,10 @@ def check_log(world: World) -> None:
             raise Wrong(
                 f"{name}: lacks {sorted(right - found)[:5]}, has {sorted(found - right)[:5]} too much"
             )
+        if good:
+            check_flags(world, rows)
         for row in rows if good else ():
-            as_meant(held[row["_partition"], row["_offset"]], row)
+            as_meant(held[row["_topic"], row["_partition"], row["_offset"]], row)
 
 
 def accepted(world: World, each: Held) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 from tests.lives.records import EXACT, LARGEST, POOLS, Column
+from tests.lives.topic import IDS
 
 import seamline
 from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
@@ -61,6 +63,10 @@ class Shape:
     """The column by which rows find a rate; none if empty (``rates``)."""
     pairs: str = ""
     """What is asked of the rates of a pair."""
+    within: timedelta | None = None
+    """For how long the stream knows copies of a row; None where it looks for none (``copies``)."""
+    topics: int = 1
+    """How many topics the lanes are of."""
 
     @property
     def rated(self) -> Column | None:
@@ -123,6 +129,23 @@ def attempted(chance: Random, *, on: Collection[str]) -> Shape:
 
 PARTS = {1: 0, 2: 3, 3: 1}
 """Into how many parts epochs go, by the number of lanes; 0 where the driver merges states."""
+
+
+SEVERAL = 0.4
+"""In so many lives the lanes are of several topics."""
+
+
+def spread(shape: Shape, seed: int) -> Shape:
+    """Return the definition of a life with a source of several topics; as it was in most lives."""
+    chance = Random(f"{seed}/topics")
+    if chance.random() > SEVERAL:
+        return shape
+    count = chance.randint(2, len(IDS))
+    names = chance.sample([*IDS][:count], count)
+    definition = shape.pipeline.definition
+    [source] = [replace(each, topic=names) for each in definition.sources]
+    pipeline = compile_pipeline(replace(definition, source=[source] if shape.joined else source))
+    return replace(shape, topics=count, lanes=max(shape.lanes, count), pipeline=pipeline)
 
 
 def hostile(chance: Random, count: int) -> list[str]:

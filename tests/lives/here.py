@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from tests.lives.builds import sparkless_builds
+from tests.lives.copies import sparkless_copies
 from tests.lives.frames import Frame
 from tests.lives.joined import derive_missing, sparkless_joins
 
@@ -25,6 +26,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.record_rules import SELECTED
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch import work_shares
 from seamline.plan.stream import epoch_parts
@@ -60,6 +62,8 @@ def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: in
         found = derive_missing(writer.pipeline, writer.layout, slices.view, after=after, until=until)
         return as_slices(slices, found)
     rows = aligned(writer.pipeline, DeltaTable(str(writer.master.table.root)).to_pyarrow_table())
+    if writer.pipeline.record.selective:
+        rows = rows.filter(rows[SELECTED])
     epochs = rows["_epoch"]
     rows = rows.filter(pc.and_(pc.greater(epochs, after), pc.less_equal(epochs, until)))
     with open_duckdb() as con:
@@ -112,5 +116,6 @@ def sparkless(topics: Callable[..., object], *, parted: bool) -> Iterator[None]:
         patch.dict(Lookups.__init__.__kwdefaults__, every=0.0),
         sparkless_joins(),
         sparkless_builds(),
+        sparkless_copies(),
     ):
         yield

@@ -11,7 +11,8 @@ from pathlib import Path
 from random import Random
 
 from tests.lives.checks import check
-from tests.lives.definitions import Shape, shaped
+from tests.lives.copies import deduplicating
+from tests.lives.definitions import Shape, shaped, spread
 from tests.lives.events import (
     batching,
     cuts,
@@ -125,6 +126,10 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
     shape = shaped(Random(f"{seed}"), on=on)
     if "joins" in on:
         shape = joining(shape, seed)
+    if "copies" in on:
+        shape = deduplicating(shape, seed)
+    if "topics" in on:
+        shape = spread(shape, seed)
     if "rates" in on:
         shape = rating(shape, seed)
     theme = THEMES[seed % len(THEMES)]
@@ -138,6 +143,8 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
             steps.append((at, step))
     if shape.by:
         steps = with_restatements(steps, seed, length)
+    if shape.within:
+        steps = with_copies(steps, seed, length)
     return Life(seed, shape, tuple(steps), frozenset(on))
 
 
@@ -148,6 +155,16 @@ def with_restatements(steps: Sequence[Step], seed: int, length: int) -> list[Ste
     for number in range(chance.randint(2, 6)):
         [kind] = chance.choices(restating.KINDS, [each.weight for each in restating.KINDS])
         found.insert(chance.randint(0, len(found)), (length + number, kind.draw(chance)))
+    return found
+
+
+def with_copies(steps: Sequence[Step], seed: int, length: int) -> list[Step]:
+    """Let copies of records come now and then; the other steps keep their numbers."""
+    chance = Random(f"{seed}/copied")
+    found = [*steps]
+    for number in range(chance.randint(4, 9)):
+        step = sending.SendCopies.draw(chance)
+        found.insert(chance.randint(0, len(found)), (2 * length + number, step))
     return found
 
 
@@ -203,7 +220,8 @@ def told(life: Life, failure: Failure) -> str:
     definition = life.shape.pipeline.definition
     lines = [
         f"seed {life.seed}: {failure}",
-        f"  schema {definition.sources[0].schema}; id {life.shape.unique}; lanes {life.shape.lanes}",
+        f"  schema {definition.sources[0].schema}; id {life.shape.unique}, known for {life.shape.within}",
+        f"  lanes {life.shape.lanes} of {life.shape.topics} topics",
         *(f"  {each}" for each in definition.derive),
         *(
             f"  view {each.name} by {list(each.keys)} {each.window}: {dict(each.measures)}"

@@ -18,7 +18,7 @@ from tests.lives.definitions import Shape
 from tests.lives.joined import kind_of, pair_up, value_of
 from tests.lives.rates import PAIRS, RATE, Rated
 from tests.lives.records import DAY, START, Record
-from tests.lives.topic import NAME
+from tests.lives.topic import NAMES
 
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.protocol.offsets import Lane
@@ -100,7 +100,7 @@ def rows_of(
                 Row(
                     each.epoch,
                     (each.record.at, each.lane.partition, each.offset, 0),
-                    NAME,
+                    NAMES[each.lane.topic_id],
                     each.interval,
                     (row[shape.id],) if shape.unique else (),
                     {key.name: row.get(key.name) for key in view.keys},
@@ -141,7 +141,7 @@ def joined_rows_of(
         Row(
             epoch,
             (own.record.at, own.lane.partition, own.offset, 0),
-            NAME,
+            NAMES[own.lane.topic_id],
             own.interval,
             (),
             {key.name: row.get(key.name) for key in view.keys},
@@ -221,8 +221,8 @@ def wanted(
             if side is Side.SPEED:
                 kept += [row for row in rows if claim.floor < row.epoch <= claim.until]
             else:
-                far = max(claim.cut, claim.until)
-                kept += filter_counted_rows(view, rows, {id: claim.cut}, far, side, unique=shape.unique)
+                far, unique = max(claim.cut, claim.until), shape.unique and not view.join
+                kept += filter_counted_rows(view, rows, {id: claim.cut}, far, side, unique=unique)
     found = present_oracle_rows(con, view, kept, {id: claim.cut for id, claim in claims.items()}, side)
     return keyed(view, found)
 

@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from tests.lives.events.foreign import DEEDS, MILD, NAMES
 
 DRAWN = frozenset(
-    {"hostile names", "exact decimals", "exact statistics", "power cuts", "backups", "joins", "rates"}
+    {
+        "hostile names",
+        "exact decimals",
+        "exact statistics",
+        "power cuts",
+        "backups",
+        "joins",
+        "rates",
+        "copies",
+        "topics",
+    }
 )
 """What a life is drawn with beside other people's deeds."""
 OFF: Mapping[str, str] = {}

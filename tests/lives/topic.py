@@ -1,4 +1,4 @@
-"""A Kafka topic of a few lanes in a list: what was sent, what of it is still there, and its administration."""
+"""Kafka topics of a few lanes in lists: what was sent, what of it is still there, and its administration."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.stream.read_topics import Topics
 from seamline.testing.engine import RAW
 
-NAME = "events"
-ID = "id of events"
+IDS: Mapping[str, str] = {"events": "id of events", "archive": "of the archive", "more": "a third one"}
+"""Topics with their ids, which are in another order than names."""
+NAMES = {id: name for name, id in IDS.items()}
 SENT_AT = START + timedelta(days=6)
 """Kafka's own time of every record."""
 
 
 @dataclass
 class Topic:
-    """The lanes of one topic; of each the records below ``first`` are gone."""
+    """The lanes of one topic or of several; of each the records below ``first`` are gone."""
 
     lanes: dict[Lane, list[Record]]
     first: dict[Lane, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, partitions: int) -> Topic:
-        """Make an empty topic."""
-        return cls({Lane(ID, number): [] for number in range(partitions)})
+    def of(cls, partitions: int, topics: int = 1) -> Topic:
+        """Make empty topics, with so many partitions together."""
+        ids = [*NAMES][:topics]
+        return cls({Lane(ids[number % topics], number // topics): [] for number in range(partitions)})
 
     def send(self, records: Iterable[Record]) -> None:
         """Add records, each to the lane that it names."""
@@ -52,7 +54,7 @@ class Topic:
                 "key": None,
                 "value": self.lanes[part.lane][offset].value,
                 "headers": None,
-                "topic": NAME,
+                "topic": NAMES[part.lane.topic_id],
                 "partition": part.lane.partition,
                 "offset": offset,
                 "timestamp": SENT_AT,
@@ -62,17 +64,19 @@ class Topic:
         ]
         return Frame(pa.Table.from_pylist(rows, schema=RAW))
 
-    def topic_id(self, _: str) -> str:
+    def topic_id(self, name: str) -> str:
         """Describe the id."""
-        return ID
+        return IDS[name]
 
-    def beginning_offsets(self, _: str) -> dict[int, int]:
+    def beginning_offsets(self, name: str) -> dict[int, int]:
         """Describe the first offset of each partition."""
-        return {lane.partition: self.first.get(lane, 0) for lane in self.lanes}
+        return {lane.partition: self.first.get(lane, 0) for lane in self.lanes if lane.topic_id == IDS[name]}
 
-    def end_offsets(self, _: str) -> dict[int, int]:
+    def end_offsets(self, name: str) -> dict[int, int]:
         """Describe the end of each partition."""
-        return {lane.partition: len(records) for lane, records in self.lanes.items()}
+        return {
+            lane.partition: len(records) for lane, records in self.lanes.items() if lane.topic_id == IDS[name]
+        }
 
     def commit_group_offsets(self, *_: object) -> None:
         """Nobody reads them."""
@@ -87,7 +91,7 @@ class Read(Topics):
     def __init__(self, topic: Topic, definition: Pipeline) -> None:
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
-        self.ids = dict.fromkeys(self.names, ID)
+        self.ids = {name: IDS[name] for name in self.names}
 
     def read_range(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]
         """Read the raw records of one range."""
@@ -95,7 +99,7 @@ class Read(Topics):
 
     def fetch_first_records(self, places: Mapping[Place, int]) -> dict[Place, Tail]:
         """Return the first record at or after some offsets: a start that stops at one that it has read is wrong."""
-        sent = {place: self.admin.lanes[Lane(ID, place[1])] for place in places}
+        sent = {place: self.admin.lanes[Lane(IDS[place[0]], place[1])] for place in places}
         at = int(SENT_AT.timestamp() * 1000)
         return {
             place: Tail(offset, at, hash_record_value(sent[place][offset].value))

@@ -104,7 +104,7 @@ class World:
 
     def __init__(self, shape: Shape, on: Collection[str] = ()) -> None:
         self.shape, self.on = shape, on
-        self.topic = Topic.of(shape.lanes)
+        self.topic = Topic.of(shape.lanes, shape.topics)
         self.folder = Path(tempfile.mkdtemp(prefix="life-", dir=FOLDERS))
         self.layout = Layout(self.folder / "w", "life")
         self.fates = Fates()
@@ -130,6 +130,7 @@ class World:
         self.divisors = {shape.pipeline.record_version: shape.divisor}
         self.of: dict[int, int] = {}
         self.stated: dict[int, Epoch] = {}
+        self.flagged: dict[tuple[Any, ...], bool] = {}
         self.tables: dict[str, Rates] = {}
         self.restated: list[Restatement] = []
         self.stood: set[str] = set()

@@ -57,6 +57,32 @@ class SendAgain(Operation):
 
 
 @dataclass(frozen=True)
+class SendCopies(Operation):
+    """Somebody sends records of any age again, to any lane; some say something else under the id of before."""
+
+    harmless: ClassVar[bool] = True
+    seed: int
+    count: int
+
+    @classmethod
+    def draw(cls, chance: Random) -> SendCopies:
+        return cls(chance.randrange(10**6), chance.randint(1, 5))
+
+    def run(self, world: World) -> None:
+        shape, chance = world.shape, Random(self.seed)
+        sent = [each for records in world.topic.lanes.values() for each in records if each.row is not None]
+        for record in chance.sample(sent, min(self.count, len(sent))):
+            again = replace(record, lane=chance.randrange(4))
+            if chance.random() < 0.5:
+                assert record.row is not None
+                day, first = (record.at - START) // DAY, record.row[shape.id]
+                [again] = drawn(
+                    shape.columns, shape.time, shape.id, day=day, count=1, first=first, chance=chance
+                )
+            world.topic.send([again])
+
+
+@dataclass(frozen=True)
 class Close(Operation):
     """Time goes on in every lane, so that days close."""
 
