@@ -149,7 +149,8 @@ def check_built(world: World) -> None:
     """
     manifest = decided(world)
     for view in world.pipeline.views:
-        if (left := unbuilt(world, view, manifest)) and not manifest.held and not held_back(world):
+        left = [id for id in unbuilt(world, view, manifest) if id not in held_back(world)]
+        if left and not manifest.held:
             raise Wrong(f"{view.id} is not built in {left}")
 
 

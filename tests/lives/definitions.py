@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from tests.lives.records import EXACT, LARGEST, POOLS, Column
-from tests.lives.topic import IDS
+from tests.lives.topic import IDS, NAMES
 
 import seamline
 from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
@@ -18,6 +18,7 @@ from seamline.model.definition.pipeline import Stream
 from seamline.model.definition.windows import Global, Session, Sliding, Tumbling, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Measure
+from seamline.model.protocol.offsets import Lane
 
 PLAIN = ("customer", "amount", "shop", "kind", "note", "price")
 HOSTILE = (
@@ -82,6 +83,12 @@ class Shape:
     def joined(self) -> bool:
         """Whether rows are joined."""
         return bool(self.pipeline.definition.derive)
+
+    def source_of(self, lane: Lane) -> str:
+        """Name the source of a lane's records; empty where there is one without a name."""
+        sources = self.pipeline.definition.sources
+        [name] = [each.name for each in sources if NAMES[lane.topic_id] in each.topics]
+        return name
 
     def takes(self, row: Mapping[str, Any]) -> bool:
         """Return whether a record's row meets the rule, if there is one."""
@@ -209,8 +216,8 @@ def ruled(shape: Shape) -> Shape:
     divisor = shape.divisor + 2
     rules, definition = [Rule("no multiple", f"`{shape.id}` % {divisor} <> 0")], shape.pipeline.definition
     if shape.joined:
-        [source] = definition.sources
-        changed = replace(definition, source=[replace(source, rules=rules)])
+        sources = [replace(each, rules=rules) for each in definition.sources]
+        changed = replace(definition, source=sources)
     else:
         changed = replace(definition, rules=rules)
     return replace(shape, divisor=divisor, pipeline=compile_pipeline(changed))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from tests.lives.oracle import ALL, Held, Wrong, named
+from tests.lives.oracle import Held, Wrong, is_accepted, named
 from tests.lives.records import DAY, START
 from tests.lives.topic import NAMES
 from tests.lives.world import World
@@ -29,22 +29,16 @@ def place_of(each: Held) -> Place:
 
 def in_order(world: World) -> list[Held]:
     """List the records that the rules of now accept, in the order in which they were read."""
-    shape = world.shape
-    rows = [
-        each
-        for each in world.held
-        if each.record.row is not None and shape.takes(each.record.row) and each.only in (ALL, shape.divisor)
-    ]
     return sorted(
-        rows,
+        (each for each in world.held if is_accepted(world.shape, each)),
         key=lambda each: (each.epoch, each.lane.partition, each.offset, NAMES[each.lane.topic_id]),
     )
 
 
 def id_of(world: World, each: Held) -> Place:
-    """Return the interval and the event id of a record."""
+    """Return the interval, the source and the event id of a record."""
     assert each.record.row is not None
-    return (each.interval, each.record.row[world.shape.id])
+    return (each.interval, world.shape.source_of(each.lane), each.record.row[world.shape.id])
 
 
 def counted(world: World) -> list[Held]:
@@ -134,10 +128,12 @@ def reached(view: CompiledView, each: Held) -> set[str]:
     return {named(day) for day in range(first, last + 1)}
 
 
-def held_back(world: World) -> bool:
-    """Return whether copies keep days from being certified."""
-    joins: Sequence[Any] = world.pipeline.definition.derive if world.shape.within is not None else ()
-    return any(not join.copies for join in joins) and any(copies(world, world.newest))
+def held_back(world: World) -> set[str]:
+    """Name the days that copies keep from being certified."""
+    if world.shape.within is None or any(each.copies for each in world.pipeline.definition.derive):
+        return set()
+    joined = [view for view in world.pipeline.views if view.join]
+    return {id for each in copies(world, world.newest) for view in joined for id in reached(view, each)}
 
 
 def require_without_copies(world: World, view: CompiledView, manifest: Manifest) -> None:

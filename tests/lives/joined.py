@@ -1,6 +1,6 @@
 """Lives with rows that are joined: the definition, the plain pairs, and what Spark computes of them.
 
-A topic is joined with itself. Which rows are pairs is worked out row by row, by what was sent.
+A source is joined with itself, or with another. Which rows are pairs is worked out row by row, by what was sent.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.spark.stream import joined_rows as indexes
 from seamline.spark.stream import kernel_runs
 
-SOURCE, JOIN = "events", "near"
+SOURCE, OTHER, JOIN = "events", "others", "near"
 SHARE = 0.6
 """Of so many lives the rows are joined."""
+APART = 0.6
+"""Of so many of those with several topics two sources are joined."""
 BOUNDS: Sequence[dict[str, Any]] = (
     {"after": "6 hours"},
     {"before": Open("0 seconds"), "after": "5 hours"},
@@ -80,6 +82,47 @@ def joining(shape: Shape, seed: int) -> Shape:
     return replace(shape, unique=False, pipeline=pipeline)
 
 
+def parting(shape: Shape, seed: int) -> Shape:
+    """Return the definition of a life with joined rows of several topics with two sources; as it was in the others."""
+    chance = Random(f"{seed}/sources")
+    if not shape.joined or shape.topics < 2 or chance.random() > APART:
+        return shape
+    definition = shape.pipeline.definition
+    [source], [join] = definition.sources, definition.derive
+    first, *others = source.topics
+    sources = [replace(source, topic=first), replace(source, name=OTHER, topic=others)]
+    left, right = chance.sample([SOURCE, OTHER], 2)
+    join = replace(join, left=left, right=right)
+    views = [
+        of_sides(each, join)
+        if each.of == JOIN
+        else replace(each, of=chance.choice([left, right, [left, right]]))
+        for each in definition.views
+    ]
+    changed = replace(definition, source=sources, derive=[join], views=views)
+    try:
+        return replace(shape, pipeline=compile_pipeline(changed))
+    except DefinitionError:
+        return shape
+
+
+def of_sides(view: View, join: Join) -> View:
+    """Return a view of pairs of a source and itself as one of the pairs of two."""
+    measures = {
+        label: replace(each, of=in_pairs(join, each.of)) if hasattr(each, "of") else each
+        for label, each in view.measures.items()
+    }
+    return replace(view, keys=[in_pairs(join, str(each)) for each in view.keys], measures=measures)
+
+
+def in_pairs(join: Join, text: str) -> str:
+    """Return ``left_`` and ``right_`` before columns as pairs of a join have them."""
+    if join.left == join.right:
+        return text
+    names = {"left": join.left, "right": join.right}
+    return re.sub(r"\b(left|right)_", lambda found: f"{names[found[1]]}_", text)
+
+
 def joined_view(name: str, shape: Shape, key: str, chance: Random) -> View:
     """Draw a view of pairs, or of left rows and pairs."""
     of = chance.choice(shape.columns)
@@ -98,21 +141,27 @@ def joined_view(name: str, shape: Shape, key: str, chance: Random) -> View:
 
 
 def pair_up(
-    join: CompiledJoin, rows: Sequence[tuple[int, Row, Any]], meets: Callable[[Row, Row], bool]
+    join: CompiledJoin,
+    lefts: Sequence[tuple[int, Row, Any]],
+    rights: Sequence[tuple[int, Row, Any]],
+    meets: Callable[[Row, Row], bool],
 ) -> Iterator[tuple[int, str, Row, Any]]:
     """Yield epoch, kind, columns, and the left row's own, of all that rows make: ``(epoch, columns, own)``.
 
     A pair ``meets`` what the join asks beside.
     """
-    for epoch, left, own in rows:
+    one, two = (
+        ("left", "right") if join.left.source == join.right.source else (join.left.source, join.right.source)
+    )
+    for epoch, left, own in lefts:
         first = None
-        for other, right, _ in rows:
+        for other, right, _ in rights:
             if is_pair(join, left, right) and meets(left, right):
                 at = max(epoch, other)
                 first = at if first is None else min(first, at)
-                both = {f"left_{name}": value for name, value in left.items()}
-                yield at, PAIR, both | {f"right_{name}": value for name, value in right.items()}, own
-        alone = {f"left_{name}": value for name, value in left.items()}
+                both = {f"{one}_{name}": value for name, value in left.items()}
+                yield at, PAIR, both | {f"{two}_{name}": value for name, value in right.items()}, own
+        alone = {f"{one}_{name}": value for name, value in left.items()}
         yield epoch, LEFT, alone, own
         if first is not None:
             yield first, MATCHED, alone, own

@@ -27,7 +27,7 @@ from tests.lives.events import (
 )
 from tests.lives.events.ending import End
 from tests.lives.here import building_in_parts
-from tests.lives.joined import joining
+from tests.lives.joined import joining, parting
 from tests.lives.operations import Operation
 from tests.lives.rates import rating
 from tests.lives.switches import ON
@@ -130,6 +130,8 @@ def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
         shape = deduplicating(shape, seed)
     if "topics" in on:
         shape = spread(shape, seed)
+    if "sources" in on:
+        shape = parting(shape, seed)
     if "rates" in on:
         shape = rating(shape, seed)
     theme = THEMES[seed % len(THEMES)]

@@ -94,7 +94,7 @@ def rows_of(
     found = []
     for each in held:
         row = each.record.row
-        if row is not None and shape.takes(row) and each.only in (ALL, shape.divisor):
+        if row is not None and is_of(shape, view, each) and is_accepted(shape, each):
             row = with_rate(shape, each, row, rated, number(each))
             found.append(
                 Row(
@@ -102,13 +102,24 @@ def rows_of(
                     (each.record.at, each.lane.partition, each.offset, 0),
                     NAMES[each.lane.topic_id],
                     each.interval,
-                    (row[shape.id],) if shape.unique else (),
+                    (shape.source_of(each.lane), row[shape.id]) if shape.unique else (),
                     {key.name: row.get(key.name) for key in view.keys},
                     tuple(row.get(name) if name else None for name in columns),
                     counts=True,
                 )
             )
     return found
+
+
+def is_of(shape: Shape, view: CompiledView, each: Held) -> bool:
+    """Return whether a view counts records of a source; there are names where there are several."""
+    return not view.of or shape.source_of(each.lane) in view.of
+
+
+def is_accepted(shape: Shape, each: Held) -> bool:
+    """Return whether a record is a row by the rules of now."""
+    row = each.record.row
+    return row is not None and shape.takes(row) and each.only in (ALL, shape.divisor)
 
 
 def with_rate(
@@ -125,11 +136,12 @@ def joined_rows_of(
 ) -> list[Row]:
     """Return the input of a view of joined rows, after so many decisions: every record beside every other."""
     assert view.join
-    rows = [
-        (each.epoch, {**with_rate(shape, each, each.record.row, rated, number), "_at": each.record.at}, each)
-        for each in held
-        if each.record.row is not None and shape.takes(each.record.row) and each.only in (ALL, shape.divisor)
-    ]
+    left, right = (each.source for each in view.join.sides)
+    sides: dict[str, list[Any]] = {left: [], right: []}
+    for each in held:
+        if each.record.row is not None and is_accepted(shape, each):
+            row = with_rate(shape, each, each.record.row, rated, number)
+            sides[shape.source_of(each.lane)].append((each.epoch, {**row, "_at": each.record.at}, each))
     sources = [each.measure for each in list_fold_sources(view)]
     kinds = set(map(kind_of, sources))
     asked = PAIRS.get(shape.pairs)
@@ -148,7 +160,9 @@ def joined_rows_of(
             tuple(value_of(each, kind, row) for each in sources),
             counts=True,
         )
-        for epoch, kind, row, own in pair_up(view.join, rows, meets)
+        for epoch, kind, row, own in pair_up(
+            view.join, sides[view.join.left.source], sides[view.join.right.source], meets
+        )
         if kind in kinds
     ]
 

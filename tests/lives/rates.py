@@ -17,10 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.lives.definitions import KEYS, Shape
+from tests.lives.joined import in_pairs
 from tests.lives.records import Column, meant
 
 import seamline
-from seamline import Lookup, View
+from seamline import Join, Lookup, View
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.tables.lookup_tables import hash_lookup_rows, load_lookup
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
@@ -74,18 +75,18 @@ def rating(shape: Shape, seed: int) -> Shape:
     if not shape.joined or not fit or chance.random() > SHARE:
         return shape
     definition, by = shape.pipeline.definition, chance.choice(fit)
-    [source], [join] = definition.sources, definition.derive
+    [join] = definition.derive
     form = "parquet" if by.type == "STRING" else chance.choice(["csv", "parquet"])
     lookup = Lookup(LOOKUP, f"rates.{form}", on={"k": f"`{by.name}`"}, columns=["rate INT"])
     if chance.random() < 0.3:
         safe = [*join.null_safe, *([RATE] if chance.random() < 0.5 else [])]
         join = replace(join, on={**join.on, RATE: RATE}, null_safe=safe)
     where = chance.choice([*PAIRS, ""])
-    views = [rated_view(each, join.name, chance) for each in definition.views]
+    views = [rated_view(each, join, chance) for each in definition.views]
     changed = replace(
         definition,
-        source=[replace(source, lookups=[lookup])],
-        derive=[replace(join, where=where)],
+        source=[replace(each, lookups=[lookup]) for each in definition.sources],
+        derive=[replace(join, where=in_pairs(join, where))],
         views=views,
     )
     try:
@@ -94,13 +95,13 @@ def rating(shape: Shape, seed: int) -> Shape:
         return shape
 
 
-def rated_view(view: View, join: str, chance: Random) -> View:
+def rated_view(view: View, join: Join, chance: Random) -> View:
     """Let a view count rates, or group by them."""
-    name, joined = RATE, view.of == join
+    name, joined = RATE, view.of == join.name
     if joined:
-        name = chance.choice([f"left_{RATE}", f"right_{RATE}"])
+        name = in_pairs(join, chance.choice([f"left_{RATE}", f"right_{RATE}"]))
     if chance.random() < 0.4 and not isinstance(view.window, Session):
-        key = f"left_{RATE}" if joined else RATE
+        key = in_pairs(join, f"left_{RATE}") if joined else RATE
         view = replace(view, keys=[*view.keys, key])
     return replace(view, measures={**view.measures, "rates_of": seamline.sum(name)})
 

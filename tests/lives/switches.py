@@ -17,6 +17,7 @@ DRAWN = frozenset(
         "rates",
         "copies",
         "topics",
+        "sources",
     }
 )
 """What a life is drawn with beside other people's deeds."""
