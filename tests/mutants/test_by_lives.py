@@ -18,6 +18,8 @@ FOUND = (
     "bounds_of_decimals_through_a_double",
     "broken_tail_is_left",
     "carry_dropped_on_merge",
+    "certified_with_copies",
+    "copy_is_joined",
     "dead_epochs_told_by_files",
     "decimals_through_a_double",
     "decisions_in_the_newest_commit",
