@@ -52,3 +52,14 @@ def test_what_was_passed_over_is_not_before_what_a_restored_master_has_read() ->
     steps = [Redefine(0), BackUp(), Send(9, 12, 0), Epoch(4), PassOver(0, 3), back, Epoch(40)]
     failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
     assert failure is None, str(failure)
+
+
+def test_who_looks_before_a_start_takes_epochs_out_of_the_master_is_right_after() -> None:
+    """The quarantine comes back without what the master relies on, and so does the ledger: nobody else tells of it."""
+    back = BringBack(
+        ("ledger", "quarantine"),
+        boots=False, looks=True, meanwhile=0, at=-1, mishap=Mishap.DIES_AFTER, sent=Send(7, 3, 1),
+    )  # fmt: skip
+    steps = [Send(9, 12, 0), Epoch(40), back, Send(6, 3, 1), Epoch(40)]
+    failure = lived(Life(1, shape_of(Tumbling("1 hour")), tuple(enumerate(steps))))
+    assert failure is None, str(failure)

@@ -39,6 +39,7 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import Side
+from seamline.model.recent import Recent
 from seamline.spark.stream.driver_loop import Driver
 
 FOLDERS = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
@@ -376,7 +377,7 @@ def forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("seamline."):
             for key, value in vars(module).items():
-                if isinstance(value, dict) and key.startswith("_") and not key.startswith("__"):
+                if isinstance(value, dict | Recent) and key.startswith("_") and not key.startswith("__"):
                     value.clear()
 
 

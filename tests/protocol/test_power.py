@@ -103,6 +103,8 @@ BROKEN: dict[str, tuple[Rules, Bounds, str]] = {
     ),
     # Slices that were merged of lost epochs alone count beside those of the records that are read again.
     "merged-too": (Rules(merged_too=False), MERGED, "answers"),
+    # The quarantine comes back alone: those who read before go by the line, and by numbers that it has no more.
+    "begins-anew": (Rules(begins_anew=False), replace(RESTORED, topic=(True, False)), "goes on without"),
     # A generation of epochs that the next start takes out of the master.
     "waits": (Rules(waits=False), replace(REFUSED, builds=1), "has synced"),
 }

@@ -583,3 +583,27 @@ def refusing(told: list[str]) -> Iterator[None]:
         yield
     except SeamlineError as error:
         told.append(error.hint)
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_start_that_takes_epochs_out_of_the_master_begins_a_line(
+    stream: Stream, more: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine was never off: those who have read what the master had read on, and answer what it has."""
+    stream.produce(1)
+    writer = start(stream, boot=7, patch=monkeypatch)
+    stream.epoch(writer, 1)
+    for table in ("quarantine", "ledger"):
+        copytree(root(stream.layout, table), tmp_path / table)
+    stream.epoch(writer, 2)
+    stream.epoch(writer, 3)
+    assert stream.answered() == {0: 1, 2: 1}
+    for table in ("quarantine", "ledger"):
+        rmtree(root(stream.layout, table))
+        copytree(tmp_path / table, root(stream.layout, table))
+    writer = stream.start()
+    assert (stream.position(writer), Master.open(stream.layout).epoch) == (1, 0)
+    for end in range(len(stream.topic) - more + 1, len(stream.topic) + 1):
+        stream.epoch(writer, end)
+    is_right(stream)
+    assert Master.open(stream.layout).missing(0)[0].number > 1_000_000

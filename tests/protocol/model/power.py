@@ -38,6 +38,7 @@ class Rules:
     ``withdraws``: a person who lets
     the master stand withdraws what is published above E, and ``raises_floor`` where slices were merged beyond it, or
     are of a later line. ``merged_too``: what was merged up to an epoch that the log has lost is dead.
+    ``begins_anew``: where a start has taken epochs out of the master, a line begins.
     """
 
     marks: bool = True
@@ -59,6 +60,7 @@ class Rules:
     withdraws: bool = True
     raises_floor: bool = True
     merged_too: bool = True
+    begins_anew: bool = True
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class Spent(NamedTuple):
 class State(NamedTuple):
     """All tables, each as the states that a cut may leave, and all processes.
 
-    What is built and published is always synced. ``told`` are the epochs that were ever held, with their ranges.
+    What is built and published is always synced. ``told`` are the epochs that were ever held, with ranges and lines.
     ``hurt`` is set once a table was restored: what a power cut alone cannot do. Below ``floor`` slices may be gone, and
     ``given_up`` are refused records that a person has let go.
     """
@@ -228,7 +230,7 @@ class State(NamedTuple):
     reader: Reader = Reader()
     boot: int = 1
     token: int = 0
-    told: tuple[tuple[int, int, int], ...] = ()
+    told: tuple[tuple[int, int, int, int], ...] = ()
     backup: tuple[Master, Quarantine, Ledger, Slices, Built] | None = None
     hurt: bool = False
     floor: int = NONE
@@ -377,7 +379,8 @@ def says(state: State, rules: Rules) -> Moves:
     short = slices.number < master.mark if rules.marks else False
     ahead = ledger.number > max(master.number, master.taken)
     strange = len({each.line for each in now(state)}) > 1
-    new = master.boot != state.boot or strange or short or ahead or state.driver.accepted
+    out = rules.begins_anew and master.aside > max(master.number, master.taken)
+    new = master.boot != state.boot or strange or short or ahead or out or state.driver.accepted
     frontier = min(master.frontier, master.number, slices.number if short else master.frontier)
     if not new:
         ready = Driver("ready", number, frontier, line=master.line)
@@ -496,7 +499,7 @@ def commits(state: State, bounds: Bounds) -> Moves:
             frontier = plan.number if plan.fine else driver.frontier
             held = Held(plan.number, plan.start, plan.end, frontier, quarantine.number, slices.number)
             new = master._replace(epochs=(*master.epochs, held))
-            told = (*after.told, (plan.number, plan.start, plan.end))
+            told = (*after.told, (plan.number, plan.start, plan.end, master.line))
             if any(number == plan.number for number, *_ in after.told) and not state.hurt:
                 raise Violation(f"epoch {plan.number} is held twice")
             going = rest._replace(fine=plan.fine)
@@ -580,6 +583,10 @@ def restores(state: State, bounds: Bounds) -> Moves:
     for some in (each for count in range(len(differ)) for each in combinations(differ, count + 1)):
         back = {table: old[table] if table == "published" else (old[table],) for table in some}
         stopped = state._replace(**back, driver=Driver(), reader=Reader(), hurt=True)
+        if "master" in some:
+            # It does not know of more; nobody else who does can be told.
+            known = {each.number for each in old["master"].epochs}
+            stopped = stopped._replace(told=tuple(each for each in state.told if each[0] in known))
         yield f"restored: {', '.join(some)}", spend(stopped, "restores")
 
 
@@ -652,6 +659,11 @@ def check(state: State, rules: Rules, bounds: Bounds) -> None:
     judge(state, master, ledger, slices, rules, bounds, settled=True)
     if state.driver.at in ("ready", "commit"):
         numbers = {each.number for each in master.epochs}
+        lost = {number for number, *_, line in state.told if line == master.line == state.driver.line}
+        if lost := lost - numbers:
+            raise Violation(
+                f"line {master.line} goes on without epochs {sorted(lost)}: its readers know of them"
+            )
         kept = sorted(at for number, own in quarantine.files if number in numbers for at in own)
         if tuple(kept) != bounds.refused(0, end) and not state.given_up:
             raise Violation(f"the quarantine has {kept} of {bounds.refused(0, end)}")

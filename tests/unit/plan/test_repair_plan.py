@@ -81,6 +81,13 @@ def test_a_line_begins_where_anything_may_be_lost(
     ]
 
 
+def test_a_line_begins_where_epochs_were_taken_out_of_the_master() -> None:
+    """Others have read them in the same run of the machine; what was set aside is there for a while after."""
+    assert decided(replace(MASTER, aside=7))[0] == SyncedState(7, 1, 7 + LEAP, {VIEW: 5})
+    assert decided(replace(MASTER, aside=7, taken=7 + LEAP)) == [Go(7 + LEAP, {VIEW: 5})]
+    assert decided(replace(MASTER, aside=4)) == [Go(5, {VIEW: 5})]
+
+
 def test_what_a_repair_has_skipped_is_not_ahead_of_the_master() -> None:
     """The ledger's newest number stays that of a row that is gone: the next start begins no line for it."""
     assert decided(replace(MASTER, taken=9), ledger=TableState(9, 3)) == [Go(9, {VIEW: 5})]

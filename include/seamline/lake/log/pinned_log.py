@@ -50,6 +50,10 @@ class Log:
     """The line that the log is on; None if the table names none."""
     mark: int = NOTHING
     """The newest number in the view's slices that the master relies on; -1 for none."""
+    commit: str = ""
+    """The id of the version's commit; empty if its writer gave it none."""
+    after: str = ""
+    """The id of the commit that it was made after; empty if its writer did not say."""
 
 
 def fill_newest_row(layout: Layout, log: Log) -> Log:
@@ -77,7 +81,7 @@ def log_of(table: Table, view: CompiledView) -> Log:
     newest = None if held == NOTHING else read_master_row(table, held)
     mark, line = table.txn(MARK + view.id), table.txn(LINE)
     reach = master.edge, master.frontier(view.id), newest, line, NOTHING if mark is None else mark
-    return Log(table.id, table.version, held, *reach)
+    return Log(table.id, table.version, held, *reach, table.newest, table.after)
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ class CommittedPast:
     """The line that the log is on; None if the table names none."""
     clocks: tuple[Epoch, ...] = ()
     """The first epoch of each run of epochs that derive event times in one way, ascending."""
+    commit: str = ""
+    """The id of the version's commit; empty if its writer gave it none."""
 
     def list_clock_runs(self, timed: Timed) -> list[tuple[int, int]]:
         """List the runs of epochs that derived event times so: first and last of each, ascending."""
@@ -109,20 +115,24 @@ class CommittedPast:
         ]
 
     def extend(self, log: Log) -> CommittedPast | None:
-        """Extend by one commit of the master; None if it has made more than one, or is on another line."""
-        if log.version == self.version and log.line == self.line:
+        """Extend by one commit of the master; None if it is not known to be the next, or is on another line.
+
+        Commits are known by their ids: a start that takes epochs out of the master uses their versions again.
+        """
+        if (log.version, log.commit, log.line) == (self.version, self.commit, self.line):
             return self
-        if log.version != self.version + 1 or log.newest is None or log.line != self.line:
+        follows = bool(log.after) and log.after == self.commit
+        if not follows or log.newest is None or log.line != self.line:
             return None
         if log.epoch == self.epoch:
-            return replace(self, version=log.version)
+            return replace(self, version=log.version, commit=log.commit)
         if log.newest.number != log.epoch or len(self.edges.later.numbers) >= FOLLOWED:
             return None
         edges = self.edges.plus([log.newest])
         register = (*self.register, *keep_hole_rows([log.newest]))
         clocks = tuple(keep_clock_changes([*self.clocks, log.newest]))
         return CommittedPast(
-            log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks
+            log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks, log.commit
         )
 
 
@@ -164,7 +174,14 @@ def read_past(layout: Layout, log: Log) -> CommittedPast:
     register = (*known.register, *(row for row in keep_hole_rows(rows) if row.number > known.edges.last))
     clocks = tuple(keep_clock_changes([*known.clocks, *rows]))
     return CommittedPast(
-        log.version, log.epoch, EpochNumbers.of(runs), known.edges.plus(rows), register, log.line, clocks
+        log.version,
+        log.epoch,
+        EpochNumbers.of(runs),
+        known.edges.plus(rows),
+        register,
+        log.line,
+        clocks,
+        log.commit,
     )
 
 

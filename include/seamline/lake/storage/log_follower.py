@@ -69,6 +69,11 @@ class Followed:
         return file_identity(file) if is_asking_free(file) else (0, 0)
 
     @property
+    def after(self) -> str:
+        """The id of the commit that the newest was made after; empty where it does not say, or its entry is gone."""
+        return self._last.after if self._last else ""
+
+    @property
     def handle(self) -> DeltaTable:
         """deltalake's handle at the version that is seen."""
         if self._handle.version() != self.version:

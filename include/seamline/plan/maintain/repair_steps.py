@@ -148,8 +148,9 @@ def plan_repair_steps(
     seen = max(named, master.epoch, master.taken, master.aside, *(word.epoch for word in others.values()))
     fresh = {name for name, word in others.items() if word == TableState() and name not in short}
     strange = {name for name, word in others.items() if name not in fresh and word.line != master.line}
-    ahead = ledger.epoch > max(master.epoch, master.taken)
-    if master.line is not None and master.boot == boot and not (short or strange or ahead or accepted):
+    least = max(master.epoch, master.taken)
+    lost = short or strange or ledger.epoch > least or master.aside > least
+    if master.line is not None and master.boot == boot and not (lost or accepted):
         return [*(Bring(name, master.line) for name in sorted(fresh)), Go(seen, frontiers)]
     if master.line is not None or seen != NOTHING:
         seen += LEAP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.log import log_edges, pinned_log
 from seamline.lake.log.epoch_log import known_epochs
+from seamline.lake.log.master import Master
 from seamline.lake.log.pinned_log import CommittedPast, past_of
 from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.storage import set_aside
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.protocol.committed_epochs import EpochNumbers
@@ -169,6 +171,25 @@ def test_one_commit_of_the_master_is_followed_without_the_ledger(
     assert past(shop).held == EpochNumbers((0,), (1,))
     shop.master.table.append([])
     assert past(shop).epoch == 1
+
+
+@pytest.mark.parametrize("more", [0, 1, 2])
+def test_a_master_whose_end_was_set_aside_is_not_followed(tmp_path: Path, more: int) -> None:
+    """A start has taken epochs out, and commits under their versions again: of what they held nothing is known."""
+    shop = Shop(tmp_path)
+    for _ in range(3):
+        shop.epoch([Sale(1)], ledger=False)
+    assert past(shop).held == EpochNumbers((0,), (2,))
+    root = shop.layout.table("master")
+    set_aside.set_aside(
+        root, shop.master.table.version - 1, "refused records are lost", now=datetime.now(UTC)
+    )
+    shop.master, shop.offset = Master.open(shop.layout), 1
+    shop.master.table.append([])
+    for _ in range(more):
+        shop.epoch([Sale(1)], ledger=False)
+    assert past(shop).held == from_nothing(shop).held
+    assert past(shop).epoch == (2 + more if more else 0)
 
 
 def test_another_master_is_another_past(tmp_path: Path) -> None:
