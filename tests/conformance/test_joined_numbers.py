@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from functools import partial, reduce
 from operator import add
+from pathlib import Path
 from random import Random
 
 import pandas as pd
@@ -20,18 +22,22 @@ from seamline.lake.engine import states
 from seamline.lake.publish.generation_history import roll_back_interval
 from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.publish.planning import plan_run
+from seamline.lake.read import merged_read
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.errors import BadRange, PublishRefused
 from seamline.model.protocol.audit import Wrong
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.batch import join_slices
 from seamline.plan.batch.build_causes import Kind
+from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import Decision
 from seamline.quality.certify import Certificates
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
 from seamline.serve.pipeline_status import status_of
 from seamline.spark.stream.catch_up import compute_missing_slices
+from seamline.spark.stream.epoch_writer import Writer
 from seamline.testing.tables import Tables
 
 EVERY = {
@@ -469,6 +475,29 @@ def test_a_restatement_is_joined_from_the_epoch_on_that_names_it(rated):
     assert told(made.answer("by_site")) == {5: (2, 2, 1)}
 
 
+@pytest.mark.parametrize("rated", ["spark"], indirect=True)
+def test_an_epoch_of_the_past_is_answered_with_the_decisions_of_one_epoch(rated):
+    """The day was built above it with the corrected tariff: what answers as of then is the generation before."""
+    made, correct = rated
+    correct(5)
+    made.restate("tariff", DAY)
+    made.send(clicked("b", "2026-01-06T00:20"), topic="clicked")
+    between = made.epoch().number
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    cut = made.epoch().number
+    made.batch()
+    assert as_of(made, between) == ({2: (1, 2, 1)}, 0)
+    assert as_of(made, cut) == ({5: (3, 2, 2)}, cut)
+
+
+def as_of(made, epoch):
+    """Give what ``told`` does as of an epoch, and up to which the day is complete."""
+    [view] = made.pipeline.views
+    request = ReadRequest(as_of=epoch)
+    answer = merged_read.read_merged_answer(made.pipeline, view, made.engine.layout, request)
+    return told(answer.table.to_pylist()), answer.intervals[f"{DAY}T00:00:00Z"].complete_to
+
+
 def test_an_open_interval_is_not_restated(rated):
     """The view would stand still until it has closed."""
     made, correct = rated
@@ -487,6 +516,30 @@ def test_no_generation_is_served_that_slices_do_not_fit(rated):
     day, why = made.pipeline.grid.of(parse_moment(DAY)), Decision(actor="ada", reason="looks odd")
     with pytest.raises(PublishRefused, match="was built before look-up tariff was restated"):
         roll_back_interval(made.pipeline, made.engine.layout, "by_site", day, decision=why)
+
+
+@pytest.mark.parametrize("rated", ["spark"], indirect=True)
+def test_slices_do_not_answer_for_a_restated_generation_that_is_lost(rated):
+    """Those before the restatement were made with the wrong tariff, and what was joined since with the right one."""
+    made, correct = rated
+    engine, [view] = made.engine, made.pipeline.views
+    place = Path(engine.layout.generations(view))
+    shutil.copytree(place, backup := place.with_name("backup"))
+    correct(5)
+    made.restate("tariff", DAY)
+    made.batch()
+    made.send(clicked("a", f"{DAY}T10:50"), topic="clicked")
+    made.epoch()
+    shutil.rmtree(place)
+    backup.rename(place)
+    engine.joined.forget()
+    engine.token += 1
+    Writer(engine.layout, engine.pipeline, engine.token, acceptance=Acceptance("ada", "it is lost"))
+    made.restart()
+    assert told(made.answer("by_site")) == {}, "the day waits for a build"
+    engine.commit_empty()
+    assert made.batch() == [f"{DAY}T00:00:00Z"]
+    assert told(made.answer("by_site")) == {5: (2, 2, 1)}
 
 
 def told(rows):

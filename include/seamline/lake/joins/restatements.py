@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import ProtocolError
+from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.restated_views import Restated, count_named_restatements
+from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.restated_views import Restated, count_named_restatements, find_naming_epoch
 from seamline.model.protocol.restatement import Restatement
+from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 
 
 def read_restated(pipeline: CompiledPipeline, layout: Layout, log: Sequence[Epoch]) -> Restated:
@@ -35,3 +39,21 @@ def take_named_restatements(layout: Layout, count: int) -> tuple[Restatement, ..
             hint="it is older than the log: bring it back from a newer backup, or the whole warehouse from one.",
         )
     return made[:count]
+
+
+def find_fitting_epoch(
+    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, manifest: Manifest, until: int
+) -> int:
+    """Return the last epoch, ``until`` at most, whose slices fit all that a manifest has published of a view.
+
+    Slices from an epoch on that names decisions fit no generation that was made without them (rule 22).
+    """
+    if not (decisions := list_restatements(layout)):
+        return until
+    log, above = read_condensed_log(layout), manifest.births.get(view.id, 0) - 1
+    while (naming := find_naming_epoch(log, above)) and (number := first_of(naming)) <= until:
+        known = read_reprocessed_log(pipeline, layout)
+        if list_unbuilt_intervals(view, pipeline.grid, decisions, manifest, known, naming):
+            return number - 1
+        above = number
+    return until

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from seamline.lake.joins.restatements import read_restated
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.log_lines import (
@@ -37,6 +38,7 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.torn_logs import QUARANTINE, find_unmatched_commit, out_of_step
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.committed_epochs import EpochNumbers
 from seamline.model.protocol.condensed import runs_of
 from seamline.model.protocol.epoch import Epoch
@@ -152,7 +154,7 @@ def repair_tables(
     frontiers: Mapping[str, int],
     *,
     layout: Layout,
-    grid: Grid,
+    pipeline: CompiledPipeline,
     token: int,
     acceptance: Acceptance | None = None,
 ) -> Go:
@@ -164,7 +166,7 @@ def repair_tables(
     told = newest_named_epoch(layout, manifest.read())
     steps = plan_table_repair(tables, frontiers, token=token, named=told, accepted=acceptance is not None)
     if acceptance:
-        withdraw_lost_answers(layout, tables, grid, manifest, steps, acceptance)
+        withdraw_lost_answers(layout, tables, pipeline, manifest, steps, acceptance)
     for step in steps:
         apply_repair_step(layout.pipeline, tables, step)
     last = steps[-1]
@@ -175,7 +177,7 @@ def repair_tables(
 def withdraw_lost_answers(
     layout: Layout,
     tables: Tables,
-    grid: Grid,
+    pipeline: CompiledPipeline,
     manifest: ManifestTable,
     steps: Iterable[Step],
     acceptance: Acceptance,
@@ -184,15 +186,23 @@ def withdraw_lost_answers(
     rows, now = read_condensed_log(layout), datetime.now(UTC)
     numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
-    unsure = {view: unsure_of(tables, grid, table, every) for view, table in tables.slices.items()}
+    unsure = {view: unsure_of(tables, pipeline.grid, table, every) for view, table in tables.slices.items()}
     lacking = {
         (each.view, each.interval, each.generation)
         for each in list_absent_generations(layout, manifest.read())
     }
     taken = next(step.taken for step in steps if isinstance(step, SyncedState))
+    restated = read_restated(pipeline, layout, rows)
     manifest.decide(
         lambda current: plan_withdrawals(
-            current, unsure, held=numbers, absent=lacking, taken=taken, acceptance=acceptance, now=now
+            current,
+            unsure,
+            held=numbers,
+            absent=lacking,
+            taken=taken,
+            restated=restated,
+            acceptance=acceptance,
+            now=now,
         )
     )
 

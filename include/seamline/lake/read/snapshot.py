@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from seamline.lake.joins.restatements import find_fitting_epoch
 from seamline.lake.log.log_edges import Edges
 from seamline.lake.log.pinned_log import (
     fill_newest_row,
@@ -127,7 +128,7 @@ class Snapshot:
         decided = list_restatements(layout)
         if view.join:
             decided = decided[: log.newest.restated if log.newest else 0]
-        return cls(
+        made = cls(
             view=view,
             grid=pipeline.grid,
             has_event_id=bool(pipeline.event_id),
@@ -146,6 +147,17 @@ class Snapshot:
             served_at=served_at,
             gone={} if served_at is None else list_raised_floors(manifest_of(layout), view),
         )
+        if as_of is None or not view.join or side is not Side.MERGED:
+            return made
+        fitting = find_fitting_epoch(pipeline, view, layout, made.list_answering(), made.until)
+        return replace(made, until=fitting)
+
+    def list_answering(self) -> Manifest:
+        """Return the manifest with the generations alone that answer."""
+        found = {
+            place: self.generation(place[1]) for place in self.manifest.history if place[0] == self.view.id
+        }
+        return replace(self.manifest, published={place: each for place, each in found.items() if each})
 
     def generation(self, interval: str) -> Statement | None:
         """Return the generation that answers for an interval: the published one, or the one as of then."""

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
+from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.slice_upkeep import KnownNumbers
 
@@ -183,6 +184,7 @@ def plan_withdrawals(
     held: KnownNumbers,
     absent: Collection[tuple[str, str, str]] = (),
     taken: int,
+    restated: Restated,
     acceptance: Acceptance,
     now: datetime,
 ) -> list[Statement]:
@@ -192,7 +194,8 @@ def plan_withdrawals(
     name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
     next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
     last number that was ever assigned: slices that were merged beyond E cannot be divided, and those of another line
-    than the master may have lost what it relies on.
+    than the master may have lost what it relies on. So do those whose joined rows were ``restated`` before what is
+    withdrawn was built: of their slices some were made before, and others since.
     """
     by, said = acceptance.actor, acceptance.reason
     gone = [
@@ -204,10 +207,16 @@ def plan_withdrawals(
         if (view, interval, name) not in manifest.forgotten
         and ((cut > NOTHING and cut not in held) or (view, interval, name) in absent)
     ]
+    waiting = {(view, interval) for view, intervals in unsure.items() for interval in intervals}
+    for each in gone:
+        served = manifest.published.get(place := (each.view, each.interval))
+        if served and served.generation == each.generation:
+            waiting |= (
+                {place} if restated.list_joined_between(*place, NOTHING + 1, served.restated) else set()
+            )
     return gone + [
         Statement(Act.FLOOR, view, interval=interval, epoch=taken, actor=by, reason=said, at=now)
-        for view, intervals in sorted(unsure.items())
-        for interval in sorted(intervals)
+        for view, interval in sorted(waiting)
     ]
 
 

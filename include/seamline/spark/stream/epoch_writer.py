@@ -95,7 +95,7 @@ class Writer:
             self.list_followers(manifest),
             self.frontiers,
             layout=layout,
-            grid=pipeline.grid,
+            pipeline=pipeline,
             token=token,
             acceptance=acceptance,
         )
