@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,9 +20,10 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import joined_index, near_rows
 from seamline.lake.engine.joined_index import JoinedIndex, side_schema
 from seamline.lake.engine.near_rows import find_older_spans
+from seamline.lake.joins.index_files import IndexFiles
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.errors import NotRestatable, ProtocolError
+from seamline.model.errors import NotRestatable, ProtocolError, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.stream import joined_rows
 from seamline.spark.stream.joined_rows import JoinedRows
@@ -180,6 +182,52 @@ def test_an_index_that_is_no_database_is_made_again(joined: JoinedRows) -> None:
     other.kept[next(iter(other.joins))].index.con.execute("UPDATE kept.stamped SET stamp = '{}'")
     other = next_driver(other)
     assert derive(other, 2, rights="abc") == 0
+
+
+def test_an_index_with_rows_that_cannot_be_read_is_made_again(joined: JoinedRows) -> None:
+    """Its first blocks say that it fits, and a view would be behind after each epoch, for ever."""
+    lived(joined)
+    joined.forget()
+    [file] = joined.files.folder.glob("*/rows.duckdb")
+    content = bytearray(file.read_bytes())
+    content[300_000] ^= 0xFF
+    file.write_bytes(content)
+    other = next_driver(joined)
+    assert derive(other, 2, rights="abc") is None
+    other.derive(3, KernelResult(), (), None)
+    assert derive(other, 4, rights="abc") is None, "the disk may have been full"
+    assert derive(other, 5, rights="abc") == 0
+
+
+def test_an_index_is_not_held_by_who_could_not_read_the_ledger(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away for a moment: DuckDB lets a process open a file once, and the driver keeps the error."""
+    other = next_driver(lived(joined))
+
+    def away(*_: object) -> bool:
+        raise StoreUnavailable("The store is away.", hint="wait")
+
+    monkeypatch.setattr(IndexFiles, "is_of_log", away)
+    with pytest.raises(StoreUnavailable) as held:
+        derive(other, 2, rights="abc")
+    monkeypatch.undo()
+    assert held.value.__traceback__
+    assert derive(other, 2, rights="abc") == 3
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_view_behind(
+    joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream goes on with all other views."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    assert derive(joined, 0, "a") is None
+    monkeypatch.undo()
+    assert derive(joined, 0, "a", "a") == 1
 
 
 def test_files_of_joins_that_are_gone_are_deleted(joined: JoinedRows) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 from seamline.lake.engine.derived_rows import DUCKDB
@@ -58,8 +59,11 @@ class JoinedIndex:
     """
 
     def __init__(self, join: CompiledJoin, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise duckdb.IOException(str(error)) from error
         self.join, self.con = join, open_duckdb()
-        folder.mkdir(parents=True, exist_ok=True)
         self.con.execute(f"SET memory_limit = '{MEMORY >> 20}MiB'")
         file = folder / "rows.duckdb"
         known = file.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -61,13 +62,18 @@ class IndexFiles:
         except duckdb.Error as error:
             log.warning("The index of %s is made again: %s", join.name, error)
         else:
-            found = IndexStamp.from_json(index.stamp)
-            if found and self.is_of_log(found):
-                return index, found
-            index.close()
-        # A process that has it open goes on with a file that has no name any more.
-        shutil.rmtree(place, ignore_errors=True)
+            with ExitStack() as closing:
+                closing.callback(index.close)
+                found = IndexStamp.from_json(index.stamp)
+                if found and self.is_of_log(found):
+                    closing.pop_all()
+                    return index, found
+        self.delete(join)
         return JoinedIndex(join, place), None
+
+    def delete(self, join: CompiledJoin) -> None:
+        """Delete an index; a process that has it open goes on with a file that has no name any more."""
+        shutil.rmtree(self.folder / name_folder(join.id), ignore_errors=True)
 
     def is_of_log(self, stamp: IndexStamp) -> bool:
         """Return whether an index has the rows of an epoch of the log, as they are to be made now."""

@@ -74,6 +74,8 @@ class JoinedRows:
         self.pipeline: CompiledPipeline = writer.pipeline
         self.joins = list_joins(self.pipeline.views)
         self.kept: dict[str, Kept] = {}
+        self.failed: set[str] = set()
+        """Joins whose rows could not be read the last time, by their ids."""
         self.doubt, self.asked_again = "", 0.0
         self.judges: dict[int, RowReprocessing] = {}
         self.files = IndexFiles(writer, folder, self.joins)
@@ -97,6 +99,7 @@ class JoinedRows:
                 except (duckdb.Error, pa.ArrowException) as error:
                     why = f"{type(error).__name__}: {error}"
                     self.drop(id)
+                    self.doubt_file(join)
             if why:
                 result.failed |= dict.fromkeys((view.id for view in mine if view.id in views), why)
 
@@ -122,6 +125,7 @@ class JoinedRows:
             kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch, self.find_judge()
         )
         relation = kept.index.derive(new[1], older, list_read_columns(wanted))
+        self.failed.discard(join.id)
         for view in wanted:
             with isolate_view_failure(view, result):
                 result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
@@ -173,10 +177,10 @@ class JoinedRows:
         began = time.monotonic()
         newest = self.files.find_row(held)
         index, known = self.files.open(join)
-        horizon = known.horizon if known else find_horizon(join, mark, self.writer.layout)
-        stamp = replace(self.files.stamp(newest, horizon), restated=self.writer.restated)
         above = known.epoch if known else NOTHING
         try:
+            horizon = known.horizon if known else find_horizon(join, mark, self.writer.layout)
+            stamp = replace(self.files.stamp(newest, horizon), restated=self.writer.restated)
             fill_index(index, self.pipeline, self.writer.layout, stamp, self.find_judge(), above)
         except BaseException:
             index.close()
@@ -226,6 +230,12 @@ class JoinedRows:
         """Forget one join's index."""
         if kept := self.kept.pop(id, None):
             kept.index.close()
+
+    def doubt_file(self, join: CompiledJoin) -> None:
+        """Delete the file of an index that has failed twice in a row: its stamp fits, whatever its rows are."""
+        if join.id in self.failed:
+            self.files.delete(join)
+        self.failed ^= {join.id}
 
     def forget(self) -> None:
         """Forget all: an epoch has failed, and nobody knows whether it is committed."""
