@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.unit.model.test_joins import ADS, BY_SITE, PAID
 
-from seamline import Lookup, Rule, Watermark, count, max, ratio, sum
+from seamline import Lookup, Rule, View, Watermark, count, max, ratio, sum
 from seamline.kernel.restated_rows import open_reprocessing
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
@@ -516,6 +516,49 @@ def test_no_generation_is_served_that_slices_do_not_fit(rated):
     day, why = made.pipeline.grid.of(parse_moment(DAY)), Decision(actor="ada", reason="looks odd")
     with pytest.raises(PublishRefused, match="was built before look-up tariff was restated"):
         roll_back_interval(made.pipeline, made.engine.layout, "by_site", day, decision=why)
+
+
+def test_a_join_of_other_rows_is_not_restated(scenario, spark, tmp_path, monkeypatch):
+    """A tariff by which impressions would be refused is no concern of clicks and sales: their view goes on."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    table = tmp_path / "tariff.csv"
+    table.write_text("site,rate\nx,2\n")
+    views, clicks = RATED.source[0], RATED.source[1]
+    made = scenario(
+        replace(
+            RATED,
+            source=[
+                replace(views, rules=[Rule("sane", "tariff_rate IS NULL OR tariff_rate < 100")]),
+                clicks,
+                replace(clicks, name="sold", topic="sold"),
+            ],
+            derive=[
+                *RATED.derive,
+                replace(PAID, name="sales", left="clicked", right="sold", before="0 seconds", after="1 hour"),
+            ],
+            views=[
+                *RATED.views,
+                View("by_sale", of="sales", keys=[], window=BY_SITE.window, measures={"sales": count()}),
+            ],
+        ),
+        spark=spark,
+        now="2026-01-09",
+    )
+    made.send(shown("a", f"{DAY}T10:00"), topic="shown")
+    made.send(clicked("a", f"{DAY}T10:20"), topic="clicked")
+    for name in ("clicked", "shown", "sold"):
+        made.send(END, topic=name)
+    made.epoch()
+    made.batch()
+    table.write_text("site,rate\nx,500\n")
+    made.restate("tariff", DAY)
+    made.restart()
+    made.send(clicked("a", f"{DAY}T10:30"), topic="sold")
+    made.epoch()
+    assert {id.partition("/")[0] for id in made.engine.writer.behind} == {"by_site"}
+    assert sum_of(made.answer("by_sale"), "sales") == 1
+    [sliced] = [each for each in made.engine.writer.slices.values() if each.view.name == "by_sale"]
+    assert compute_missing_slices(spark, made.engine.writer, sliced, after=0, until=2).num_rows == 1
 
 
 @pytest.mark.parametrize("rated", ["spark"], indirect=True)

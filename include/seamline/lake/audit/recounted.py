@@ -173,7 +173,7 @@ def recompute_states(
         return compute_placed_states(con, view, log, rows)
     times = find_reached_times(view, log)
     blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)
-    with restated_rows(con, blank, logged, [times], judge) as read:
+    with restated_rows(con, view.join, blank, logged, [times], judge) as read:
         committed = f"(SELECT * FROM {read} WHERE {committed_epochs_sql('_epoch', log.log)})"
         rows = (
             f"SELECT r.*, f._interval FROM ({derived_rows_sql(view.join, committed, DUCKDB)}) r "

@@ -23,6 +23,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
 from seamline.model.protocol.seam import NOTHING
@@ -114,7 +115,7 @@ def fill_index(
     times = [(stamp.horizon, None)]
     with (
         index.on_all_cores(),
-        logged_rows(index.con, pipeline, layout, times, stamp.epoch, judge, above) as rows,
+        logged_rows(index.con, index.join, pipeline, layout, times, stamp.epoch, judge, above) as rows,
         index.stamped(stamp.to_json()),
     ):
         for number, side in enumerate(index.join.sides):
@@ -136,7 +137,7 @@ def read_older_rows(
     if not spans or horizon is None:
         return no_rows(join)
     index.register(new_left=new[0], new_right=new[1])
-    with logged_rows(con, pipeline, layout, spans, until, judge) as rows:
+    with logged_rows(con, join, pipeline, layout, spans, until, judge) as rows:
         left, right = (
             con.sql(sought_rows_sql(join, number, side_rows_sql(join, side, rows, DUCKDB), horizon))
             .to_arrow_table()
@@ -149,6 +150,7 @@ def read_older_rows(
 @contextmanager
 def logged_rows(
     con: duckdb.DuckDBPyConnection,
+    join: CompiledJoin,
     pipeline: CompiledPipeline,
     layout: Layout,
     times: Sequence[Times],
@@ -156,12 +158,12 @@ def logged_rows(
     judge: Judge | None = None,
     above: int = NOTHING,
 ) -> Iterator[str]:
-    """Write ``log_rows_sql``, with rows as a judge has them, which a connection can read while the block runs."""
+    """Write ``log_rows_sql``, a join's rows as a judge has them, which a connection can read while the block runs."""
     blank = rows_schema(pipeline).empty_table()
     con.register("blank", blank)
     try:
         logged = log_rows_sql(pipeline, layout, times, until, above)
-        with restated_rows(con, blank, logged, times, judge) as rows:
+        with restated_rows(con, join, blank, logged, times, judge) as rows:
             yield rows
     finally:
         con.unregister("blank")

@@ -45,7 +45,7 @@ def read_derived_rows(
     chosen = view.where.duckdb if view.where else "true"
     with (
         register_tables(sought=sought) as con,
-        logged_rows(con, pipeline, layout, [times], until, judge) as logged,
+        logged_rows(con, view.join, pipeline, layout, [times], until, judge) as logged,
     ):
         rows = derived_rows_sql(view.join, logged, DUCKDB, only=only)
         return con.sql(

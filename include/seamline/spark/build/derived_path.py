@@ -32,6 +32,7 @@ from seamline.spark.build.fast_path import gather_reports, most_reported, write_
 from seamline.spark.build.general_path import (
     CELL,
     in_spans_condition,
+    list_meant_restatements,
     log_rows,
     reprocess_restated_rows,
     require_sound,
@@ -74,11 +75,11 @@ def build_derived_states(
         own = replace(pipeline, views=views)
         spans = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
         wide = BuildJob(job.pipeline, job.run, job.cut, tuple(spans))
-        restated = any(each.span.overlaps(span) for each in decisions for span in wide.spans)
+        restated = list_meant_restatements(decisions, wide.spans, join)
         slices = None if restated else find_slices(spark, own, layout, job, wide.spans)
         if slices is None:
             rows = log_rows(spark, own, layout, wide)
-            rows = reprocess_restated_rows(rows, own, layout, decisions, wide.spans)
+            rows = reprocess_restated_rows(rows, own, layout, decisions, wide.spans, join)
             counted, wrote = build_by_shuffle(rows, own, layout, job, join, attempt)
         else:
             counted, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)

@@ -15,6 +15,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.generations import Generations, Volume
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.record_rules import SELECTED
@@ -91,9 +92,13 @@ def reprocess_restated_rows(
     layout: Layout,
     decisions: Sequence[Restatement],
     spans: Sequence[Interval],
+    join: CompiledJoin | None = None,
 ) -> DataFrame:
-    """Validate the rows of some spans again that a restatement is about; the others are not touched by Python."""
-    mine = [each for each in decisions if any(each.span.overlaps(span) for span in spans)]
+    """Validate the rows of some spans again that a restatement is about; the others are not touched by Python.
+
+    For a ``join`` those of its look-ups alone count: no other changes its rows.
+    """
+    mine = list_meant_restatements(decisions, spans, join)
     if not mine:
         return rows
     meant = f.lit(False)
@@ -103,6 +108,17 @@ def reprocess_restated_rows(
     rows = rows.withColumn(TROUBLE, f.lit(None).cast("STRING"))
     task = limit_task_memory(judge.reprocess_batches, pipeline.definition.stream.worker_memory)
     return rows.where(~meant).unionByName(rows.where(meant).mapInArrow(task, rows.schema))
+
+
+def list_meant_restatements(
+    decisions: Sequence[Restatement], spans: Sequence[Interval], join: CompiledJoin | None
+) -> list[Restatement]:
+    """List the decisions about rows of some spans, of a join's rows if there is one."""
+    return [
+        each
+        for each in decisions
+        if (join is None or each.lookup in join.lookups) and any(each.span.overlaps(span) for span in spans)
+    ]
 
 
 def require_sound(rows: DataFrame) -> None:

@@ -192,14 +192,14 @@ def compute_missing_slices(
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
     if slices.view.join:
-        decisions = list_named_restatements(writer.layout, until)
+        join, decisions = slices.view.join, list_named_restatements(writer.layout, until)
 
         def restate(near: DataFrame, span: Interval) -> DataFrame:
-            made = reprocess_restated_rows(near, writer.pipeline, writer.layout, decisions, [span])
+            made = reprocess_restated_rows(near, writer.pipeline, writer.layout, decisions, [span], join)
             require_sound(made)
             return made
 
-        missing = derive_missing_rows(rows, slices.view.join, restate, after=after, until=until)
+        missing = derive_missing_rows(rows, join, restate, after=after, until=until)
     elif slices.view.counts:
         # Which window a record is in depends on all before it in its interval.
         cell = floor_to_span("_event_time", slices.view.interval).alias(CELL)
