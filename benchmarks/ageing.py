@@ -28,7 +28,7 @@ from seamline.kernel.epoch_kernel import run
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookup_tables import keep_lookup_version
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -49,7 +49,7 @@ class Life:
         (home / "pipelines").mkdir()
         self.definitions, self.warehouse = home / "pipelines", home / "warehouse"
         (self.definitions / "ad_campaigns.py").write_text(ads.definition(TOPIC, epoch=1_000_000))
-        self.pipeline: CompiledPipeline = load_catalog(self.definitions).pipeline("ad_campaigns")
+        self.pipeline: CompiledPipeline = load_pipeline(self.definitions, "ad_campaigns")
         self.layout = Layout(self.warehouse, "ad_campaigns")
         self.count, self.rows = rate * int(TRIGGER.total_seconds()), 0
         self.pool = ads.pool()

@@ -28,7 +28,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.flights import read_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.airflow_client import quote_path_segment
@@ -93,7 +93,7 @@ def main() -> int:
 def prepared(home: Path) -> dict[str, str]:
     """Read the first days into a warehouse, and give the settings of all that works on it."""
     spark = open_spark_session("benchmarks.airflow_runs")
-    engine = Year(load_catalog(ROOT / "include" / "pipelines").pipeline("flights"), home / "warehouse", spark)
+    engine = Year(load_pipeline(ROOT / "include" / "pipelines", "flights"), home / "warehouse", spark)
     engine.epoch([json.dumps(each).encode() for each in islice(read_flights(), ROWS)])
     closing = {"carrier": "UA", "flight": 1, "origin": "EWR", "sched_dep": "2013-01-13T00:00:00Z"}
     engine.epoch([json.dumps(closing).encode()])

@@ -36,7 +36,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
@@ -78,7 +78,7 @@ class Tables:
         (self.definitions / "sensors.py").write_text(
             DEFINITION.format(window=window_of(asked), interval=asked.interval)
         )
-        self.pipeline: CompiledPipeline = load_catalog(self.definitions).pipeline("sensors")
+        self.pipeline: CompiledPipeline = load_pipeline(self.definitions, "sensors")
         self.view = self.pipeline.views[0]
         self.layout = Layout(self.warehouse, "sensors")
         self.fill(asked)

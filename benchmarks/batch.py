@@ -35,7 +35,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.lookup_tables import keep_lookup_version
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
         home = Path(folder)
         (home / "pipelines").mkdir()
         (home / "pipelines" / "ad_campaigns.py").write_text(ads.definition(TOPIC, epoch=EPOCH))
-        pipeline = load_catalog(home / "pipelines").pipeline("ad_campaigns")
+        pipeline = load_pipeline(home / "pipelines", "ad_campaigns")
         layout = Layout(home / "warehouse", "ad_campaigns")
         began = time.monotonic()
         views = written(pipeline, layout, options.records)

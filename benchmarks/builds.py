@@ -32,7 +32,7 @@ from seamline import Rule
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
 from seamline.local.flights import read_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -52,7 +52,7 @@ FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 def main() -> int:
     """Build a master of a year, then time what is asked of it."""
     print(machine(), flush=True)
-    pipeline = load_catalog(ROOT / "include" / "pipelines").pipeline("flights")
+    pipeline = load_pipeline(ROOT / "include" / "pipelines", "flights")
     print(f"import of great_expectations in a new process: {import_seconds():.1f} s", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         with timed("session"):

@@ -28,7 +28,7 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.local.flights import Span, read_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.session import open_spark_session
 from seamline.spark.stream import read_topics as topics_module
@@ -74,7 +74,7 @@ def preload(connection: KafkaConnection, count: int) -> None:
 
 def epoch(spark: SparkSession, connection: KafkaConnection, home: Path, count: int, *, split: bool) -> float:
     """Read, judge and count them as an epoch does, without its commits; give the seconds."""
-    pipeline = load_catalog(ROOT / "include" / "pipelines").pipeline("flights")
+    pipeline = load_pipeline(ROOT / "include" / "pipelines", "flights")
     extra = {"bootstrap.servers": connection.brokers}
     os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps({"conn_type": "kafka", "extra": extra})
     topics = Topics(pipeline.name, pipeline.definition.source)

@@ -34,7 +34,7 @@ from benchmarks.turns import take_turns
 from seamline.lake.log.master import Master
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.table_cache import Files
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -145,7 +145,7 @@ def main(argv: list[str]) -> int:
         text = TEXT.format(topic="ads", joined=JOINED.format(reach="1 hour"), most=CHUNK)
         (home / "ads.py").write_text(text)
         spark = open_spark_session("benchmarks.joined_builds", memory="4g")
-        engine = Day(load_catalog(home).pipeline("ads"), home / "warehouse", spark)
+        engine = Day(load_pipeline(home, "ads"), home / "warehouse", spark)
         began = time.monotonic()
         fill(engine, options.rows)
         size = sum(Files.of(Master.open(engine.layout).table).actions["size_bytes"].to_pylist())

@@ -38,7 +38,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Statement
 from seamline.model.time.intervals import Interval
@@ -85,7 +85,7 @@ class Tables:
             return self
         self.definitions.mkdir(parents=True)
         (self.definitions / "shop.py").write_text(DEFINITION)
-        self.pipeline = load_catalog(self.definitions).pipeline("shop")
+        self.pipeline = load_pipeline(self.definitions, "shop")
         self.view = self.pipeline.views[0]
         master, ledger = Master.ensure(self.layout, self.pipeline), Ledger.ensure(self.layout)
         slices, manifest = Slices.ensure(self.layout, self.view), ManifestTable.ensure(self.layout)
@@ -149,7 +149,7 @@ class Tables:
 
     def plain(self) -> pa.Table:
         """Read and group the same files by DuckDB alone."""
-        view = load_catalog(self.definitions).pipeline("shop").views[0]
+        view = load_pipeline(self.definitions, "shop").views[0]
         places = (self.layout.generations(view), self.layout.slices(view))
         paths = [path for place in places for path in Files.of(Table.open(place)).paths]
         with duckdb.connect() as con:

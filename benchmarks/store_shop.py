@@ -24,7 +24,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import parse_location
 from seamline.lake.tables.control_table import ControlTable
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -100,7 +100,7 @@ class Shop:
     def __init__(self, warehouse: str, definitions: Path, views: int) -> None:
         definitions.mkdir()
         (definitions / "shop.py").write_text(DEFINITION.replace("VIEWS", str(views)))
-        self.pipeline: CompiledPipeline = load_catalog(definitions).pipeline("shop")
+        self.pipeline: CompiledPipeline = load_pipeline(definitions, "shop")
         self.layout = Layout(parse_location(warehouse), "shop")
         self.control = ControlTable.ensure(self.layout)
         self.writer = Writer(self.layout, self.pipeline, 1)

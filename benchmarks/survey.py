@@ -31,7 +31,7 @@ from seamline.kernel.survey import survey_records
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.local.flights import Span, read_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.protocol.seam import NOTHING
@@ -47,7 +47,7 @@ IDS, CHUNK = 10_000_000, 500_000
 def main() -> int:
     """Time an epoch plain, with a horizon for duplicates, and with count windows."""
     print(machine())
-    plain = load_catalog(ROOT / "include" / "pipelines").pipeline("flights").definition
+    plain = load_pipeline(ROOT / "include" / "pipelines", "flights").definition
     plain = replace(plain, views=[HOURS], lookups=())
     horizon = replace(plain, source=replace(plain.source, dedup_within="1 hour"))
     counts = replace(plain, views=[replace(HOURS, window=CountWindow(100))])

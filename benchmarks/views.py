@@ -24,7 +24,7 @@ from seamline import Sliding, Tumbling, View, avg, count, max, min, sum
 from seamline.kernel.epoch_kernel import run
 from seamline.lake.storage.layout import Layout
 from seamline.local.flights import Span, read_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -78,7 +78,7 @@ def main() -> int:
 
 def timed(views: list[View], values: list[bytes], *, epochs: int = EPOCHS) -> tuple[float, int]:
     """Commit epochs of the same records; give the median seconds and the slices' rows per epoch."""
-    definition = load_catalog(ROOT / "include" / "pipelines").pipeline("flights").definition
+    definition = load_pipeline(ROOT / "include" / "pipelines", "flights").definition
     pipeline = compile_pipeline(replace(definition, views=views, lookups=()))
     topic = pipeline.definition.source.topics[0]
     with tempfile.TemporaryDirectory() as folder:

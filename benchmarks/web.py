@@ -35,7 +35,7 @@ from benchmarks.views import ROOT
 from seamline.kafka.connections import KafkaConnection
 from seamline.local.airflow import AirflowStandalone
 from seamline.local.stack import StreamStack
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.time.intervals import format_utc_instant
 from seamline.supervisor.auditing import audit
 
@@ -176,7 +176,7 @@ def audited(connection: KafkaConnection, home: Path, count: int) -> dict[str, fl
     stack.start()
     stack.drain(count, 600.0)
     stack.stop()
-    pipeline = load_catalog(Path(stack.settings["SEAMLINE_PIPELINES"])).pipeline("ad_campaigns")
+    pipeline = load_pipeline(Path(stack.settings["SEAMLINE_PIPELINES"]), "ad_campaigns")
     took = []
     for _ in range(3):
         began = time.perf_counter()

@@ -226,10 +226,20 @@ def test_a_mended_definition_is_seen_at_once(folder, tmp_path):
     assert set(build_dags(folder, tmp_path)) == IDS | {f"wrong__{layer}" for layer in LAYERS}
 
 
-def test_a_task_start_builds_its_own_definition_only(folder, tmp_path):
-    """Every task start parses the file again; the other pipelines are not its business."""
-    (folder / "other.py").write_text(WRONG.replace('["b"]', '["a"]').replace('"wrong"', '"other"'))
-    assert set(build_dags(folder, tmp_path, only="flights__batch")) == IDS
+def test_a_task_start_runs_its_own_definition_only(folder, tmp_path):
+    """Every task start parses the file again; the other pipelines are not its business, broken ones included."""
+    (folder / "other.py").write_text("from pathlib import Path\nPath(__file__).with_suffix('.run').touch()\n")
+    assert set(build_dags(folder, tmp_path, only="flights__batch")) == {"flights__batch"}
+    assert set(build_dags(folder, tmp_path, only=resident.DAG)) == {resident.DAG}
+    assert not list(folder.glob("*.run"))
+    assert "other__broken" in build_dags(folder, tmp_path, only="other__broken")
+
+
+def test_a_task_starts_of_a_pipeline_whose_name_is_put_together(folder, tmp_path):
+    """Its file does not have the name in its text."""
+    file = folder / "flights.py"
+    file.write_text(file.read_text().replace('"flights"', '"fli" + "ghts"'))
+    assert "flights__batch" in build_dags(folder, tmp_path, only="flights__batch")
 
 
 def test_every_dag_survives_serialization(folder, tmp_path):

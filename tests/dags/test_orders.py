@@ -17,8 +17,8 @@ from seamline.model.errors import BadRange, GaveUp, MovedAway
 from seamline.model.protocol.moving import Moved
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
-from seamline.orchestration.dags import stream_dag
 from seamline.orchestration.orders import FORM, order_of
+from seamline.orchestration.pipeline_dags import stream_dag
 from seamline.plan.stream.start_positions import From, StartPlace
 from seamline.supervisor.operations import Action, Upgrade
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity

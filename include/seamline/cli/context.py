@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seamline.model.compile.catalog import Catalog, load_catalog
+from seamline.model.compile.catalog import Catalog, load_catalog, load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import Interval, parse_moment
@@ -22,12 +22,19 @@ def load_configured_catalog() -> Catalog:
     return load_catalog(definitions_folder())
 
 
+def load_configured_pipeline(name: str) -> CompiledPipeline:
+    """Load one pipeline by setting."""
+    from seamline.lake.storage.layout import definitions_folder
+
+    return load_pipeline(definitions_folder(), name)
+
+
 def open_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables' places; OtherFormat where another release's tables are."""
     from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.table_format import require_format
 
-    pipeline = load_configured_catalog().pipeline(name)
+    pipeline = load_configured_pipeline(name)
     return pipeline, require_format(locate_tables(pipeline.name))
 
 

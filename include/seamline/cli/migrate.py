@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import current_actor, load_configured_catalog
+from seamline.cli.context import current_actor, load_configured_pipeline
 from seamline.model.errors import BadRange, StoreUnavailable
 from seamline.model.protocol.warehouse_names import SHARED
 from seamline.plan.wording.move_text import format_move_plan, format_move_report
@@ -70,7 +70,7 @@ def find_moving_warehouse(pipeline: str | None) -> Location:
         return shared_warehouse()
     found = find_warehouse(pipeline)
     if SHARED in name_warehouse(found).variables:
-        load_configured_catalog().pipeline(pipeline)
+        load_configured_pipeline(pipeline)
         raise BadRange(
             f"{pipeline} has no warehouse of its own: it is in the shared one at {found}.",
             hint="`seamline migrate --to PLACE` moves that one, with all of its pipelines.",
@@ -84,7 +84,7 @@ def migrate_format(pipeline: str) -> None:
     from seamline.lake.tables.manifest_table import FORMAT
     from seamline.lake.tables.table_format import migrate as brought
 
-    done = brought(locate_tables(load_configured_catalog().pipeline(pipeline).name), actor=current_actor())
+    done = brought(locate_tables(load_configured_pipeline(pipeline).name), actor=current_actor())
     for name in done:
         click.echo(f"{pipeline}: {name}.")
     if not done:

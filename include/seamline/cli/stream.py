@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seamline.cli.context import current_actor, load_configured_catalog, open_pipeline, parse_range
+from seamline.cli.context import current_actor, load_configured_pipeline, open_pipeline, parse_range
 
 if TYPE_CHECKING:
     from seamline.supervisor.operations import Order
@@ -135,7 +135,7 @@ def fork(pipeline: str, name: str, other: str) -> None:
 
     compiled, layout = open_pipeline(pipeline)
     point = find_savepoint(ControlTable.ensure(layout).read().savepoints, name)
-    forked = load_configured_catalog().pipeline(other)
+    forked = load_configured_pipeline(other)
     rows = make(compiled, layout, point, forked, locate_tables(forked.name))
     click.echo(f"{forked.name}: begins with {rows} rows of {compiled.name} up to epoch {point.epoch}.")
     click.echo(f"Its views answer once built: `seamline run {forked.name} --from ... --to ...`.")
@@ -187,7 +187,7 @@ def write_desired_state(name: str, state: str, reason: str) -> None:
     from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable, Desired
 
-    pipeline = load_configured_catalog().pipeline(name)
+    pipeline = load_configured_pipeline(name)
     table = ControlTable.ensure(locate_tables(pipeline.name))
     table.want(Desired(state), actor=current_actor(), reason=reason, now=datetime.now(UTC))
     click.echo(f"{pipeline.name}: the stream should be {state}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from seamline.cli.context import load_configured_catalog
+from seamline.cli.context import load_configured_catalog, load_configured_pipeline
 from seamline.cli.stream import stream
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def logs(pipeline: str, lines: int, follow: bool, supervisor: bool) -> None:
     log = home_folder() / "streams" / pipeline / ("supervisor.log" if supervisor else "driver.log")
     found = last_lines(log, lines)
     if found is None:
-        load_configured_catalog().pipeline(pipeline)
+        load_configured_pipeline(pipeline)
         raise NotFound(f"There is no {log}.", hint="the stream has never been started on this host.")
     for line in found:
         click.echo(line)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from seamline.lake.storage.layout import Layout, definitions_folder, locate_tables
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError, SetupError
 from seamline.model.protocol.job_arguments import BuildJob
@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
     """Run the job that the arguments describe; the exit code says what went wrong."""
     job = BuildJob.parse(argv)
     try:
-        pipeline = load_catalog(definitions_folder()).pipeline(job.pipeline)
+        pipeline = load_pipeline(definitions_folder(), job.pipeline)
         layout = locate_tables(pipeline.name)
         starting = start_spark_in_thread(
             f"seamline build {job.pipeline} {job.run}", warehouse=str(layout.warehouse)

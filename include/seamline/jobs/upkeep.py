@@ -7,7 +7,7 @@ import sys
 
 from seamline.lake.storage.layout import definitions_folder, locate_tables
 from seamline.lake.tables.table_format import require_format
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.errors import SeamlineError
 from seamline.runtime.process_exit import exit_process
 from seamline.runtime.storage_failures import explain_storage_failure
@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--pipeline", required=True)
     name = parser.parse_args(argv).pipeline
     try:
-        pipeline = load_catalog(definitions_folder()).pipeline(name)
+        pipeline = load_pipeline(definitions_folder(), name)
         print(run_upkeep(pipeline, require_format(locate_tables(pipeline.name))))
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)

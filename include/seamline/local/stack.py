@@ -20,7 +20,7 @@ from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, list_pipelines_apart, locate_tables
 from seamline.lake.tables.control_table import ControlTable
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
 from seamline.model.protocol.epoch import EpochKind
@@ -80,7 +80,7 @@ class StreamStack:
     @property
     def pipeline(self) -> CompiledPipeline:
         """The compiled definition."""
-        return load_catalog(self.home / "pipelines").pipeline(self.name)
+        return load_pipeline(self.home / "pipelines", self.name)
 
     @property
     def log(self) -> Path:

@@ -69,11 +69,11 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
     """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
     from seamline.lake.storage.layout import definitions_folder, locate_tables
-    from seamline.model.compile.catalog import load_catalog
+    from seamline.model.compile.catalog import load_pipeline
     from seamline.supervisor.alert_notification import notify_alerts
 
     try:
-        pipeline = load_catalog(definitions_folder()).pipeline(name)
+        pipeline = load_pipeline(definitions_folder(), name)
         for alert in notify_alerts(pipeline, locate_tables(name), env={**os.environ, **env}):
             print(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001

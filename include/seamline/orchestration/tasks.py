@@ -49,9 +49,9 @@ def open_compiled_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
     """Find a pipeline and its tables by the settings; OtherFormat where another release's tables are."""
     from seamline.lake.storage.layout import definitions_folder, locate_tables
     from seamline.lake.tables.table_format import require_format
-    from seamline.model.compile.catalog import load_catalog
+    from seamline.model.compile.catalog import load_pipeline
 
-    return load_catalog(definitions_folder()).pipeline(name), require_format(locate_tables(name))
+    return load_pipeline(definitions_folder(), name), require_format(locate_tables(name))
 
 
 @log_failure_reason

@@ -26,7 +26,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.view_versions import find_served_version, find_view
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.certificate_checks import Certificate
@@ -56,7 +56,7 @@ def explain(
     ``page`` counts from 0 over the master's rows, ``size`` a page. Raises NotFound if there is no such row.
     """
     name, _, view_name = view.partition(".")
-    pipeline = load_catalog(places.definitions_folder()).pipeline(name)
+    pipeline = load_pipeline(places.definitions_folder(), name)
     layout = layout or places.locate_tables(pipeline.name)
     return explain_number(
         pipeline, find_view(pipeline, layout, view_name), layout, key, bounds_of(window), page=page, size=size

@@ -9,7 +9,7 @@ import pyarrow as pa
 from seamline.lake.read.named_sides import side_rows
 from seamline.lake.storage import layout as places
 from seamline.lake.store.locations import Location
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.errors import NotFound
 
 
@@ -21,5 +21,5 @@ def side(name: str, *, warehouse: str | Location | None = None, definitions: Pat
     pipeline_name, dot, side_name = name.partition(".")
     if not dot:
         raise NotFound(f"{name!r} does not name a side.", hint="write PIPELINE.SIDE.")
-    pipeline = load_catalog(definitions or places.definitions_folder()).pipeline(pipeline_name)
+    pipeline = load_pipeline(definitions or places.definitions_folder(), pipeline_name)
     return side_rows(pipeline, places.locate_tables(pipeline.name, warehouse), side_name)

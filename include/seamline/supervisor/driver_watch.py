@@ -12,7 +12,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.topic_ends import ends_of
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, definitions_folder, home_folder
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_duration
@@ -89,7 +89,7 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
 
     def begin(token: int) -> Watch | None:
         try:
-            pipeline = load_catalog(definitions_folder()).pipeline(name)
+            pipeline = load_pipeline(definitions_folder(), name)
         except SeamlineError:
             return None
         return Watch(pipeline, layout, home_folder(), token, time.monotonic())

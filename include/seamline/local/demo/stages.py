@@ -20,7 +20,7 @@ from seamline.local.demo import report
 from seamline.local.demo.options import DAY, Options
 from seamline.local.demo.scene import Scene
 from seamline.local.flights import Span, replay_flights
-from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.catalog import load_pipeline
 from seamline.model.errors import NotFound, SetupError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval, floor_to, format_utc_instant, parse_moment
@@ -46,7 +46,7 @@ class Demo:
 
     def run(self) -> int:
         """Run every stage; return the exit code."""
-        pipeline = load_catalog(self.scene.definitions).pipeline("flights")
+        pipeline = load_pipeline(self.scene.definitions, "flights")
         topic = pipeline.definition.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:
             with TopicAdmin(connection) as admin:

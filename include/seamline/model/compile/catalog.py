@@ -7,7 +7,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
 from inspect import signature
@@ -100,6 +100,42 @@ def load_catalog(folder: Path) -> Catalog:
                 continue
             pipelines[pipeline.name] = compiled
     return Catalog(pipelines, tuple(problems))
+
+
+def load_pipeline(folder: Path, name: str) -> CompiledPipeline:
+    """Load one pipeline as ``load_catalog`` has it; NotFound, or the problem that hides it.
+
+    Only files that have its name in their text are run, in order. Where none of those declares it, all are: a file may
+    put names together.
+    """
+    for pipeline in find_declarations(folder, name):
+        try:
+            compiled, _ = compile_definition(pipeline)
+        except DefinitionError:
+            continue
+        if compiled is not None:
+            return compiled
+    return load_catalog(folder).pipeline(name)
+
+
+def find_declarations(folder: Path, name: str) -> Iterator[Pipeline]:
+    """Run the files that have a pipeline's name in their text, in order, and give what they declare under it."""
+    for file in definition_files(folder):
+        if not has_text(file, name):
+            continue
+        try:
+            found = load_definition_file(file)
+        except DefinitionError:
+            continue
+        yield from (each for each in found if each.name == name)
+
+
+def has_text(file: Path, text: str) -> bool:
+    """Return whether a file, which may be gone, contains a text."""
+    try:
+        return text.encode() in file.read_bytes()
+    except OSError:
+        return False
 
 
 def python_files(folder: Path) -> list[Path]:
