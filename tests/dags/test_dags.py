@@ -29,7 +29,6 @@ from seamline.lake.publish import publishing
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import Audits
 from seamline.lake.tables.claims_table import claim_intervals, claims_of
-from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.errors import (
     AuditFailed,
@@ -56,13 +55,13 @@ from seamline.orchestration.dags import build_dags
 from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason
 from seamline.orchestration.freshness_deadline import alert_each_once, function_of
 from seamline.orchestration.pools import POOLS
+from seamline.plan.wording.observation_text import RECONCILER
 from seamline.runtime import java
 from seamline.runtime.error_report import write_error_report
-from seamline.supervisor import resident
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("batch", "stream", "upkeep", "audit")
-IDS = {f"flights__{layer}" for layer in LAYERS}
+IDS = {RECONCILER, *(f"flights__{layer}" for layer in LAYERS)}
 HEAVY = (
     "pyspark",
     "delta",
@@ -230,7 +229,7 @@ def test_a_task_start_runs_its_own_definition_only(folder, tmp_path):
     """Every task start parses the file again; the other pipelines are not its business, broken ones included."""
     (folder / "other.py").write_text("from pathlib import Path\nPath(__file__).with_suffix('.run').touch()\n")
     assert set(build_dags(folder, tmp_path, only="flights__batch")) == {"flights__batch"}
-    assert set(build_dags(folder, tmp_path, only=resident.DAG)) == {resident.DAG}
+    assert set(build_dags(folder, tmp_path, only=RECONCILER)) == {RECONCILER}
     assert not list(folder.glob("*.run"))
     assert "other__broken" in build_dags(folder, tmp_path, only="other__broken")
 
@@ -271,6 +270,8 @@ def test_the_dags_have_what_their_definition_says(folder, tmp_path):
     for dag in made.values():
         assert dag.max_active_runs == 1
         assert dag.catchup is False
+        if dag.dag_id == RECONCILER:
+            continue
         assert dag.start_date.isoformat() == "2013-01-01T00:00:00+00:00"
         assert {"demo", "seamline", "flights"} <= set(dag.tags)
         for task in dag.tasks:
@@ -307,16 +308,25 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
     ]
 
 
-def test_the_drivers_dag_is_there_once_somebody_wanted_one(tmp_path, monkeypatch):
-    """Who never had one sees nothing of it."""
-    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
-    folder = tmp_path / "none"
-    folder.mkdir()
+def test_one_dag_reconciles_all_pipelines(folder, tmp_path):
+    """Two hundred pipelines are one run every two minutes, and nobody has to unpause it."""
+    (folder / "other.py").write_text(WRONG.replace('["b"]', '["a"]').replace('"wrong"', '"other"'))
+    made = build_dags(folder, tmp_path)
+    dag = made[RECONCILER]
+    assert {task.task_id: task.queue for task in dag.tasks} == {
+        "streams": "stream",
+        "driver": "stream",
+        "freshness": "default",
+    }
+    assert (dag.schedule, dag.is_paused_upon_creation) == (timedelta(minutes=2), False)
+    assert {task.pool for task in dag.tasks} <= set(POOLS)
+    assert {made[f"{name}__stream"].schedule for name in ("flights", "other")} == {"@once"}
+    for file in folder.glob("*.py"):
+        file.write_text("broken")
+    assert RECONCILER in build_dags(folder, tmp_path)
+    for file in folder.glob("*.py"):
+        file.unlink()
     assert build_dags(folder, tmp_path) == {}
-    ControlTable.ensure(resident.resident_layout())
-    [dag] = build_dags(folder, tmp_path).values()
-    [task] = dag.tasks
-    assert (dag.dag_id, task.task_id, task.queue) == ("seamline__driver", "reconcile", "stream")
 
 
 def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
@@ -496,8 +506,7 @@ def test_a_freshness_deadline_is_looked_after_twice(folder, tmp_path):
         {"name": "flights"},
     )
     DagSerialization.serialize_dag(made["flights__batch"])
-    assert set(made["flights__stream"].task_ids) == {"reconcile", "freshness"}
-    assert made["flights__stream"].get_task("freshness").upstream_task_ids == set()
+    assert made[RECONCILER].get_task("freshness").upstream_task_ids == set()
 
 
 def test_what_is_overdue_is_told_once_whoever_finds_it(tmp_path):

@@ -14,14 +14,15 @@ from unittest.mock import Mock
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowNotFoundException
 from tests.faults.rig.store_settings import set_store
 from tests.services.addresses import Bucket
 from tests.unit.shop import DEFINITION
 
 from seamline.lake.store.bucket import open_bucket, use_settings
+from seamline.lake.store.object_path import ObjectPath
 from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError, StoreRefused, StoreUnavailable
-from seamline.orchestration import reconciling, store_connection
+from seamline.orchestration import reconciling, reconciling_all, store_connection
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.store_connection import (
     SETTING,
@@ -29,7 +30,7 @@ from seamline.orchestration.store_connection import (
     read_store_settings,
     with_store_settings,
 )
-from seamline.supervisor import resident
+from seamline.plan.wording.observation_text import RECONCILER
 from seamline.web.error_responses import describe_error
 
 SECRET, TOKEN = "secret-8c1f0a7e", "token-8c1f0a7e"
@@ -130,6 +131,8 @@ def test_every_task_has_them() -> None:
         tasks.audit,
         reconciling.reconcile,
         reconciling.reconcile_driver,
+        reconciling_all.reconcile_streams,
+        reconciling_all.report_all_overdue_intervals,
         freshness_deadline.notify_overdue,
         build_task.BuildOperator.execute,
     ):
@@ -150,15 +153,9 @@ def test_a_page_says_that_its_store_is_away(kind: type[SeamlineError]) -> None:
 def test_parsing_asks_no_bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Airflow's parser may have no keys: every DAG would be gone until it has."""
     (tmp_path / "shop.py").write_text(DEFINITION)
-    refused = StoreRefused("no keys", hint="")
-    monkeypatch.setattr(resident, "is_resident_requested", Mock(side_effect=refused))
-    assert {"shop__batch", resident.DAG} <= set(build_dags(tmp_path, tmp_path))
-    monkeypatch.setattr(resident, "is_resident_requested", Mock(return_value=False))
-    assert resident.DAG not in build_dags(tmp_path, tmp_path)
-    with pytest.raises(AirflowSkipException):
-        reconciling.reconcile_driver()
-    monkeypatch.setenv(SETTING, "lake")
-    assert resident.DAG in build_dags(tmp_path, tmp_path)
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", "s3://nobodys/warehouse")
+    monkeypatch.setattr(ObjectPath, "is_dir", Mock(side_effect=StoreRefused("no keys", hint="")))
+    assert {"shop__batch", RECONCILER} <= set(build_dags(tmp_path, tmp_path))
 
 
 @pytest.mark.slow

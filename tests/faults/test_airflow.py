@@ -17,6 +17,7 @@ from tests.ports import free_ports
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.log.ledger import Ledger
 from seamline.local.airflow import AirflowStandalone
+from seamline.plan.wording.observation_text import RECONCILER
 from seamline.runtime.failpoints import Family, is_process_running
 from seamline.supervisor.driver_process import list_session_processes
 
@@ -39,7 +40,7 @@ class Watched:
 
     @property
     def dag(self) -> str:
-        """The reconcile DAG."""
+        """The DAG whose first run starts the stream."""
         return f"{self.line.stack.name}__stream"
 
     def who(self) -> tuple[int, int]:
@@ -161,5 +162,5 @@ def test_airflow_comes_back_and_leaves_the_stream_alone_or_starts_it(watched: Wa
 
 def reconciled(watched: Watched) -> int:
     """Count the reconcile runs that have ended."""
-    found = watched.airflow.api.call("GET", f"/dags/{watched.dag}/dagRuns?limit=1000")["dag_runs"]
+    found = watched.airflow.api.call("GET", f"/dags/{RECONCILER}/dagRuns?limit=1000")["dag_runs"]
     return sum(each["state"] in ("success", "failed") for each in found)

@@ -41,7 +41,13 @@ def test_airflow_loads_its_dags(install: Callable[[str], Run], tmp_path: Path) -
     run = install("airflow")
     project = begun(run, tmp_path)
     made = run("python", "-c", DAGS, cwd=project).split()
-    assert made == ["orders__audit", "orders__batch", "orders__stream", "orders__upkeep"]
+    assert made == [
+        "orders__audit",
+        "orders__batch",
+        "orders__stream",
+        "orders__upkeep",
+        "seamline__reconcile",
+    ]
 
 
 def test_the_demo_without_its_extra_says_what_to_install(

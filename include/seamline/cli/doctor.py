@@ -206,7 +206,7 @@ def of_airflow(found: Catalog) -> Iterator[Finding]:
 def check_airflow(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding]:
     """Ask an Airflow that answers."""
     from seamline.orchestration.pools import POOLS
-    from seamline.supervisor import resident
+    from seamline.plan.wording.observation_text import RECONCILER
 
     version = str(api.call("GET", "/version", login=False)["version"])
     for wanted in (each for each in list_requirements("airflow") if each.name == "apache-airflow"):
@@ -227,8 +227,7 @@ def check_airflow(api: AirflowApi, pipelines: Iterable[str]) -> Iterator[Finding
     for pipeline in pipelines:
         for layer in ("stream", "batch", "upkeep"):
             yield check_dag(api, f"{pipeline}__{layer}")
-    if resident.is_resident_requested():
-        yield check_dag(api, resident.DAG)
+    yield check_dag(api, RECONCILER)
 
 
 def check_airflow_object(name: str, look: Callable[[], object], hint: str) -> Finding:

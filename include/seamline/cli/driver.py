@@ -35,7 +35,7 @@ def start(reason: str) -> None:
         {"conn_type": "spark_connect", "host": "localhost", "port": resident.read_resident_port()}
     )
     click.echo(f"Builds use it once Airflow's connection spark_default is {connection}")
-    click.echo("The DAG seamline__driver starts it again after a reboot; unpause it.")
+    click.echo("The DAG seamline__reconcile starts it again after a reboot.")
 
 
 @driver.command()
@@ -67,7 +67,7 @@ def status() -> None:
     if found.desired is Desired.RUNNING and not found.running:
         raise SetupError(
             "The resident driver should be running, but it is down.",
-            hint="run `seamline driver start`, or unpause the DAG seamline__driver.",
+            hint="run `seamline driver start`, or see whether the DAG seamline__reconcile is paused.",
         )
 
 

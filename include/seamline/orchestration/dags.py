@@ -1,6 +1,6 @@
 """Definition -> DAGs: ``<pipeline>__batch``, ``__stream``, ``__upkeep``, ``__audit``; ``<file>__broken`` if wrong.
 
-``seamline__driver`` where a resident Spark driver was ever wanted.
+``seamline__reconcile`` keeps up what all of them have asked for.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, get_parsing_context, task
+from airflow.sdk import DAG, AssetAlias, get_parsing_context, task
 
 from seamline.model.compile.catalog import find_declarations
-from seamline.model.errors import DefinitionError, StoreRefused, StoreUnavailable
-from seamline.orchestration import reconciling, tasks
+from seamline.model.errors import DefinitionError
+from seamline.orchestration import reconciling, reconciling_all, tasks
 from seamline.orchestration.checked_definitions import load_valid_definitions
 from seamline.orchestration.dag_docs import name_of
-from seamline.orchestration.pipeline_dags import LAYERS, dags_of, read_reconcile_interval, read_stream_queue
+from seamline.orchestration.pipeline_dags import LAYERS, dags_of, read_stream_queue
 from seamline.orchestration.pools import STREAM
-from seamline.orchestration.store_connection import SETTING as STORE_CONNECTION
-from seamline.supervisor import resident
+from seamline.plan.wording.observation_text import RECONCILER
 
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
@@ -38,32 +37,19 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
     for stem, wrong in by_file(problems).items():
         dag = broken_dag(stem, wrong)
         made[dag.dag_id] = dag
-    if is_driver_wanted():
-        made[resident.DAG] = driver_dag()
+    if made:
+        made[RECONCILER] = reconcile_dag()
     return made
 
 
 def build_one_dag(folder: Path, id: str) -> DAG | None:
     """Make one DAG; None where that takes a look at all definitions."""
-    if id == resident.DAG:
-        return driver_dag()
+    if id == RECONCILER:
+        return reconcile_dag()
     name, _, layer = id.rpartition("__")
     declared = next(find_declarations(folder, name), None) if layer in LAYERS else None
     dags, _ = dags_of(declared, [layer]) if declared else ([], [])
     return dags[0] if dags else None
-
-
-def is_driver_wanted() -> bool:
-    """Return whether the resident driver has a DAG: where one was ever wanted, or nobody can tell.
-
-    Who parses may have no keys of the store that knows it, and is not to wait for that.
-    """
-    if os.environ.get(STORE_CONNECTION):
-        return True
-    try:
-        return resident.is_resident_requested()
-    except (StoreRefused, StoreUnavailable):
-        return True
 
 
 def parsed_dags() -> dict[str, DAG]:
@@ -81,22 +67,34 @@ def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionErr
     return grouped
 
 
-def driver_dag() -> DAG:
-    """Keep the resident driver up; the DAG is there once someone has wanted one (`seamline driver start`)."""
+def reconcile_dag() -> DAG:
+    """Keep up what should run, of all pipelines: streams, and the resident driver where one was ever wanted.
+
+    It only does what somebody has asked for, so nobody has to unpause it.
+    """
+    started = AssetAlias("seamline streams", group="master")
     with DAG(
-        dag_id=resident.DAG,
-        description="Starts the supervisor of the resident Spark driver where none lives.",
-        tags=["seamline", "driver"],
+        dag_id=RECONCILER,
+        description="Starts supervisors that should run and do not, sends alerts, and looks what is overdue.",
+        tags=["seamline"],
         start_date=datetime(2013, 1, 1, tzinfo=UTC),
         schedule=read_reconcile_interval(),
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
+        is_paused_upon_creation=False,
+        default_args={"retries": 0, "pool": STREAM},
     ) as dag:
-        task(task_id="reconcile", pool=STREAM, queue=read_stream_queue(), retries=0)(
-            reconciling.reconcile_driver
-        )()
+        queue = read_stream_queue()
+        task(task_id="streams", queue=queue, outlets=[started])(reconciling_all.reconcile_streams)(started)
+        task(task_id="driver", queue=queue)(reconciling.reconcile_driver)()
+        task(task_id="freshness")(reconciling_all.report_all_overdue_intervals)()
     return dag
+
+
+def read_reconcile_interval() -> timedelta:
+    """Return how often what should run is compared with what does, by setting."""
+    return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
 
 
 def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:

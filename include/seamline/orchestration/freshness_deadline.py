@@ -7,20 +7,12 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowSkipException
-
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import Interval, parse_duration
 from seamline.orchestration.store_connection import with_store_settings
 
 if TYPE_CHECKING:
     from seamline.lake.store.locations import Location
-
-
-def report_overdue_intervals(name: str) -> None:
-    """Tell of what is overdue; skip when nothing is."""
-    if not notify_overdue(name):
-        raise AirflowSkipException("nothing is overdue")
 
 
 def missed(name: str, context: Any = None) -> None:

@@ -32,7 +32,6 @@ from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.dag_docs import format_cron, format_dag_doc
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
-from seamline.orchestration.freshness_deadline import report_overdue_intervals
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 
@@ -133,22 +132,20 @@ def build_deadline_alert(pipeline: Pipeline) -> DeadlineAlert | None:
     )
 
 
-def read_reconcile_interval() -> timedelta:
-    """Return how often what should run is compared with what does, by setting."""
-    return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
-
-
 def read_stream_queue() -> str:
     """Return the queue of tasks that start processes on the streams' host, by setting."""
     return os.environ.get("SEAMLINE_STREAM_QUEUE", "stream")
 
 
 def stream_dag(pipeline: Pipeline) -> DAG:
-    """Reconcile what the stream should be doing with what it does; the stream itself lives outside."""
+    """Carry out what people ask of the stream; the first run, once somebody unpauses the DAG, starts it.
+
+    The stream itself lives outside, and the DAG for all pipelines keeps it up (``dags.reconcile_dag``).
+    """
     assets = Assets.of(pipeline)
     with DAG(
         **build_dag_arguments(pipeline, "stream", retries=0),
-        schedule=read_reconcile_interval(),
+        schedule="@once",
         dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
@@ -159,8 +156,6 @@ def stream_dag(pipeline: Pipeline) -> DAG:
             inlets=[assets.topic],
             outlets=[assets.master],
         )(reconciling.reconcile)(pipeline.name, pipeline.connection, assets.master)
-        if pipeline.batch.fresh_within:
-            task(task_id="freshness", pool=STREAM)(report_overdue_intervals)(pipeline.name)
     return with_form(dag, ORDER)
 
 

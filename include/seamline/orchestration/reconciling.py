@@ -1,17 +1,17 @@
-"""What the tasks of the stream's DAGs do: carry out an order, and start a supervisor where one is wanted."""
+"""What the task of a stream's DAG does: carry out an order, and start a supervisor where one is wanted."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from seamline.model.errors import BadRange, GaveUp, SetupError
+from seamline.model.errors import BadRange, GaveUp, SeamlineError, SetupError
 from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
 from seamline.orchestration.failures import log_failure_reason
@@ -21,6 +21,7 @@ from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 
 if TYPE_CHECKING:
     from seamline.lake.tables.control_table import ControlTable, Lease
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 STARTS_WITHIN = 60.0
 ASKED_WITHIN = timedelta(hours=1)
@@ -67,17 +68,30 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
 
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
-    """Tell what is new and print what is raised; nothing that goes wrong keeps the stream from being started."""
-    from seamline.lake.storage.layout import definitions_folder, locate_tables
+    """Tell what is new and print what is raised; a definition that cannot be loaded keeps no stream from its start."""
+    from seamline.lake.storage.layout import definitions_folder
     from seamline.model.compile.catalog import load_pipeline
-    from seamline.supervisor.alert_notification import notify_alerts
 
     try:
         pipeline = load_pipeline(definitions_folder(), name)
-        for alert in notify_alerts(pipeline, locate_tables(name), env={**os.environ, **env}):
-            print(f"raised: {alert}")
-    except Exception as error:  # noqa: BLE001
+    except SeamlineError as error:
         print(f"alerts not looked for: {type(error).__name__}: {error}")
+    else:
+        send_alerts(pipeline, env, print)
+
+
+def send_alerts(pipeline: CompiledPipeline, env: Mapping[str, str], say: Callable[[str], object]) -> None:
+    """Tell what is new and say what is raised; nothing that goes wrong keeps the stream from being started."""
+    from seamline.lake.storage.layout import locate_tables
+    from seamline.supervisor.alert_notification import notify_alerts
+
+    try:
+        for alert in notify_alerts(
+            pipeline, locate_tables(pipeline.name), env={**os.environ, **env}, say=say
+        ):
+            say(f"raised: {alert}")
+    except Exception as error:  # noqa: BLE001
+        say(f"alerts not looked for: {type(error).__name__}: {error}")
 
 
 @log_failure_reason
@@ -95,14 +109,16 @@ def reconcile_driver() -> None:
     start_supervisor(resident.NAME, control, {})
 
 
-def start_supervisor(name: str, control: ControlTable, env: Mapping[str, str]) -> tuple[int, int]:
+def start_supervisor(
+    name: str, control: ControlTable, env: Mapping[str, str], say: Callable[[str], object] = print
+) -> tuple[int, int]:
     """Start a supervisor and wait for its lease; return its token and its process id."""
     from seamline.lake.storage.layout import home_folder
     from seamline.supervisor.outside import start_detached
 
     before = control.read().lease
     pid = start_detached(name, env)
-    print(f"started supervisor {pid}; its output is {home_folder() / 'streams' / name / 'supervisor.log'}")
+    say(f"started supervisor {pid}; its output is {home_folder() / 'streams' / name / 'supervisor.log'}")
     return await_lease(control, before), pid
 
 

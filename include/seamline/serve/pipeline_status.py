@@ -28,6 +28,7 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
+from seamline.plan.wording.observation_text import RECONCILER
 from seamline.plan.wording.source_text import list_time_bounds
 from seamline.serve.refused_records import count_refused_records
 
@@ -65,7 +66,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     lines.append(f"  stream {format_desired_state(layout, now or datetime.now(UTC))}")
     if since := find_stale_reconcile(layout, now=now or datetime.now(UTC)):
         lines.append(
-            f"  stream not reconciled since {format_utc_instant(since)}: is the DAG {layout.pipeline}__stream paused?"
+            f"  stream not reconciled since {format_utc_instant(since)}: is the DAG {RECONCILER} paused?"
         )
     for claim in claims_shown(layout):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")

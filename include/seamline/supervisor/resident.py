@@ -18,7 +18,6 @@ from seamline.supervisor.job_files import job_command
 from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 NAME = "_driver"
-DAG = "seamline__driver"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 HERE = ("localhost", "127.0.0.1", "::1")
 READY = "--ready"

@@ -104,6 +104,7 @@ def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatc
         pools__of__seamline_batch={},
         dags__of__shop__batch={"is_paused": True},
         dags__of__shop__stream={"is_paused": False},
+        dags__of__seamline__reconcile={"is_paused": True},
     )
     said = [str(each) for each in check_airflow(airflow, ["shop"])]
     assert [each for each in said if each.startswith("ok")] == [
@@ -126,6 +127,7 @@ def test_airflow_is_asked_for_what_our_tasks_need(monkeypatch: pytest.MonkeyPatc
             "LACKS DAG shop__upkeep: Airflow has not parsed it",
             "put the two lines of docs/airflow.md into Airflow's folder of DAGs.",
         ),
+        ("LACKS DAG seamline__reconcile: paused", "airflow dags unpause seamline__reconcile"),
     ]
 
 

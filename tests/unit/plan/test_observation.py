@@ -197,7 +197,7 @@ def test_a_row_and_its_notes_say_everything():
         "last error: exit code 1; KafkaUnavailable: no broker",
         "view by_customer/ab is complete to epoch 30 only: overflow",
         "hole, not decided: partition 0 of topic id T: offsets 3..5; see `seamline holes list orders`",
-        "not reconciled since 2026-03-01T11:00:00Z: is the DAG orders__stream paused?",
+        "not reconciled since 2026-03-01T11:00:00Z: is the DAG seamline__reconcile paused?",
         "not known, ledger: gone",
     ]
     assert set(format_observation_row(Observation("p", NOW)).values()) == {"p", "unset", "unknown", "?"}

@@ -13,6 +13,8 @@ from seamline.plan.stream.observation import Lag, Observation
 from seamline.plan.stream.stream_state import Actual
 
 UNKNOWN = "?"
+RECONCILER = "seamline__reconcile"
+"""The DAG that keeps up what should run, of all pipelines."""
 FINE = (Actual.RUNNING, Actual.STOPPED)
 
 
@@ -51,7 +53,7 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
     for hole in found.holes or ():
         yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
     if found.silenced and found.reconciled:
-        yield f"not reconciled since {format_to_second(found.reconciled)}: is the DAG {found.pipeline}__stream paused?"
+        yield f"not reconciled since {format_to_second(found.reconciled)}: is the DAG {RECONCILER} paused?"
     for each in found.unread:
         yield f"not known, {each}"
 

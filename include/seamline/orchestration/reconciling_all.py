@@ -1,0 +1,144 @@
+"""What the tasks of the one DAG for all pipelines do: keep up what should run, and tell of what is wrong or late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import AssetAlias, get_current_context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from seamline.model.errors import ConnectionMissing, SeamlineError
+from seamline.orchestration.airflow_connections import connection_env_if_any
+from seamline.orchestration.assets import Assets
+from seamline.orchestration.failures import first_line, log_failure_reason
+from seamline.orchestration.freshness_deadline import notify_overdue
+from seamline.orchestration.reconciling import reason_to_leave, send_alerts, start_supervisor
+from seamline.orchestration.store_connection import with_store_settings
+from seamline.orchestration.tasks import on_failure
+
+if TYPE_CHECKING:
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+
+AT_ONCE = 32
+"""Streams that are looked at side by side: to see whether a supervisor elsewhere lives is to wait for its beats."""
+
+
+@dataclass
+class Reconciled:
+    """What came of one pipeline."""
+
+    pipeline: CompiledPipeline
+    """The pipeline."""
+    lines: list[str] = field(default_factory=list)
+    """What the task's log says of it."""
+    started: tuple[int, int] | None = None
+    """The fencing token and the process of the supervisor that was started, if one was."""
+    error: Exception | None = None
+    """Why it could not be reconciled."""
+
+
+@log_failure_reason
+@with_store_settings
+def reconcile_streams(alias: AssetAlias) -> None:
+    """Start a supervisor for each stream that should run and has none, and send alerts.
+
+    A stream that nobody has ever started is left alone. What is wrong with one pipeline is in no other's way: the task
+    fails when all have been looked at, and the definition's ``on_failure`` is called.
+    """
+    from seamline.lake.storage.layout import definitions_folder
+    from seamline.model.compile.catalog import load_catalog
+
+    context = get_current_context()
+    pipelines = list(load_catalog(definitions_folder()).pipelines.values())
+    # Airflow is asked by this thread alone.
+    names = {each.definition.connection for each in pipelines}
+    connections = {name: connection_env_if_any(name) for name in sorted(names)}
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        outcomes = list(threads.map(partial(reconcile_stream, connections=connections), pipelines))
+    events: Any = context["outlet_events"]
+    for each in outcomes:
+        for line in each.lines:
+            print(f"{each.pipeline.name}: {line}")
+        if each.started:
+            token, pid = each.started
+            master = Assets.of(each.pipeline.definition).master
+            events[alias].add(master, extra={"event": "stream started", "token": token, "pid": pid})
+    fail_if_any([(each.pipeline, each.error) for each in outcomes if each.error], context)
+
+
+def reconcile_stream(
+    pipeline: CompiledPipeline, *, connections: Mapping[str, Mapping[str, str]]
+) -> Reconciled:
+    """Look at one stream, and start its supervisor where it should run and has none."""
+    from seamline.lake.status.marks import RECONCILED, leave_mark
+    from seamline.lake.storage.delta_table import Table
+    from seamline.lake.storage.layout import locate_tables
+    from seamline.lake.tables.control_table import ControlTable, Desired
+
+    done = Reconciled(pipeline)
+    try:
+        layout, name = locate_tables(pipeline.name), pipeline.definition.connection
+        if not Table.exists(layout.table("control")):
+            return done
+        control = ControlTable.ensure(layout)
+        if control.read().desired is Desired.UNSET:
+            return done
+        leave_mark(layout, RECONCILED, now=datetime.now(UTC))
+        send_alerts(pipeline, connections[name], done.lines.append)
+        if why := reason_to_leave(pipeline.name, control):
+            done.lines.append(why)
+        elif not connections[name]:
+            raise ConnectionMissing(
+                f"Airflow has no connection {name}, which {pipeline.name} reads from.",
+                hint=f"airflow connections add {name} --conn-type kafka, with bootstrap.servers in its extra.",
+            )
+        else:
+            done.started = start_supervisor(pipeline.name, control, connections[name], done.lines.append)
+    except Exception as error:  # noqa: BLE001 - it is told with those of the others
+        done.lines.append(first_line(error))
+        done.error = error
+    return done
+
+
+@log_failure_reason
+@with_store_settings
+def report_all_overdue_intervals() -> None:
+    """Tell what is overdue, of each pipeline that says when it would be; skip when nothing is."""
+    from seamline.lake.storage.delta_table import Table
+    from seamline.lake.storage.layout import definitions_folder, locate_tables
+    from seamline.model.compile.catalog import load_catalog
+
+    overdue = 0
+    failed: list[tuple[CompiledPipeline, Exception]] = []
+    for pipeline in load_catalog(definitions_folder()).pipelines.values():
+        started = Table.exists(locate_tables(pipeline.name).table("control"))
+        if not (pipeline.definition.batch.fresh_within and started):
+            continue
+        try:
+            overdue += len(notify_overdue(pipeline.name))
+        except Exception as error:  # noqa: BLE001 - it is told with those of the others
+            print(f"{pipeline.name}: {first_line(error)}")
+            failed.append((pipeline, error))
+    fail_if_any(failed, get_current_context())
+    if not overdue:
+        raise AirflowSkipException("nothing is overdue")
+
+
+def fail_if_any(failed: Sequence[tuple[CompiledPipeline, Exception]], context: Any) -> None:
+    """Call what the definitions name for a failure, and raise the error of one pipeline, or one about all of them."""
+    for pipeline, error in failed:
+        if path := pipeline.definition.on_failure:
+            context["exception"] = error
+            on_failure(path)(context)
+    if len(failed) == 1:
+        raise failed[0][1]
+    if failed:
+        raise SeamlineError(
+            f"{len(failed)} pipelines: {', '.join(sorted(pipeline.name for pipeline, _ in failed))}.",
+            hint="the log of this task has the reason of each, above.",
+        )

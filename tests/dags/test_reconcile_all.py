@@ -1,0 +1,159 @@
+"""One run looks at the streams of all pipelines: what is wrong with one is in no other's way."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from tests.unit.shop import DEFINITION
+
+from seamline.lake.status.marks import RECONCILED, read_mark
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.storage.layout import locate_tables
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.errors import ConnectionMissing, GaveUp, SeamlineError
+from seamline.orchestration import reconciling_all
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = ("bazaar", "kiosk", "mart", "stall")
+CALLED: list[BaseException] = []
+
+
+def called(context: Any) -> None:
+    """Do what a definition may have done when a task fails."""
+    CALLED.append(context["exception"])
+
+
+class Events:
+    """The events of an alias."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, dict[str, object]]] = []
+
+    def add(self, asset: Any, extra: dict[str, object]) -> None:
+        """Take one."""
+        self.made.append((asset.name, extra))
+
+
+@pytest.fixture
+def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
+    """Four pipelines of which nobody has started any; a supervisor that is started takes the lease, and no more."""
+    for name in NAMES:
+        text = DEFINITION.replace('name="shop"', f'name="{name}"')
+        text = text.replace("batch=Batch", 'on_failure="tests.dags.test_reconcile_all.called", batch=Batch')
+        (tmp_path / f"{name}.py").write_text(text)
+    for name in ("SEAMLINE_PIPELINES", "SEAMLINE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "warehouse"))
+    made = Events()
+    context = {"outlet_events": {None: made}}
+    monkeypatch.setattr(reconciling_all, "get_current_context", lambda: context)
+    monkeypatch.setattr(
+        reconciling_all, "connection_env_if_any", lambda _: {"AIRFLOW_CONN_KAFKA_DEFAULT": "{}"}
+    )
+    monkeypatch.setattr(reconciling_all, "send_alerts", lambda pipeline, env, say: say("raised: nothing"))
+    monkeypatch.setattr("seamline.supervisor.outside.start_detached", start_detached)
+    CALLED.clear()
+    return made
+
+
+def start_detached(name: str, env: dict[str, str]) -> int:
+    """Take the lease, as a supervisor does first."""
+    assert env == {"AIRFLOW_CONN_KAFKA_DEFAULT": "{}"}
+    control_of(name).take(f"there:{name}:1", now=datetime.now(UTC))
+    return 77
+
+
+def control_of(name: str) -> ControlTable:
+    """Open a pipeline's control table."""
+    return ControlTable.ensure(locate_tables(name))
+
+
+def want(name: str, state: Desired) -> None:
+    """Ask for a state of a stream."""
+    control_of(name).want(state, actor="ada", reason="so", now=NOW)
+
+
+def give_up(name: str, home: Path) -> None:
+    """Let a supervisor have given up a stream that should run."""
+    want(name, Desired.RUNNING)
+    me = Identity.of(psutil.Process().pid)
+    Heartbeat(name, me, 3, GAVE_UP, NOW, strikes=20, last_error="no such topic").write(home, now=NOW)
+
+
+def reconcile() -> None:
+    reconciling_all.reconcile_streams(None)  # type: ignore[arg-type]
+
+
+def test_what_should_run_is_started_beside_what_cannot(events, tmp_path, capsys):
+    """One is started, one was stopped, one needs a person, and of one nobody has ever asked."""
+    give_up("bazaar", tmp_path)
+    want("kiosk", Desired.STOPPED)
+    want("mart", Desired.RUNNING)
+    with pytest.raises(GaveUp, match="20 times in a row: no such topic"):
+        reconcile()
+    said = capsys.readouterr().out
+    assert "bazaar: GaveUp: The driver of bazaar has failed 20 times in a row: no such topic" in said
+    assert "kiosk: stopped by ada (so)" in said
+    assert "mart: raised: nothing" in said
+    assert "mart: started supervisor 77" in said
+    assert "stall" not in said
+    assert not Table.exists(locate_tables("stall").table("control"))
+    assert events.made == [("mart/master", {"event": "stream started", "token": 2, "pid": 77})]
+    assert [type(each) for each in CALLED] == [GaveUp]
+    assert [read_mark(locate_tables(name), RECONCILED) is not None for name in NAMES] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_several_that_cannot_be_reconciled_are_named(events, tmp_path):
+    """The log has the reason of each."""
+    give_up("bazaar", tmp_path)
+    give_up("stall", tmp_path)
+    with pytest.raises(SeamlineError, match="2 pipelines: bazaar, stall"):
+        reconcile()
+    assert len(CALLED) == 2
+
+
+def test_a_supervisor_is_not_started_without_its_connection(events, monkeypatch):
+    """It would not know its broker; what needs none is done."""
+    monkeypatch.setattr(reconciling_all, "connection_env_if_any", lambda _: {})
+    want("kiosk", Desired.STOPPED)
+    want("mart", Desired.RUNNING)
+    with pytest.raises(ConnectionMissing, match="kafka_default, which mart reads from"):
+        reconcile()
+    assert control_of("mart").read().lease is None
+
+
+def test_overdue_intervals_are_looked_for_where_a_definition_says_when(events, tmp_path, monkeypatch):
+    """A pipeline that nobody has started is late for nobody; one that cannot be read hides no other."""
+    for name in NAMES[:3]:
+        file = tmp_path / f"{name}.py"
+        file.write_text(file.read_text().replace("interval=", 'fresh_within="6 hours", interval='))
+    looked = []
+
+    def overdue(name: str) -> list[SimpleNamespace]:
+        looked.append(name)
+        if name == "bazaar":
+            raise SeamlineError("its log is gone")
+        return [SimpleNamespace()] if len(looked) > 2 else []
+
+    monkeypatch.setattr(reconciling_all, "notify_overdue", overdue)
+    for name in ("kiosk", "stall"):
+        want(name, Desired.RUNNING)
+    with pytest.raises(AirflowSkipException, match="nothing is overdue"):
+        reconciling_all.report_all_overdue_intervals()
+    assert looked == ["kiosk"]
+    want("bazaar", Desired.RUNNING)
+    with pytest.raises(SeamlineError, match="its log is gone"):
+        reconciling_all.report_all_overdue_intervals()
+    assert looked == ["kiosk", "bazaar", "kiosk"]
