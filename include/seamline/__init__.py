@@ -19,6 +19,7 @@ from seamline.model.definition.pipeline import (
     Stream,
     View,
 )
+from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
     avg,
@@ -58,11 +59,15 @@ __all__ = [
     "Expect",
     "ExpectRows",
     "ExpectationSuite",
+    "ExponentialDelay",
+    "FailureRate",
+    "FixedDelay",
     "Global",
     "Join",
     "Json",
     "KafkaSource",
     "Lookup",
+    "NoRestart",
     "Open",
     "Pipeline",
     "Protobuf",

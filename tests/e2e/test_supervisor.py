@@ -14,16 +14,26 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.unit.shop import DEFINITION
 
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.model.errors import ChangedByOthers, GaveUp, LeaseHeld, OutOfStep, StoreUnavailable
+from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from seamline.model.errors import (
+    ChangedByOthers,
+    GaveUp,
+    LeaseHeld,
+    OutOfStep,
+    StoreUnavailable,
+    TopicMissing,
+)
 from seamline.runtime.processes import boot_clock_seconds
 from seamline.supervisor.driver_process import LOG_BYTES, list_session_processes, rotate_in_use, rotate_log
+from seamline.supervisor.driver_watch import make_policy_reader
 from seamline.supervisor.outside import read_stream_status, start_detached, stop_stream
 from seamline.supervisor.process import supervise
-from seamline.supervisor.restart_pace import Pace, wait_before
+from seamline.supervisor.restart_pace import Pace, Restarts
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 DRIVER = """
@@ -276,8 +286,8 @@ def test_after_too_many_failures_it_gives_up_aloud(layout, tmp_path):
     """A crash loop of weeks is nobody's wish; what is wrong stays to be read."""
     (tmp_path / "exit").write_text("1")
     ControlTable.ensure(layout).restart(actor="test", reason="", now=datetime.now(UTC))
-    pace = Pace(tick=0.02, back_off=0.01, strikes=3)
-    assert supervise("p", layout, pace=pace) == GaveUp.exit_code
+    soon = FixedDelay("10 milliseconds", failures=3)
+    assert supervise("p", layout, pace=PROMPT, policy=lambda: soon) == GaveUp.exit_code
     assert len((tmp_path / "starts").read_text().splitlines()) == 3
     beat = Heartbeat.read(tmp_path, "p")
     assert (beat.state, beat.strikes, beat.restarts) == (GAVE_UP, 3, 1)
@@ -323,12 +333,14 @@ class Stuck:
         pass
 
 
-PROMPT = Pace(tick=0.02, back_off=0.01, strikes=2)
+PROMPT, TWICE = Pace(tick=0.02), FixedDelay("10 milliseconds", failures=2)
 
 
 def test_a_driver_that_does_not_get_on_is_started_anew(layout, tmp_path):
     """Its process lives, and holds no epoch."""
-    assert supervise("p", layout, pace=PROMPT, watching=lambda token: Stuck(held=False)) == GaveUp.exit_code
+    stuck = Stuck(held=False)
+    code = supervise("p", layout, pace=PROMPT, watching=lambda _: stuck, policy=lambda: TWICE)
+    assert code == GaveUp.exit_code
     assert not (tmp_path / "finished").exists(), "it is not asked to finish"
     assert Heartbeat.read(tmp_path, "p").last_error.startswith("the driver is stuck")
 
@@ -343,20 +355,36 @@ def test_a_driver_that_has_got_on_is_forgiven_what_went_before(layout, tmp_path)
             halt.set()
         return Stuck(held=True)
 
-    assert supervise("p", layout, pace=PROMPT, watching=watch, stop=halt) == 0
+    assert supervise("p", layout, pace=PROMPT, watching=watch, policy=lambda: TWICE, stop=halt) == 0
     assert (len(begun), Heartbeat.read(tmp_path, "p").strikes) == (5, 1)
 
 
-def test_the_pauses_grow_and_end_growing():
-    """A crash is retried at once, a crash loop does not eat the machine, a missing topic needs a person."""
-    assert [wait_before(1, strikes, Pace()) for strikes in (1, 2, 3, 5, 6, 99)] == [1, 2, 4, 16, 30, 30]
-    assert wait_before(11, 1, Pace()) == 30
+@pytest.mark.parametrize(
+    "error", [TopicMissing, OutOfStep, ChangedByOthers], ids=lambda error: error.__name__
+)
+def test_what_a_person_has_to_see_to_is_not_tried_again_at_once(error):
+    """Every start commits to all tables before it finds out: twenty in three minutes, and none that would help."""
+    restarts = Restarts(ExponentialDelay)
+    assert restarts.find_pause(error.exit_code, 1, 0.0) == 30
+    assert restarts.find_pause(1, 1, 0.0) == 1
 
 
-@pytest.mark.parametrize("error", [OutOfStep, ChangedByOthers], ids=lambda error: error.__name__)
-def test_tables_that_a_person_has_to_see_to_are_not_taken_over_again_at_once(error):
-    """Every start commits to all of them before it finds out: twenty in three minutes, and none that would help."""
-    assert wait_before(error.exit_code, 1, Pace()) == Pace().most
+def test_failures_of_long_ago_are_told_from_those_of_now():
+    """A policy counts them by time, whatever was committed in between."""
+    restarts = Restarts(lambda: FailureRate(failures=3, within="1 minute", delay="5 seconds"))
+    assert [restarts.find_pause(1, 1, at) for at in (0.0, 50.0, 100.0, 109.0)] == [5, 5, 5, None]
+
+
+def test_the_policy_is_that_of_the_definition_as_it_is_now(layout, tmp_path, monkeypatch):
+    """Somebody corrects it while the driver fails; a definition that cannot be read takes no policy away."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    read, file = make_policy_reader("shop"), tmp_path / "shop.py"
+    assert read() == ExponentialDelay()
+    text = DEFINITION.replace("import Batch,", "import Batch, NoRestart, Stream,")
+    file.write_text(text.replace("batch=Batch", "stream=Stream(restart=NoRestart()), batch=Batch"))
+    assert read() == NoRestart()
+    file.write_text("broken")
+    assert read() == NoRestart()
 
 
 def test_a_large_log_is_moved_away(tmp_path):

@@ -28,6 +28,13 @@ from seamline.model.definition.pipeline import (
     Stream,
     View,
 )
+from seamline.model.definition.restarts import (
+    ExponentialDelay,
+    FailureRate,
+    FixedDelay,
+    NoRestart,
+    RestartPolicy,
+)
 from seamline.model.definition.windows import (
     CountWindow,
     Cumulating,
@@ -105,6 +112,12 @@ FORMAT = (
     | st.builds(Avro, TEXT, st.booleans())
     | st.builds(Protobuf, TEXT, TEXT)
 )
+RESTART = (
+    st.builds(ExponentialDelay, TEXT, TEXT, st.integers())
+    | st.builds(FixedDelay, TEXT, st.integers())
+    | st.builds(FailureRate, st.integers(), TEXT, TEXT)
+    | st.just(NoRestart())
+)
 PIPELINE = st.builds(
     Pipeline,
     name=NAMES,
@@ -129,7 +142,7 @@ PIPELINE = st.builds(
     lookups=several(
         st.builds(Lookup, NAMES, TEXT, st.dictionaries(NAMES, TEXT, max_size=2), several(TEXT), TEXT)
     ),
-    stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers()),
+    stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers(), restart=RESTART),
     tags=several(TEXT),
 )
 
@@ -168,6 +181,7 @@ def test_every_word_of_a_definition_can_be_stored() -> None:
         Origin,
         Format,
         Measure,
+        RestartPolicy,
         Window,
     }
     assert words <= set(CLASSES.values())

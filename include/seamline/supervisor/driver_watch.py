@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from seamline.kafka.connections import read_airflow_connection
@@ -14,6 +15,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, definitions_folder, home_folder
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.driver_progress import LastSeen, choose_patience, find_restart_reason, is_check_due
@@ -95,6 +97,22 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
         return Watch(pipeline, layout, home_folder(), token, time.monotonic())
 
     return begin
+
+
+def make_policy_reader(name: str) -> Callable[[], RestartPolicy]:
+    """Make the function that reads a stream's restart policy, as its definition has it now.
+
+    While the definition cannot be used the policy is the last one that could be read, or the default.
+    """
+    last: RestartPolicy = ExponentialDelay()
+
+    def read() -> RestartPolicy:
+        nonlocal last
+        with suppress(SeamlineError):
+            last = load_pipeline(definitions_folder(), name).definition.stream.restart
+        return last
+
+    return read
 
 
 def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import seamline
 from seamline.model.errors import SetupError
+from seamline.model.protocol.job_arguments import StreamJob
 
 
 def job_command(name: str) -> list[str]:
@@ -15,6 +16,11 @@ def job_command(name: str) -> list[str]:
     if os.environ.get("SEAMLINE_JOBS"):
         return [sys.executable, str(find_job_file(name))]
     return [sys.executable, "-P", "-m", f"seamline.jobs.{name}"]
+
+
+def make_stream_command(pipeline: str, token: int) -> list[str]:
+    """Return the command of a pipeline's stream."""
+    return [*job_command("stream"), *StreamJob(pipeline, token).to_argv()]
 
 
 def find_job_file(name: str) -> Path:

@@ -21,8 +21,8 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import Control, ControlTable, Desired, Lease
 from seamline.lake.tables.torn_logs import repair_torn_logs
+from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 from seamline.model.errors import FenceLost, GaveUp, LeaseHeld, SetupError
-from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import boot_clock_seconds, own_process_name
 from seamline.runtime.stop_signals import set_when_asked
@@ -30,9 +30,9 @@ from seamline.runtime.storage_failures import explain_storage_failure, translate
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
 from seamline.supervisor.driver_watch import Watch
-from seamline.supervisor.job_files import job_command
+from seamline.supervisor.job_files import make_stream_command
 from seamline.supervisor.outside import end_leftover
-from seamline.supervisor.restart_pace import Pace, wait_before
+from seamline.supervisor.restart_pace import Pace, Restarts
 from seamline.supervisor.stream_logs import print_with_time
 from seamline.supervisor.supervisor_heartbeat import (
     GAVE_UP,
@@ -58,11 +58,13 @@ def supervise(
     pace: Pace | None = None,
     stop: threading.Event | None = None,
     watching: Watching | None = None,
+    policy: Callable[[], RestartPolicy] = ExponentialDelay,
     clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
     """Run the stream, or ``command``, until it is asked to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that makes no progress is restarted. After too many failures in a row it gives up (23).
+    With ``watching`` a driver that makes no progress is restarted. ``policy`` is asked after each failure, and may give
+    up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -81,7 +83,7 @@ def supervise(
     watcher = None if command else Watcher(layout, every=pace.look, say=print_with_time)
     publisher = Publisher(layout, every=pace.renew, say=print_with_time)
     try:
-        supervisor = Supervisor(pipeline, control, lease, run, pace, halt, watching, clock)
+        supervisor = Supervisor(pipeline, control, lease, run, pace, halt, watching, policy, clock)
         if (code := supervisor.run()) == LeaseHeld.exit_code:
             leave_mark(layout, REFUSED, now=datetime.now(UTC), why=supervisor.beat.last_error)
         return code
@@ -89,11 +91,6 @@ def supervise(
         publisher.close()
         if watcher:
             watcher.close()
-
-
-def make_stream_command(pipeline: str, token: int) -> Sequence[str]:
-    """Return the command of a pipeline's stream."""
-    return [*job_command("stream"), *StreamJob(pipeline, token).to_argv()]
 
 
 class Supervisor:
@@ -108,10 +105,12 @@ class Supervisor:
         pace: Pace,
         halt: threading.Event,
         watching: Watching | None = None,
+        policy: Callable[[], RestartPolicy] = ExponentialDelay,
         clock: Callable[[], float] = boot_clock_seconds,
     ) -> None:
         self.pipeline, self.control, self.lease, self.pace, self.halt = pipeline, control, lease, pace, halt
         self.command, self.watching, self.poll = command, watching, ControlPoll(control)
+        self.restarts = Restarts(policy)
         self.driver: Driver | None = None
         self.lapsed, self.wanted = False, control.see()
         self.clock, self.belief, self.renewed = clock, Belief(clock), float("-inf")
@@ -202,7 +201,7 @@ class Supervisor:
             self.halt.wait(self.pace.renew)
 
     def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
-        """Wait before the next start, longer after each failure in a row; give up after too many.
+        """Wait before the next start as long as the restart policy says, or give up.
 
         Earlier failures are ``forgiven`` to a driver that made progress.
         """
@@ -210,9 +209,8 @@ class Supervisor:
         said = f"{why}\n{read_log_tail(self.log)}"
         asked = self.read_control().restarts
         self.beat = replace(self.beat, driver=None, strikes=strikes, last_error=said, restarts=asked)
-        if strikes >= self.pace.strikes:
+        if (pause := self.restarts.find_pause(code, strikes, self.clock())) is None:
             return GaveUp.exit_code
-        pause = wait_before(code, strikes, self.pace)
         self.publish_state(f"waiting {pause:g} s after {why}")
         until = time.monotonic() + pause
         self.keep_until(

@@ -1,9 +1,12 @@
-"""How long to wait before a driver is started again, by what it ended with."""
+"""How long a supervisor waits for what, and which ends of a driver wait for a person."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from seamline.model.definition.restarts import Failures, RestartPolicy
 from seamline.model.errors import (
     ChangedByOthers,
     ConnectionMissing,
@@ -30,6 +33,11 @@ WAITS_FOR_A_PERSON = {
         ChangedByOthers,
     )
 }
+"""Exit codes of a driver that come back at each start until somebody has done something."""
+
+
+REMEMBERED = 1_000
+"""So many failures are remembered, for a policy that counts them by time."""
 
 
 @dataclass(frozen=True)
@@ -42,20 +50,21 @@ class Pace:
     """Between two renewals of the lease."""
     grace: float = 90.0
     """How long a driver may take to stop before it is killed."""
-    back_off: float = 1.0
-    """Before the first restart; each further failure in a row doubles it."""
-    most: float = 30.0
-    """The longest wait before a restart."""
     settled: float = 120.0
     """After a life this long, or a committed epoch, failures are counted from one again."""
-    strikes: int = 20
-    """A number, not seconds: so many failures in a row make the supervisor give up."""
     look: float = 15.0
     """Between two looks at the alerts."""
 
 
-def wait_before(code: int, strikes: int, pace: Pace) -> float:
-    """Return the seconds before the next start: 1, 2, 4 .. 30, and at once the most where a person must act."""
-    if code in WAITS_FOR_A_PERSON:
-        return pace.most
-    return min(pace.most, pace.back_off * 2.0 ** (min(strikes, 16) - 1))
+class Restarts:
+    """The failures of a supervisor's drivers, and what the policy says of each."""
+
+    def __init__(self, policy: Callable[[], RestartPolicy]) -> None:
+        self.policy = policy
+        self.failed: deque[float] = deque(maxlen=REMEMBERED)
+
+    def find_pause(self, code: int, row: int, now: float) -> float | None:
+        """Return the seconds until the start after a failure, the ``row``-th in a row; None to give up."""
+        self.failed.append(now)
+        ages = [now - each for each in self.failed]
+        return self.policy().find_pause(Failures(row, ages, code in WAITS_FOR_A_PERSON))

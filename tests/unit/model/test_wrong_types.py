@@ -19,11 +19,15 @@ from seamline import (
     Expect,
     ExpectationSuite,
     ExpectRows,
+    ExponentialDelay,
+    FailureRate,
+    FixedDelay,
     Global,
     Join,
     Json,
     KafkaSource,
     Lookup,
+    NoRestart,
     Open,
     Pipeline,
     Rule,
@@ -100,6 +104,11 @@ def with_join(part: Any) -> Pipeline:
     return replace(JOINED, derive=[part])
 
 
+def with_restart(part: Any) -> Pipeline:
+    """Put a restart policy into a pipeline."""
+    return replace(SHOP, stream=Stream(restart=part))
+
+
 AVRO = '{"type": "record", "name": "o", "fields": [{"name": "id", "type": "string"}, {"name": "at", "type": "long"}]}'
 SUITE = ExpectationSuite([{"type": "expect_column_values_to_be_unique", "kwargs": {"column": "id"}}])
 PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
@@ -126,6 +135,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     "Stream": (Stream(), lambda part: replace(SHOP, stream=part)),
     "Batch": (SHOP.batch, lambda part: replace(SHOP, batch=part)),
     "Watermark": (Watermark(), lambda part: with_source(replace(SOURCE, watermark=part))),
+    "ExponentialDelay": (ExponentialDelay(), with_restart),
+    "FixedDelay": (FixedDelay(), with_restart),
+    "FailureRate": (FailureRate(), with_restart),
+    "NoRestart": (NoRestart(), with_restart),
     "Tumbling": (HOUR, with_window),
     "Tumbling of a join": (
         HOUR,

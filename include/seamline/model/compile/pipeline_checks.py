@@ -41,6 +41,7 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
         problems.attempt(
             f"stream.{setting}", origin, partial(parse_memory, getattr(pipeline.stream, setting))
         )
+    problems.attempt("stream.restart", origin, pipeline.stream.restart.list_settings)
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_counts(pipeline, problems)

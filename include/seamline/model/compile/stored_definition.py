@@ -29,6 +29,7 @@ from seamline.model.definition.pipeline import (
     Stream,
     View,
 )
+from seamline.model.definition.restarts import RESTARTS
 from seamline.model.definition.windows import WINDOWS
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.measures import MEASURES
@@ -39,7 +40,7 @@ CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
         Pipeline, KafkaSource, Lookup, Rule, Join, Open, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch,
-        Watermark, *WINDOWS, *FORMATS, *MEASURES,
+        Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -13,6 +13,7 @@ from seamline.model.definition.expectations import Expect, ExpectationSuite, Exp
 from seamline.model.definition.field_examples import EXAMPLES, NOUNS
 from seamline.model.definition.formats import Format
 from seamline.model.definition.origin import Origin
+from seamline.model.definition.restarts import RestartPolicy
 from seamline.model.definition.windows import Tumbling, Window
 from seamline.model.measures import Measure
 
@@ -24,6 +25,7 @@ CALLED: Mapping[Any, str] = {
     ExpectationSuite: "expectation",
     Tumbling: "tumbling window in UTC",
     Window: "window",
+    RestartPolicy: "restart policy",
     Measure: "measure",
     Format: "format",
     Callable: "function",

@@ -10,6 +10,7 @@ from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.formats import Format
 from seamline.model.definition.joins import Join
 from seamline.model.definition.origin import Origin, declare_origin_field
+from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.protocol.watermark import Watermark
@@ -158,6 +159,8 @@ class Stream:
     """How long an epoch may take before the next ones read less."""
     stuck_after: str = "2 minutes"
     """A driver with records to read that commits no epoch for so long is restarted."""
+    restart: RestartPolicy = ExponentialDelay()
+    """When a driver that has failed is started again, and when the supervisor gives up."""
     master: str = "local[2]"
     """Spark's master."""
     memory: str = "2g"
