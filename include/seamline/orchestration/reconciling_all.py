@@ -58,8 +58,7 @@ def reconcile_streams(alias: AssetAlias) -> None:
     # Airflow is asked by this thread alone.
     names = {each.definition.connection for each in pipelines}
     connections = {name: connection_env_if_any(name) for name in sorted(names)}
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        outcomes = list(threads.map(partial(reconcile_stream, connections=connections), pipelines))
+    outcomes = reconcile_all(pipelines, connections)
     events: Any = context["outlet_events"]
     for each in outcomes:
         for line in each.lines:
@@ -69,6 +68,14 @@ def reconcile_streams(alias: AssetAlias) -> None:
             master = Assets.of(each.pipeline.definition).master
             events[alias].add(master, extra={"event": "stream started", "token": token, "pid": pid})
     fail_if_any([(each.pipeline, each.error) for each in outcomes if each.error], context)
+
+
+def reconcile_all(
+    pipelines: Sequence[CompiledPipeline], connections: Mapping[str, Mapping[str, str]]
+) -> list[Reconciled]:
+    """Look at streams side by side; ``connections`` are what processes read of those of Airflow, by their names."""
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(partial(reconcile_stream, connections=connections), pipelines))
 
 
 def reconcile_stream(
