@@ -247,8 +247,11 @@ def live(life, seed):
 
 @pytest.mark.parametrize(
     ("pipeline", "seed"),
-    [(LIFE, 0), (ORDERED, 1), (ORDERED_SOURCES, 2)],
-    ids=["every kind", "ordered", "sources"],
+    [
+        pytest.param(LIFE, 0, id="every kind"),
+        pytest.param(ORDERED, 1, id="ordered", marks=pytest.mark.faults),
+        pytest.param(ORDERED_SOURCES, 2, id="sources"),
+    ],
 )
 def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):
     """If this fails, one of the two is wrong: the time line says after which steps."""

@@ -383,6 +383,7 @@ def test_joined_rows_are_restated(rated):
     assert told(made.answer("by_site", "batch")) == {5: (3, 2, 2)}
 
 
+@pytest.mark.parametrize("rated", ["plain", pytest.param("spark", marks=pytest.mark.faults)], indirect=True)
 def test_a_view_waits_for_no_interval_that_new_rules_have_emptied(rated):
     """What was read of the day before is refused now, so nothing is ever built of it."""
     made, correct = rated

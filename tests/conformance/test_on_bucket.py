@@ -66,6 +66,7 @@ def answers(url: str) -> bool:
     return False
 
 
+@pytest.mark.faults
 def test_spark_works_in_a_bucket(bucket: Mapping[str, str], tmp_path: Path) -> None:
     """Its readers, its writer and its connector are others there; the answers are the same."""
     home = {"SEAMLINE_WAREHOUSE": "s3://lake/warehouse", "SEAMLINE_HOME": str(tmp_path / "home")}
