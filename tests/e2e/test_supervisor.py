@@ -295,6 +295,20 @@ def test_after_too_many_failures_it_gives_up_aloud(layout, tmp_path):
     assert ControlTable.ensure(layout).read().lease is None
 
 
+def test_the_definition_says_when_it_gives_up(layout, tmp_path, monkeypatch):
+    """However the supervisor was started: by Airflow, by a command, or by systemd."""
+    (tmp_path / "exit").write_text("1")
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    text = DEFINITION.replace("import Batch,", "import Batch, NoRestart, Stream,").replace(
+        'name="shop"', 'name="p"'
+    )
+    (tmp_path / "p.py").write_text(
+        text.replace("batch=Batch", "stream=Stream(restart=NoRestart()), batch=Batch")
+    )
+    assert supervise("p", layout, pace=PROMPT) == GaveUp.exit_code
+    assert len((tmp_path / "starts").read_text().splitlines()) == 1
+
+
 def test_a_restart_is_a_new_driver_and_no_strike(layout, tmp_path):
     """People ask for it; the old driver finishes its epoch first."""
     start_detached("p", {})

@@ -10,7 +10,7 @@ from seamline.model.errors import SeamlineError
 from seamline.runtime.process_exit import exit_process
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor import resident
-from seamline.supervisor.driver_watch import make_policy_reader, make_watch_factory
+from seamline.supervisor.driver_watch import make_watch_factory
 from seamline.supervisor.process import supervise
 from seamline.supervisor.stream_logs import print_with_time
 
@@ -21,12 +21,7 @@ def main(pipeline: str) -> int:
         layout = locate_tables(pipeline)
         if pipeline == resident.NAME:
             return supervise(pipeline, layout, command=resident.make_driver_command)
-        return supervise(
-            pipeline,
-            require_format(layout),
-            watching=make_watch_factory(pipeline, layout),
-            policy=make_policy_reader(pipeline),
-        )
+        return supervise(pipeline, require_format(layout), watching=make_watch_factory(pipeline, layout))
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:

@@ -29,7 +29,7 @@ from seamline.runtime.stop_signals import set_when_asked
 from seamline.runtime.storage_failures import explain_storage_failure, translate_store_errors
 from seamline.supervisor.belief import Belief, Watchdog
 from seamline.supervisor.driver_process import Driver, read_log_tail, rotate_in_use
-from seamline.supervisor.driver_watch import Watch
+from seamline.supervisor.driver_watch import Watch, make_policy_reader
 from seamline.supervisor.job_files import make_stream_command
 from seamline.supervisor.outside import end_leftover
 from seamline.supervisor.restart_pace import Pace, Restarts
@@ -58,13 +58,13 @@ def supervise(
     pace: Pace | None = None,
     stop: threading.Event | None = None,
     watching: Watching | None = None,
-    policy: Callable[[], RestartPolicy] = ExponentialDelay,
+    policy: Callable[[], RestartPolicy] | None = None,
     clock: Callable[[], float] = boot_clock_seconds,
 ) -> int:
     """Run the stream, or ``command``, until it is asked to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that makes no progress is restarted. ``policy`` is asked after each failure, and may give
-    up (23).
+    With ``watching`` a driver that makes no progress is restarted. ``policy``, by default that of
+    the definition, is asked after each failure, and may give up (23).
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -80,6 +80,7 @@ def supervise(
         raise
     end_leftover(pipeline)
     run, pace = command or functools.partial(make_stream_command, pipeline), pace or Pace()
+    policy = policy or (ExponentialDelay if command else make_policy_reader(pipeline))
     watcher = None if command else Watcher(layout, every=pace.look, say=print_with_time)
     publisher = Publisher(layout, every=pace.renew, say=print_with_time)
     try:
