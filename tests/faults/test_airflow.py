@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -156,8 +157,16 @@ def test_airflow_comes_back_and_leaves_the_stream_alone_or_starts_it(watched: Wa
         eventually("a fresh answer", lambda: watched.line.reader.samples[-1].epoch > epoch + 1, 300)
         trial.measure("SIGKILL of all to a fresh answer through reconcile alone", time.monotonic() - began)
     assert watched.who()[1] > who[1]
+    [event] = eventually("the event of a start", lambda: started(watched), 60)
+    assert event["extra"]["token"] == watched.who()[1]
     assert Ledger.ensure(watched.line.stack.layout).read()[-1].token == watched.who()[1]
     watched.line.drained()
+
+
+def started(watched: Watched) -> list[dict[str, Any]]:
+    """List the events of starts by the reconcile DAG."""
+    found = watched.airflow.api.call("GET", f"/assets/events?source_dag_id={RECONCILER}&limit=100")
+    return [each for each in found["asset_events"] if each["extra"].get("event") == "stream started"]
 
 
 def reconciled(watched: Watched) -> int:

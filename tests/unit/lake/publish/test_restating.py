@@ -264,8 +264,9 @@ def rows_of(scenario: Scenario) -> pa.Table:
     """The rows of the first day as the kernel, asked as builds ask it, has them now, in order."""
     plain = scenario.engine
     assert isinstance(plain, Plain)
+    plain.reprocess()
     again = RowReprocessing.of(
-        scenario.pipeline, plain.layout, plain.epochs, plain.restated, plain.reprocess()
+        scenario.pipeline, plain.layout, plain.epochs, plain.restated, plain.list_verdicts()
     )
     whole = pa.concat_tables([each.accepted for each in plain.current], promote_options="default")
     return again(whole).sort_by([("_epoch", "ascending"), ("_offset", "ascending")])
