@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.definitions.param import process_params
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowNotFoundException,
@@ -239,6 +240,15 @@ def test_a_task_starts_of_a_pipeline_whose_name_is_put_together(folder, tmp_path
     file = folder / "flights.py"
     file.write_text(file.read_text().replace('"flights"', '"fli" + "ghts"'))
     assert "flights__batch" in build_dags(folder, tmp_path, only="flights__batch")
+
+
+def test_what_one_run_is_asked_for_is_in_no_other_form(folder, tmp_path):
+    """Airflow writes it into the fields of the DAG that it has parsed."""
+    batch = build_dags(folder, tmp_path)["flights__batch"]
+    asked = {"from": "2013-01-01T00:00:00Z", "to": "2013-01-02T00:00:00Z", "reason": "so"}
+    assert process_params(batch, batch.tasks[0], asked, suppress_exception=False)["reason"] == "so"
+    again = build_dags(folder, tmp_path)["flights__batch"]
+    assert set(process_params(again, again.tasks[0], {}, suppress_exception=False).values()) == {None}
 
 
 def test_every_dag_survives_serialization(folder, tmp_path):

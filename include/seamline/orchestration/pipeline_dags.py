@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
@@ -114,7 +115,8 @@ def with_form(dag: DAG, form: Mapping[str, Param]) -> DAG:
     Airflow checks the schema of each field that is given with the DAG, and copies all fields into each task: half of
     the time of a parse, for forms that are the same in all pipelines.
     """
-    dag.params.update(form)
+    # A run writes what it is asked for into the fields that it finds.
+    dag.params.update({name: copy(field) for name, field in form.items()})
     return dag
 
 
