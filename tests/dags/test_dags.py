@@ -318,9 +318,10 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
     ]
 
 
-def test_one_dag_reconciles_all_pipelines(folder, tmp_path):
+def test_one_dag_reconciles_all_pipelines(folder, tmp_path, monkeypatch):
     """Two hundred pipelines are one run every two minutes, and nobody has to unpause it."""
     (folder / "other.py").write_text(WRONG.replace('["b"]', '["a"]').replace('"wrong"', '"other"'))
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_CONSECUTIVE_FAILED_DAG_RUNS_PER_DAG", "3")
     made = build_dags(folder, tmp_path)
     dag = made[RECONCILER]
     assert {task.task_id: task.queue for task in dag.tasks} == {
@@ -329,6 +330,7 @@ def test_one_dag_reconciles_all_pipelines(folder, tmp_path):
         "freshness": "default",
     }
     assert (dag.schedule, dag.is_paused_upon_creation) == (timedelta(minutes=2), False)
+    assert dag.max_consecutive_failed_dag_runs == 0
     assert {task.pool for task in dag.tasks} <= set(POOLS)
     assert {made[f"{name}__stream"].schedule for name in ("flights", "other")} == {"@once"}
     for file in folder.glob("*.py"):

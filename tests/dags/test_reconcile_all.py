@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 from tests.unit.shop import DEFINITION
 
 from seamline.lake.status.marks import RECONCILED, read_mark
@@ -54,9 +54,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     made = Events()
     context = {"outlet_events": {None: made}}
     monkeypatch.setattr(reconciling_all, "get_current_context", lambda: context)
-    monkeypatch.setattr(
-        reconciling_all, "connection_env_if_any", lambda _: {"AIRFLOW_CONN_KAFKA_DEFAULT": "{}"}
-    )
+    monkeypatch.setattr(reconciling_all, "connection_env", lambda _: {"AIRFLOW_CONN_KAFKA_DEFAULT": "{}"})
     monkeypatch.setattr(reconciling_all, "send_alerts", lambda pipeline, env, say: say("raised: nothing"))
     monkeypatch.setattr("seamline.supervisor.outside.start_detached", start_detached)
     CALLED.clear()
@@ -124,14 +122,46 @@ def test_several_that_cannot_be_reconciled_are_named(events, tmp_path):
     assert len(CALLED) == 2
 
 
-def test_a_supervisor_is_not_started_without_its_connection(events, monkeypatch):
-    """It would not know its broker; what needs none is done."""
-    monkeypatch.setattr(reconciling_all, "connection_env_if_any", lambda _: {})
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        (AirflowNotFoundException("none"), ConnectionMissing, "no connection kafka_default"),
+        (TimeoutError("the vault is sealed"), TimeoutError, "the vault is sealed"),
+    ],
+)
+def test_a_connection_that_is_not_there_is_in_the_way_of_its_own_stream(
+    events, tmp_path, monkeypatch, raised, kind, message
+):
+    """What needs no broker is done, and other streams are started."""
+    read = reconciling_all.connection_env
+
+    def connection(name: str) -> dict[str, str]:
+        if name == "kafka_default":
+            raise raised
+        return read(name)
+
+    other = tmp_path / "bazaar.py"
+    other.write_text(other.read_text().replace("topic=", 'connection="kafka_other", topic='))
+    monkeypatch.setattr(reconciling_all, "connection_env", connection)
+    for name in ("bazaar", "mart"):
+        want(name, Desired.RUNNING)
     want("kiosk", Desired.STOPPED)
-    want("mart", Desired.RUNNING)
-    with pytest.raises(ConnectionMissing, match="kafka_default, which mart reads from"):
+    with pytest.raises(kind, match=message):
         reconcile()
+    assert [name for name, _ in events.made] == ["bazaar/master"]
     assert control_of("mart").read().lease is None
+
+
+def test_what_a_definition_calls_for_a_failure_hides_none(events, tmp_path, capsys):
+    """It raises by itself; the next one's is called all the same."""
+    file = tmp_path / "bazaar.py"
+    file.write_text(file.read_text().replace("test_reconcile_all.called", "test_reconcile_all.no_such"))
+    for name in ("bazaar", "mart"):
+        give_up(name, tmp_path)
+    with pytest.raises(SeamlineError, match="2 pipelines: bazaar, mart"):
+        reconcile()
+    assert len(CALLED) == 1
+    assert "no_such failed: AttributeError" in capsys.readouterr().out
 
 
 def test_overdue_intervals_are_looked_for_where_a_definition_says_when(events, tmp_path, monkeypatch):

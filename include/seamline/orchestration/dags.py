@@ -82,6 +82,8 @@ def reconcile_dag() -> DAG:
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
+        # One stream that needs a person fails every run; Airflow is not to pause the DAG of all for it.
+        max_consecutive_failed_dag_runs=0,
         is_paused_upon_creation=False,
         default_args={"retries": 0, "pool": STREAM},
     ) as dag:

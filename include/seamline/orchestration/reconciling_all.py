@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, get_current_context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
 from seamline.model.errors import ConnectionMissing, SeamlineError
-from seamline.orchestration.airflow_connections import connection_env_if_any
+from seamline.orchestration.airflow_connections import connection_env
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.failures import first_line, log_failure_reason
 from seamline.orchestration.freshness_deadline import notify_overdue
@@ -24,6 +24,8 @@ from seamline.orchestration.tasks import on_failure
 if TYPE_CHECKING:
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
+Connected = Mapping[str, str] | Exception
+"""What a process outside reads of a connection, or why there is none."""
 AT_ONCE = 32
 """Streams that are looked at side by side: to see whether a supervisor elsewhere lives is to wait for its beats."""
 
@@ -56,9 +58,8 @@ def reconcile_streams(alias: AssetAlias) -> None:
     context = get_current_context()
     pipelines = list(load_catalog(definitions_folder()).pipelines.values())
     # Airflow is asked by this thread alone.
-    names = {each.definition.connection for each in pipelines}
-    connections = {name: connection_env_if_any(name) for name in sorted(names)}
-    outcomes = reconcile_all(pipelines, connections)
+    names = sorted({each.definition.connection for each in pipelines})
+    outcomes = reconcile_all(pipelines, {name: read_connection(name) for name in names})
     events: Any = context["outlet_events"]
     for each in outcomes:
         for line in each.lines:
@@ -70,18 +71,30 @@ def reconcile_streams(alias: AssetAlias) -> None:
     fail_if_any([(each.pipeline, each.error) for each in outcomes if each.error], context)
 
 
+def read_connection(name: str) -> Connected:
+    """Return what processes read of a connection of Airflow's, or why there is none."""
+    try:
+        return connection_env(name)
+    except AirflowNotFoundException:
+        hint = f"airflow connections add {name} --conn-type kafka, with bootstrap.servers in its extra."
+        return ConnectionMissing(f"Airflow has no connection {name}.", hint=hint)
+    except Exception as error:  # noqa: BLE001 - a backend of secrets fails as it likes
+        return error
+
+
 def reconcile_all(
-    pipelines: Sequence[CompiledPipeline], connections: Mapping[str, Mapping[str, str]]
+    pipelines: Sequence[CompiledPipeline], connections: Mapping[str, Connected]
 ) -> list[Reconciled]:
-    """Look at streams side by side; ``connections`` are what processes read of those of Airflow, by their names."""
+    """Look at streams side by side; ``connections`` are Airflow's, by their names."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(partial(reconcile_stream, connections=connections), pipelines))
 
 
-def reconcile_stream(
-    pipeline: CompiledPipeline, *, connections: Mapping[str, Mapping[str, str]]
-) -> Reconciled:
-    """Look at one stream, and start its supervisor where it should run and has none."""
+def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Connected]) -> Reconciled:
+    """Look at one stream, and start its supervisor where it should run and has none.
+
+    Without its connection all is done that needs no broker.
+    """
     from seamline.lake.status.marks import RECONCILED, leave_mark
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import locate_tables
@@ -89,23 +102,20 @@ def reconcile_stream(
 
     done = Reconciled(pipeline)
     try:
-        layout, name = locate_tables(pipeline.name), pipeline.definition.connection
+        layout, connection = locate_tables(pipeline.name), connections[pipeline.definition.connection]
         if not Table.exists(layout.table("control")):
             return done
         control = ControlTable.ensure(layout)
         if control.read().desired is Desired.UNSET:
             return done
         leave_mark(layout, RECONCILED, now=datetime.now(UTC))
-        send_alerts(pipeline, connections[name], done.lines.append)
+        send_alerts(pipeline, {} if isinstance(connection, Exception) else connection, done.lines.append)
         if why := reason_to_leave(pipeline.name, control):
             done.lines.append(why)
-        elif not connections[name]:
-            raise ConnectionMissing(
-                f"Airflow has no connection {name}, which {pipeline.name} reads from.",
-                hint=f"airflow connections add {name} --conn-type kafka, with bootstrap.servers in its extra.",
-            )
+        elif isinstance(connection, Exception):
+            raise connection
         else:
-            done.started = start_supervisor(pipeline.name, control, connections[name], done.lines.append)
+            done.started = start_supervisor(pipeline.name, control, connection, done.lines.append)
     except Exception as error:  # noqa: BLE001 - it is told with those of the others
         done.lines.append(first_line(error))
         done.error = error
@@ -141,7 +151,10 @@ def fail_if_any(failed: Sequence[tuple[CompiledPipeline, Exception]], context: A
     for pipeline, error in failed:
         if path := pipeline.definition.on_failure:
             context["exception"] = error
-            on_failure(path)(context)
+            try:
+                on_failure(path)(context)
+            except Exception as other:  # noqa: BLE001 - Airflow calls it in the same way
+                print(f"{pipeline.name}: {path} failed: {first_line(other)}")
     if len(failed) == 1:
         raise failed[0][1]
     if failed:
