@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -252,11 +253,11 @@ class Plain(PlainStream):
 
     def find_frontier(self, view: CompiledView) -> int:
         """Return the last epoch that a view has taken: none that names decisions which no build has followed yet."""
-        before = NOTHING
+        before, published = NOTHING, partial(self.manifest.find_published, view.id)
         for at, epoch in enumerate(self.epochs):
             known = self.epochs[at - 1].restated if at else 0
             if epoch.restated > known and list_unbuilt_intervals(
-                view, self.pipeline.grid, self.restated, self.manifest, self.list_epochs(), epoch
+                view, self.pipeline.grid, self.restated, published, self.list_epochs(), epoch
             ):
                 break
             before = epoch.number

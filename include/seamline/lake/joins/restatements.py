@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
@@ -13,7 +13,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.restated_views import Restated, count_named_restatements, find_naming_epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.plan.batch.restating_plan import list_unbuilt_intervals
@@ -42,18 +42,26 @@ def take_named_restatements(layout: Layout, count: int) -> tuple[Restatement, ..
 
 
 def find_fitting_epoch(
-    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, manifest: Manifest, until: int
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    find_answering: Callable[[str], Statement | None],
+    *,
+    born: int,
+    until: int,
 ) -> int:
-    """Return the last epoch, ``until`` at most, whose slices fit all that a manifest has published of a view.
+    """Return the last epoch, ``until`` at most, whose slices fit the generations that answer, by the ids of intervals.
 
-    Slices from an epoch on that names decisions fit no generation that was made without them (rule 22).
+    Slices from an epoch on that names decisions fit no generation that was made without them (rule 22). A view has no
+    slices of epochs before the one that it was ``born`` with.
     """
     if not (decisions := list_restatements(layout)):
         return until
-    log, above = read_condensed_log(layout), manifest.births.get(view.id, 0) - 1
+    log, above = read_condensed_log(layout), born - 1
+    known: list[Epoch] = []
     while (naming := find_naming_epoch(log, above)) and (number := first_of(naming)) <= until:
-        known = read_reprocessed_log(pipeline, layout)
-        if list_unbuilt_intervals(view, pipeline.grid, decisions, manifest, known, naming):
+        known = known or read_reprocessed_log(pipeline, layout)
+        if list_unbuilt_intervals(view, pipeline.grid, decisions, find_answering, known, naming):
             return number - 1
         above = number
     return until

@@ -149,15 +149,9 @@ class Snapshot:
         )
         if as_of is None or not view.join or side is not Side.MERGED:
             return made
-        fitting = find_fitting_epoch(pipeline, view, layout, made.list_answering(), made.until)
+        born = manifest.births.get(view.id, 0)
+        fitting = find_fitting_epoch(pipeline, view, layout, made.generation, born=born, until=made.until)
         return replace(made, until=fitting)
-
-    def list_answering(self) -> Manifest:
-        """Return the manifest with the generations alone that answer."""
-        found = {
-            place: self.generation(place[1]) for place in self.manifest.history if place[0] == self.view.id
-        }
-        return replace(self.manifest, published={place: each for place, each in found.items() if each})
 
     def generation(self, interval: str) -> Statement | None:
         """Return the generation that answers for an interval: the published one, or the one as of then."""

@@ -171,6 +171,10 @@ class Manifest:
             return Status.HELD
         return Status.DIRTY if news else Status.CERTIFIED
 
+    def find_published(self, view: str, interval: str) -> Statement | None:
+        """Find what is published of a view's interval."""
+        return self.published.get((view, interval))
+
     def hold(self, views: Collection[str], interval: str) -> Statement | None:
         """Return a rollback of the interval of any of the views that stands."""
         return next((self.held[view, interval] for view in views if (view, interval) in self.held), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -11,7 +11,7 @@ from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.manifest import Manifest
+from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.restated_views import count_named_restatements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Grid, Interval
@@ -117,14 +117,15 @@ def list_unbuilt_intervals(
     view: CompiledView,
     grid: Grid,
     decisions: Sequence[Restatement],
-    manifest: Manifest,
+    find_published: Callable[[str], Statement | None],
     log: Sequence[Epoch],
     naming: Epoch,
 ) -> list[str]:
     """List the intervals, in order, that a view waits for before it takes the epoch that names new decisions.
 
-    Each had rows by then, in reach of a decision, and nothing is published of it that was made with them. ``log`` is
-    as the view's record version has it, as it is for a plan: what has no accepted rows now is never built.
+    Each had rows by then, in reach of a decision, and nothing is published of it that was made with them;
+    ``find_published`` takes its id. ``log`` is as the view's record version has it, as it is for a plan: what has no
+    accepted rows now is never built.
     """
     before = first_of(naming) - 1
     new = decisions[count_named_restatements(log, before) : naming.restated]
@@ -134,7 +135,9 @@ def list_unbuilt_intervals(
         if view.join is None or decision.lookup not in view.join.lookups:
             continue
         for interval in list_reaching_intervals(grid, decision.span, view):
-            published = manifest.published.get((view.id, interval.id))
-            if arrivals.total(interval.id) and (published is None or published.restated <= at):
+            if not arrivals.total(interval.id):
+                continue
+            published = find_published(interval.id)
+            if published is None or published.restated <= at:
                 found.add(interval.id)
     return sorted(found)

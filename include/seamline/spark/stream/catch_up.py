@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -149,7 +150,8 @@ def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple
     manifest = ManifestTable.ensure(writer.layout).read()
     # An interval of which new rules refuse all rows is never built.
     log = read_reprocessed_log(writer.pipeline, writer.layout)
-    waiting = list_unbuilt_intervals(view, writer.pipeline.grid, decisions, manifest, log, naming)
+    published = partial(manifest.find_published, view.id)
+    waiting = list_unbuilt_intervals(view, writer.pipeline.grid, decisions, published, log, naming)
     if not waiting:
         return Step(step.above, number), ""
     new = decisions[count_named_restatements(log, step.above) : naming.restated]
