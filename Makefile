@@ -6,6 +6,8 @@ ARGS ?=
 SLOW := tests/e2e tests/dags tests/conformance
 # Trials that nothing beside them disturbs.
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
+# Files whose quick tests make test has run, and whose slow ones bear others beside them.
+BESIDE := tests/e2e/test_broker.py tests/e2e/test_killed_runs.py tests/e2e/test_losses.py tests/e2e/test_operations.py
 BIN := .venv/bin
 ENV := . .seamline/env &&
 
@@ -35,7 +37,7 @@ services: setup ## Build the servers that only the slow suites ask for into .sea
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
-	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/conformance tests/e2e/test_broker.py -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
+	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/conformance $(BESIDE) -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
 	  python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/test_stream.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
 

@@ -96,7 +96,7 @@ print(read_first_records(connection, {(name, 0): 17}, timeout=60)[name, 0])
     "codec",
     [
         pytest.param("gzip", marks=pytest.mark.faults),
-        "snappy",
+        pytest.param("snappy", marks=pytest.mark.faults),
         pytest.param("lz4", marks=pytest.mark.faults),
         "zstd",
     ],

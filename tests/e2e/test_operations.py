@@ -127,9 +127,9 @@ class Shop:
         return found.get("token", -1) >= token and found["state"] == "running"
 
 
-@pytest.fixture(scope="module")
-def shop(kafka: KafkaConnection, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    made = Shop(tmp_path_factory.mktemp("ops"), kafka)
+@pytest.fixture
+def shop(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(tmp_path, kafka)
     with TopicAdmin(kafka) as admin:
         admin.create_topic(TOPIC, PARTITIONS)
         with pytest.MonkeyPatch.context() as patch:
@@ -155,11 +155,32 @@ def eventually(shop: Shop, what: str, done: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    """One life: begun at the end, filled, paused, saved, stuck, started anew, stopped; each record counts once."""
-    shop.send(1000)
+@pytest.mark.parametrize(
+    "stuck", [pytest.param(True, id="stuck", marks=pytest.mark.faults), pytest.param(False, id="in short")]
+)
+def test_a_stream_is_operated_by_its_commands(
+    shop: Shop, capsys: pytest.CaptureFixture[str], stuck: bool
+) -> None:
+    """One life: begun at the end, filled, paused, saved, stuck, started anew, stopped; each record counts once.
 
-    # Begun at the end: what is passed over is a hole, which is filled beside the live stream.
+    In short it has one driver: it does not get stuck, and its fork is not started.
+    """
+    begun_at_the_end(shop, capsys)
+    paused(shop)
+    without_a_view(shop, capsys)
+    saved(shop, capsys)
+    if stuck:
+        unstuck(shop)
+        restarted(shop)
+    restored(shop, capsys, "monday, tuesday" if stuck else "monday")
+    forked(shop, capsys)
+    if stuck:
+        read_on(shop)
+
+
+def begun_at_the_end(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is passed over is a hole, which is filled beside the live stream."""
+    shop.send(1000)
     assert main(["stream", "start", NAME, "--from", "latest", "--then-backfill-gap", "--here"]) == 0
     told = capsys.readouterr().out
     assert "1000 offsets are passed over" in told
@@ -179,7 +200,9 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     assert main(["holes", "list", NAME]) == 0
     assert capsys.readouterr().out == ""
 
-    # Paused: the driver stays up and reads nothing.
+
+def paused(shop: Shop) -> None:
+    """The driver stays up and reads nothing."""
     first = shop.token()
     assert main(["stream", "pause", NAME, "--reason", "the shop is closed"]) == 0
     eventually(shop, "the pause", lambda: shop.beat()["state"] == "paused")
@@ -190,8 +213,10 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
     assert shop.token() == first, "the driver is the same"
 
-    # A view whose measure fails is set aside with its error, the other goes on; mended, it catches up by itself.
-    broken = shop.stack.home / "broken"
+
+def without_a_view(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """One whose measure fails is set aside with its error, the other goes on; mended, it catches up by itself."""
+    first, broken = shop.token(), shop.stack.home / "broken"
     broken.touch()
     shop.send(20)
     eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
@@ -206,17 +231,23 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     eventually(shop, "the view", lambda: shop.counted("fragile") == shop.sent)
     assert shop.token() == first, "it did so while live"
 
-    # Saved by name, once.
+
+def saved(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """By name, once; what comes after it is not part of it."""
     assert main(["stream", "savepoint", NAME, "monday", "--reason", "before the sale"]) == 0
     assert main(["stream", "savepoint", NAME, "monday"]) == 5
     capsys.readouterr()
     assert main(["stream", "savepoint", NAME]) == 0
-    saved = capsys.readouterr().out
-    assert saved.startswith("monday: epoch ")
-    assert "before the sale" in saved
+    listed = capsys.readouterr().out
+    assert listed.startswith("monday: epoch ")
+    assert "before the sale" in listed
+    shop.send(50)
+    eventually(shop, "the rest", lambda: shop.held().total() == shop.sent)
 
-    # Stuck: its JVM stands still, its process lives. That it does not get on is seen, and it is started anew.
-    beat = Heartbeat.read(shop.stack.home, NAME)
+
+def unstuck(shop: Shop) -> None:
+    """Its JVM stands still, its process lives. That it does not get on is seen, and it is started anew."""
+    first, beat = shop.token(), Heartbeat.read(shop.stack.home, NAME)
     assert beat and beat.driver
     [java] = [
         each for each in psutil.Process(beat.driver.pid).children(recursive=True) if each.name() == "java"
@@ -230,7 +261,9 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     assert "stuck" in again.last_error
     assert not java.is_running() or java.status() == psutil.STATUS_ZOMBIE
 
-    # Started anew by a command: another token, no strike.
+
+def restarted(shop: Shop) -> None:
+    """By a command: another token, no strike."""
     second = shop.token()
     assert main(["stream", "restart", NAME, "--upgrade-mode", "savepoint", "--savepoint", "tuesday"]) == 0
     eventually(shop, "another driver", lambda: shop.up(second + 1))
@@ -239,27 +272,33 @@ def test_a_stream_is_operated_by_its_commands(shop: Shop, capsys: pytest.Capture
     renewed = Heartbeat.read(shop.stack.home, NAME)
     assert renewed and renewed.strikes == 0
 
-    # Stopped; what was served at a savepoint is served still.
+
+def restored(shop: Shop, capsys: pytest.CaptureFixture[str], points: str) -> None:
+    """Stopped; what was served at a savepoint is served still, and nothing is read twice."""
     assert main(["stream", "stop", NAME]) == 0
     eventually(shop, "the stop", lambda: shop.token() == -1)
     capsys.readouterr()
     assert main(["stream", "restore", NAME, "monday"]) == 0
     assert "is served, as then" in capsys.readouterr().out
     assert main(["stream", "restore", NAME, "sunday"]) == 4
-    assert "available: monday, tuesday" in capsys.readouterr().err
+    assert f"available: {points}" in capsys.readouterr().err
     assert shop.held() == shop.whole
     assert shop.counted() == shop.sent
-
-    # Back to what was read: refused, nothing is read twice.
     assert main(["stream", "start", NAME, "--from", "0:10"]) == 5
     assert "has been read to offset" in capsys.readouterr().err
 
-    # Another pipeline begins at a savepoint, and reads what came after it by itself.
+
+def forked(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another pipeline begins at a savepoint."""
     definition = DEFINITION.replace('name="ops"', f'name="{FORK}"')
     (shop.stack.home / "pipelines" / f"{FORK}.py").write_text(definition)
     assert main(["stream", "fork", NAME, "monday", "--as", FORK]) == 0
     assert "begins with 1170 rows of ops" in capsys.readouterr().out
     assert shop.held(FORK).total() == 1170
+
+
+def read_on(shop: Shop) -> None:
+    """The fork reads what came after by itself, and no other is put over it."""
     assert main(["stream", "start", FORK, "--here"]) == 0
     eventually(shop, "the rest", lambda: shop.held(FORK).total() == shop.sent)
     assert shop.held(FORK) == shop.whole

@@ -30,6 +30,7 @@ BEFORE = {
     "ledger": "flipped",
 }
 """What befalls the checkpoint before the run that dies at a point; before the last run it is an old copy."""
+BEHIND_THE_DATA, BEFORE_IT = "master", "files"
 
 
 @pytest.fixture
@@ -51,22 +52,29 @@ def dies(stack: StreamStack, point: str) -> Left:
     return Left.of(stack)
 
 
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param((BEHIND_THE_DATA, BEFORE_IT), id="two"),
+        pytest.param(EPOCH, id="all", marks=pytest.mark.faults),
+    ],
+)
 def test_killed_at_every_commit_point_and_robbed_of_its_checkpoint_nothing_is_lost_or_twice(
-    stack: StreamStack, kafka: KafkaConnection
+    stack: StreamStack, kafka: KafkaConnection, points: tuple[str, ...]
 ) -> None:
     """The position is the master's: after any crash and with any checkpoint every answer is the log's replay."""
     trial, log, work = Trial("commit points", 2024), Log(), Workload(2024)
     checkpoints, kept = stack.home / "streams" / stack.name, stack.home / "old"
     with TopicAdmin(kafka) as admin:
         topic_id = admin.topic_id(TOPIC)
-    send(kafka, TOPIC, topic_id, work, 7000, log)
+    send(kafka, TOPIC, topic_id, work, 1000 * len(points), log)
     with Reader("points.by_producer", stack.layout.warehouse, stack.home / "pipelines") as reader:
-        for point in EPOCH:
+        for point in points:
             if point in BEFORE:
                 trial.prove(f"checkpoint {BEFORE[point]}", lose(checkpoints, BEFORE[point], trial.chance))
             left = dies(stack, point)
             trial.prove(f"killed at {point}, which left {left}", left.is_of(point))
-            if point == "planned":
+            if point == points[0]:
                 shutil.copytree(checkpoints, kept)
         trial.prove("an old checkpoint restored", restore(checkpoints, kept))
         assert stack.offsets_read() < len(log)
@@ -80,8 +88,8 @@ def test_killed_at_every_commit_point_and_robbed_of_its_checkpoint_nothing_is_lo
     epochs = require_ledger(stack.layout)
     require_rising(reader.samples)
     require_replay(log, epochs, reader.samples)
-    assert len({epoch.token for epoch in epochs}) == len(EPOCH) + 1
-    assert len(reader.samples) > len(EPOCH)
+    assert len({epoch.token for epoch in epochs}) == len(points) + 1
+    assert len(reader.samples) > len(points)
 
 
 @pytest.mark.faults
