@@ -97,6 +97,7 @@ def sell(shop: Scenario, folder: Path) -> Scenario:
     return shop
 
 
+@pytest.mark.faults
 def test_a_build_by_spark_itself_gives_what_plain_python_gives(sold: tuple[Scenario, Scenario]) -> None:
     """Rows of a restated look-up are judged and aggregated by Spark, and its own writer writes their states."""
     shop, plain = sold
@@ -108,6 +109,7 @@ def test_a_build_by_spark_itself_gives_what_plain_python_gives(sold: tuple[Scena
     assert not [name for name in names if name.endswith((".pending", ".pendingset"))]
 
 
+@pytest.mark.faults
 def test_a_spark_that_serves_a_bucket_builds_on_a_disk(
     spark: SparkSession, sold: tuple[Scenario, Scenario], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_spark_that_serves_a_bucket_builds_on_a_disk(
     assert [*(tmp_path / "own").rglob("part-*.parquet")]
 
 
+@pytest.mark.faults
 def test_a_mended_definition_validates_again_and_a_fork_goes_on(
     spark: SparkSession, place: ObjectPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +167,7 @@ def test_a_view_that_is_behind_catches_up(spark: SparkSession, place: ObjectPath
     assert [row["n"] for row in shop.answer("all_rows")] == [3]
 
 
+@pytest.mark.faults
 def test_upkeep_changes_no_answer(sold: tuple[Scenario, Scenario]) -> None:
     """Files that Spark has put there are read, packed and cleared away as ours are."""
     shop, plain = sold
@@ -172,6 +176,7 @@ def test_upkeep_changes_no_answer(sold: tuple[Scenario, Scenario]) -> None:
         assert shop.answer(view) == plain.answer(view) != []
 
 
+@pytest.mark.faults
 def test_other_readers_see_the_serving_table(sold: tuple[Scenario, Scenario], spark: SparkSession) -> None:
     """Whoever has the table's address and the keys needs nothing of ours."""
     engine = engine_of(sold[0])

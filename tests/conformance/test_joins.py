@@ -223,12 +223,9 @@ def test_two_engines_join_alike(scenario, spark, seed, monkeypatch):
     compare(scenario, spark, ADS, lambda: steps(seed))
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
-    "definition",
-    [
-        pytest.param(FORGETFUL, id="held back"),
-        pytest.param(LENIENT, id="certified", marks=pytest.mark.faults),
-    ],
+    "definition", [pytest.param(FORGETFUL, id="held back"), pytest.param(LENIENT, id="certified")]
 )
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_engines_join_copies_alike(scenario, spark, seed, definition):

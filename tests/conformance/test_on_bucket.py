@@ -66,8 +66,11 @@ def answers(url: str) -> bool:
     return False
 
 
-@pytest.mark.faults
-def test_spark_works_in_a_bucket(bucket: Mapping[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param("not faults", id="reads and writes"), pytest.param("faults", marks=pytest.mark.faults)],
+)
+def test_spark_works_in_a_bucket(bucket: Mapping[str, str], tmp_path: Path, which: str) -> None:
     """Its readers, its writer and its connector are others there; the answers are the same."""
     home = {"SEAMLINE_WAREHOUSE": "s3://lake/warehouse", "SEAMLINE_HOME": str(tmp_path / "home")}
     command = [
@@ -77,6 +80,8 @@ def test_spark_works_in_a_bucket(bucket: Mapping[str, str], tmp_path: Path) -> N
         "-q",
         "-p",
         "no:cacheprovider",
+        "-m",
+        which,
         "tests/conformance/on_bucket.py",
     ]
     done = subprocess.run(

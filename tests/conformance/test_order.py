@@ -70,6 +70,7 @@ def pairs(story, side="merged", **where):
     ]
 
 
+@pytest.mark.parametrize("gate", ["plain", pytest.param("spark", marks=pytest.mark.faults)], indirect=True)
 def test_the_stream_takes_out_what_its_horizon_covers(gate):
     """Watermark minus an hour is how far back ids are known; the build knows all of them."""
     gate.send(passed("a", 1), passed("a", 1), passed("b", 2))

@@ -161,6 +161,7 @@ def test_a_mended_definition_gives_what_a_fresh_read_would_have_given(
             assert proof.proven, proof.proofs
 
 
+@pytest.mark.parametrize("made", ["plain", pytest.param("spark", marks=pytest.mark.faults)], indirect=True)
 def test_what_comes_after_the_mending_counts_on_top(
     made: Callable[..., Scenario], read_anew: Callable[[Pipeline], Scenario]
 ) -> None:

@@ -150,6 +150,8 @@ def test_what_is_said_to_work_in_a_bucket_is_tested_there(line: Shown) -> None:
     if line.slow:
         run = [path for paths in PARTS.values() for path in paths]
         named = f"{line.file}::{line.test}" if line.test else line.file
-        assert line.file.startswith("tests/faults/") or any(named.startswith(path) for path in run)
+        assert line.file.startswith(("tests/faults/", *IN_A_BUCKET)) or any(
+            named.startswith(path) for path in run
+        )
     else:
         assert line.file.startswith(IN_A_BUCKET) or line.marked
