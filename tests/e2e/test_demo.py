@@ -38,7 +38,7 @@ def run_demo(home: Path, *more: str) -> tuple[int, str]:
     command = [
         *(sys.executable, "-m", "seamline.local.demo", "--exit"),
         # Backfills by Airflow's command are test_airflow_runs' work.
-        *("--until", "2013-01-04", "--seconds", "4", "--backfill-days", "0"),
+        *("--until", "2013-01-06", "--seconds", "8", "--backfill-days", "0"),
         *("--home", str(home), "--kafka-port", str(first), "--airflow-port", str(first + 2)),
         *more,
     ]
