@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 
@@ -41,9 +42,9 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
         problems.attempt(
             f"stream.{setting}", origin, partial(parse_memory, getattr(pipeline.stream, setting))
         )
-    problems.attempt("stream.restart", origin, pipeline.stream.restart.list_settings)
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
+    check_restart(pipeline, problems)
     check_counts(pipeline, problems)
     check_durability(pipeline, problems)
     check_defaults(pipeline, problems)
@@ -72,6 +73,18 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
                 f"{given!r} is not a number of {counted}.",
                 f"use a whole number of {least} or more.",
             )
+
+
+def check_restart(pipeline: Pipeline, problems: Problems) -> None:
+    """Note settings of a restart policy that cannot be."""
+    policy = pipeline.stream.restart
+    for each in fields(policy):
+        place, given = f"stream.restart.{each.name}", getattr(policy, each.name)
+        if isinstance(given, str):
+            problems.attempt(place, pipeline.origin, partial(parse_duration, given))
+        elif given < 0:
+            told = f"{given} is not a number of failures."
+            problems.note(place, pipeline.origin, told, "use a whole number of 0 or more; 0 is for never.")
 
 
 def check_durability(pipeline: Pipeline, problems: Problems) -> None:

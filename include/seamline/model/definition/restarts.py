@@ -7,10 +7,8 @@ counted, from one again after a committed epoch or two minutes of life.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import parse_duration
 
 
@@ -33,26 +31,6 @@ class RestartPolicy:
     def find_pause(self, failures: Failures) -> float | None:
         """Return the seconds until the next start; None to give up."""
         raise NotImplementedError
-
-    def list_settings(self) -> dict[str, Any]:
-        """Return the fields with their values, durations in seconds.
-
-        DefinitionError for a duration that is none, or a number of failures below what there can be.
-        """
-        found: dict[str, Any] = {}
-        for each in fields(self):
-            given = getattr(self, each.name)
-            try:
-                found[each.name] = parse_duration(given).total_seconds() if isinstance(given, str) else given
-            except DefinitionError as error:
-                raise error.at(field=each.name) from None
-            if isinstance(given, int) and given < 0:
-                raise DefinitionError(
-                    f"{given} is not a number of failures.",
-                    hint="use a whole number of 0 or more.",
-                    field=each.name,
-                )
-        return found
 
 
 @dataclass(frozen=True)
