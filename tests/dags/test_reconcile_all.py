@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -14,20 +17,28 @@ from tests.unit.shop import DEFINITION
 
 from seamline.lake.status.marks import RECONCILED, read_mark
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.storage.layout import locate_tables
+from seamline.lake.storage.layout import Layout, locate_tables
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.model.errors import ConnectionMissing, GaveUp, SeamlineError
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import ConnectionMissing, DiskFull, GaveUp, SeamlineError, SetupError
 from seamline.orchestration import reconciling_all
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("bazaar", "kiosk", "mart", "stall")
 CALLED: list[BaseException] = []
+OF: list[str] = []
 
 
 def called(context: Any) -> None:
     """Do what a definition may have done when a task fails."""
     CALLED.append(context["exception"])
+    OF.append(context["pipeline"])
+
+
+def leave(context: Any) -> None:
+    """End the process, as a script would."""
+    sys.exit("no such channel")
 
 
 class Events:
@@ -58,6 +69,7 @@ def events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     monkeypatch.setattr(reconciling_all, "send_alerts", lambda pipeline, env, say: say("raised: nothing"))
     monkeypatch.setattr("seamline.supervisor.outside.start_detached", start_detached)
     CALLED.clear()
+    OF.clear()
     return made
 
 
@@ -122,6 +134,73 @@ def test_several_that_cannot_be_reconciled_are_named(events, tmp_path):
     assert len(CALLED) == 2
 
 
+def test_a_callback_is_told_whose_stream_it_is(events, tmp_path):
+    """The context is that of a task for all; what a callback keeps of one is not changed by the next."""
+    for name in ("bazaar", "stall"):
+        give_up(name, tmp_path)
+    with pytest.raises(SeamlineError):
+        reconcile()
+    assert OF == ["bazaar", "stall"]
+    assert [each.message.split()[3] for each in CALLED] == OF
+
+
+def test_of_several_that_failed_the_log_has_hints_and_tracebacks(events, tmp_path, monkeypatch, capsys):
+    """Nobody raises each of them: what its own task would have said has to stand here."""
+    monkeypatch.setattr(
+        reconciling_all, "start_supervisor", Mock(side_effect=OSError(28, "No space left on device"))
+    )
+    give_up("bazaar", tmp_path)
+    want("mart", Desired.RUNNING)
+    with pytest.raises(SeamlineError) as failed:
+        reconcile()
+    said = capsys.readouterr().out
+    assert "Hint: fix the cause, then run `seamline stream start bazaar`" in said
+    assert "mart: DiskFull: " in said
+    assert isinstance(failed.value.__cause__, ExceptionGroup)
+    assert [type(each) for each in failed.value.__cause__.exceptions] == [GaveUp, DiskFull]
+
+
+@pytest.mark.parametrize("leaving", ["alert", "failure"])
+def test_a_function_that_ends_the_process_is_in_no_others_way(events, tmp_path, monkeypatch, leaving):
+    """A user's function calls ``sys.exit``."""
+    give_up("kiosk", tmp_path)
+    want("mart", Desired.RUNNING)
+    file = tmp_path / "kiosk.py"
+    if leaving == "failure":
+        file.write_text(file.read_text().replace("test_reconcile_all.called", "test_reconcile_all.leave"))
+    else:
+        alerts = Mock(side_effect=lambda pipeline, *_: leave(None) if pipeline.name == "kiosk" else None)
+        monkeypatch.setattr(reconciling_all, "send_alerts", alerts)
+    with pytest.raises(SeamlineError):
+        reconcile()
+    assert [name for name, _ in events.made] == ["mart/master"]
+
+
+def test_a_stream_that_takes_too_long_is_in_no_others_way(events, monkeypatch):
+    """A function of its definition never comes back; the run would be ended before it says anything."""
+    hang = threading.Event()
+    alerts = Mock(side_effect=lambda pipeline, *_: hang.wait(60) if pipeline.name == "kiosk" else None)
+    monkeypatch.setattr(reconciling_all, "send_alerts", alerts)
+    monkeypatch.setattr(reconciling_all, "ENDS_WITHIN", 3.0)
+    for name in ("kiosk", "mart"):
+        want(name, Desired.RUNNING)
+    try:
+        with pytest.raises(SetupError, match="kiosk was not reconciled within 3 s"):
+            reconcile()
+    finally:
+        hang.set()
+    assert [name for name, _ in events.made] == ["mart/master"]
+    assert OF == ["kiosk"]
+
+
+def test_what_cannot_be_used_is_said(events, tmp_path, capsys):
+    """Its stream may have been asked to run, and nobody else says why it does not."""
+    (tmp_path / "kiosk.py").write_text("nonsense")
+    want("kiosk", Desired.RUNNING)
+    reconcile()
+    assert "kiosk.py:1: NameError: name 'nonsense' is not defined" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "message"),
     [
@@ -171,13 +250,13 @@ def test_overdue_intervals_are_looked_for_where_a_definition_says_when(events, t
         file.write_text(file.read_text().replace("interval=", 'fresh_within="6 hours", interval='))
     looked = []
 
-    def overdue(name: str) -> list[SimpleNamespace]:
-        looked.append(name)
-        if name == "bazaar":
+    def overdue(pipeline: CompiledPipeline, _: Layout) -> list[SimpleNamespace]:
+        looked.append(pipeline.name)
+        if pipeline.name == "bazaar":
             raise SeamlineError("its log is gone")
         return [SimpleNamespace()] if len(looked) > 2 else []
 
-    monkeypatch.setattr(reconciling_all, "notify_overdue", overdue)
+    monkeypatch.setattr(reconciling_all, "tell_overdue", overdue)
     for name in ("kiosk", "stall"):
         want(name, Desired.RUNNING)
     with pytest.raises(AirflowSkipException, match="nothing is overdue"):

@@ -12,7 +12,9 @@ from seamline.model.time.intervals import Interval, parse_duration
 from seamline.orchestration.store_connection import with_store_settings
 
 if TYPE_CHECKING:
+    from seamline.lake.storage.layout import Layout
     from seamline.lake.store.locations import Location
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 
 def missed(name: str, context: Any = None) -> None:
@@ -22,15 +24,20 @@ def missed(name: str, context: Any = None) -> None:
 
 @with_store_settings
 def notify_overdue(name: str) -> list[Interval]:
+    """Do ``tell_overdue`` for a pipeline by its name."""
+    from seamline.orchestration.tasks import open_compiled_pipeline
+
+    return tell_overdue(*open_compiled_pipeline(name))
+
+
+def tell_overdue(pipeline: CompiledPipeline, layout: Layout) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.publish.derived_changes import find_reach_ahead
     from seamline.lake.status.marks import locate_marks
     from seamline.lake.tables.manifest_table import manifest_of
     from seamline.lake.tables.reprocessed import read_reprocessed_log
-    from seamline.orchestration.tasks import open_compiled_pipeline
     from seamline.plan.stream.overdue_intervals import list_overdue_intervals
 
-    pipeline, layout = open_compiled_pipeline(name)
     within, now = parse_duration(pipeline.definition.batch.fresh_within), datetime.now(UTC)
     found = list_overdue_intervals(
         read_reprocessed_log(pipeline, layout),
@@ -41,11 +48,13 @@ def notify_overdue(name: str) -> list[Interval]:
         ahead=find_reach_ahead(pipeline, layout),
     )
     for interval in found:
-        print(f"{name} {interval} could be published more than {within} ago and is not")
+        print(f"{pipeline.name} {interval} could be published more than {within} ago and is not")
     if path := pipeline.definition.on_late:
         call = function_of(path)
         alert_each_once(
-            locate_marks(layout, "late"), found, lambda interval: call(pipeline=name, interval=str(interval))
+            locate_marks(layout, "late"),
+            found,
+            lambda interval: call(pipeline=pipeline.name, interval=str(interval)),
         )
     return found
 

@@ -43,7 +43,7 @@ def build_dag_arguments(pipeline: Pipeline, layer: str, *, retries: int | None =
     if retries is None:
         default_args |= {"retries": pipeline.retries + WAITS, "retry_policy": ByKind(pipeline.retries)}
     if pipeline.on_failure:
-        default_args["on_failure_callback"] = tasks.on_failure(pipeline.on_failure)
+        default_args["on_failure_callback"] = tasks.on_failure(pipeline.on_failure, pipeline.name)
     return {
         "dag_id": f"{pipeline.name}__{layer}",
         "description": pipeline.description or f"{layer} layer of {pipeline.name}",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
-from seamline.model.errors import ConnectionMissing, SeamlineError
+from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError
 from seamline.orchestration.airflow_connections import connection_env
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.failures import first_line, log_failure_reason
-from seamline.orchestration.freshness_deadline import notify_overdue
+from seamline.orchestration.freshness_deadline import tell_overdue
 from seamline.orchestration.reconciling import reason_to_leave, send_alerts, start_supervisor
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import on_failure
+from seamline.runtime.storage_failures import explain_storage_failure
 
 if TYPE_CHECKING:
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -28,6 +28,8 @@ Connected = Mapping[str, str] | Exception
 """What a process outside reads of a connection, or why there is none."""
 AT_ONCE = 32
 """Streams that are looked at side by side: to see whether a supervisor elsewhere lives is to wait for its beats."""
+ENDS_WITHIN = 200.0
+"""Seconds that a look at all streams may take: well below the timeout of the run, which nobody would hear of."""
 
 
 @dataclass
@@ -40,7 +42,7 @@ class Reconciled:
     """What the task's log says of it."""
     started: tuple[int, int] | None = None
     """The fencing token and the process of the supervisor that was started, if one was."""
-    error: Exception | None = None
+    error: BaseException | None = None
     """Why it could not be reconciled."""
 
 
@@ -56,7 +58,10 @@ def reconcile_streams(alias: AssetAlias) -> None:
     from seamline.model.compile.catalog import load_catalog
 
     context = get_current_context()
-    pipelines = list(load_catalog(definitions_folder()).pipelines.values())
+    found = load_catalog(definitions_folder())
+    for problem in found.problems:
+        print(problem)
+    pipelines = list(found.pipelines.values())
     # Airflow is asked by this thread alone.
     names = sorted({each.definition.connection for each in pipelines})
     outcomes = reconcile_all(pipelines, {name: read_connection(name) for name in names})
@@ -85,9 +90,26 @@ def read_connection(name: str) -> Connected:
 def reconcile_all(
     pipelines: Sequence[CompiledPipeline], connections: Mapping[str, Connected]
 ) -> list[Reconciled]:
-    """Look at streams side by side; ``connections`` are Airflow's, by their names."""
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        return list(threads.map(partial(reconcile_stream, connections=connections), pipelines))
+    """Look at streams side by side; ``connections`` are Airflow's, by their names.
+
+    A stream that takes too long, as where a function of its definition hangs, is left to its thread.
+    """
+    threads = ThreadPoolExecutor(AT_ONCE)
+    looks = [threads.submit(reconcile_stream, each, connections=connections) for each in pipelines]
+    ended, _ = wait(looks, ENDS_WITHIN)
+    threads.shutdown(wait=False, cancel_futures=True)
+    return [
+        look.result() if look in ended else Reconciled(each, error=describe_hang(each.name))
+        for each, look in zip(pipelines, looks, strict=True)
+    ]
+
+
+def describe_hang(name: str) -> SetupError:
+    """Say that a stream could not be reconciled in time."""
+    return SetupError(
+        f"{name} was not reconciled within {ENDS_WITHIN:g} s.",
+        hint="see whether its warehouse and its broker answer, and whether its on_alert returns.",
+    )
 
 
 def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Connected]) -> Reconciled:
@@ -116,8 +138,7 @@ def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Co
             raise connection
         else:
             done.started = start_supervisor(pipeline.name, control, connection, done.lines.append)
-    except Exception as error:  # noqa: BLE001 - it is told with those of the others
-        done.lines.append(first_line(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
         done.error = error
     return done
 
@@ -128,37 +149,37 @@ def report_all_overdue_intervals() -> None:
     """Tell what is overdue, of each pipeline that says when it would be; skip when nothing is."""
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import definitions_folder, locate_tables
+    from seamline.lake.tables.table_format import require_format
     from seamline.model.compile.catalog import load_catalog
 
     overdue = 0
-    failed: list[tuple[CompiledPipeline, Exception]] = []
+    failed: list[tuple[CompiledPipeline, BaseException]] = []
     for pipeline in load_catalog(definitions_folder()).pipelines.values():
-        started = Table.exists(locate_tables(pipeline.name).table("control"))
-        if not (pipeline.definition.batch.fresh_within and started):
-            continue
         try:
-            overdue += len(notify_overdue(pipeline.name))
-        except Exception as error:  # noqa: BLE001 - it is told with those of the others
-            print(f"{pipeline.name}: {first_line(error)}")
+            layout = locate_tables(pipeline.name)
+            if pipeline.definition.batch.fresh_within and Table.exists(layout.table("control")):
+                overdue += len(tell_overdue(pipeline, require_format(layout)))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
             failed.append((pipeline, error))
     fail_if_any(failed, get_current_context())
     if not overdue:
         raise AirflowSkipException("nothing is overdue")
 
 
-def fail_if_any(failed: Sequence[tuple[CompiledPipeline, Exception]], context: Any) -> None:
+def fail_if_any(failed: Sequence[tuple[CompiledPipeline, BaseException]], context: Any) -> None:
     """Call what the definitions name for a failure, and raise the error of one pipeline, or one about all of them."""
-    for pipeline, error in failed:
+    errors = [(pipeline, explain_storage_failure(error) or error) for pipeline, error in failed]
+    for pipeline, error in errors:
+        print(f"{pipeline.name}: {type(error).__name__}: {error}")
         if path := pipeline.definition.on_failure:
-            context["exception"] = error
             try:
-                on_failure(path)(context)
-            except Exception as other:  # noqa: BLE001 - Airflow calls it in the same way
+                on_failure(path, pipeline.name)({**context, "exception": error})
+            except (Exception, SystemExit) as other:  # noqa: BLE001 - Airflow calls it in the same way
                 print(f"{pipeline.name}: {path} failed: {first_line(other)}")
-    if len(failed) == 1:
+    if len(failed) == 1 and isinstance(failed[0][1], Exception):
         raise failed[0][1]
     if failed:
         raise SeamlineError(
             f"{len(failed)} pipelines: {', '.join(sorted(pipeline.name for pipeline, _ in failed))}.",
             hint="the log of this task has the reason of each, above.",
-        )
+        ) from BaseExceptionGroup("of each pipeline", [error for _, error in errors])

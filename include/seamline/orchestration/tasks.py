@@ -222,12 +222,15 @@ def audit(name: str, connection: str) -> None:
         require_sound(found)
 
 
-def on_failure(path: str) -> Callable[[Any], None]:
-    """Return a callback that imports the user's function by its dotted path when a task has failed."""
+def on_failure(path: str, pipeline: str) -> Callable[[Any], None]:
+    """Return a callback that imports the user's function by its dotted path when a task has failed.
+
+    The function finds the pipeline's name in the context: a task may be for all pipelines.
+    """
 
     def call(context: Any) -> None:
         module, _, function = path.rpartition(".")
-        getattr(import_module(module), function)(context)
+        getattr(import_module(module), function)({**context, "pipeline": pipeline})
 
     return call
 

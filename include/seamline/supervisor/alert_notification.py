@@ -99,7 +99,7 @@ def deliver_alerts(
         if each.channel not in failed:
             try:
                 channels[each.channel](each.statement)
-            except Exception as error:  # noqa: BLE001 - the user's function, or any server's answer
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's function, or any server's answer
                 failed.add(each.channel)
                 say(f"not sent by {each.channel}, to be retried: {type(error).__name__}: {error}")
         done[each] = each.channel not in failed

@@ -247,7 +247,7 @@ class Pipeline:
     retries: int = 1
     """How often Airflow retries a failed task."""
     on_failure: str = ""
-    """Called with the context of a task that has failed."""
+    """Called with the context of a task that has failed, which has the pipeline's name as ``pipeline`` too."""
     on_late: str = ""
     """Called with ``pipeline=`` and ``interval=``, once for each interval that is overdue."""
     on_alert: str = ""
