@@ -389,6 +389,28 @@ def test_failures_of_long_ago_are_told_from_those_of_now():
     assert [restarts.find_pause(1, 1, at) for at in (0.0, 50.0, 100.0, 109.0)] == [5, 5, 5, None]
 
 
+def test_a_restart_forgives_what_failed_before(layout, tmp_path):
+    """Somebody has mended it: one failure more is not two within the time."""
+    code, begun, halt = tmp_path / "exit", [], threading.Event()
+    code.write_text("1")
+
+    def watch(token):
+        begun.append(token)
+        if len(begun) == 2:
+            ControlTable.ensure(layout).restart(actor="test", reason="fixed", now=datetime.now(UTC))
+        if len(begun) == 3:
+            code.write_text("1")
+
+    def policy():
+        code.unlink()
+        if len(begun) == 3:
+            halt.set()
+        return FailureRate(failures=2, within="1 hour", delay="10 milliseconds")
+
+    assert supervise("p", layout, pace=PROMPT, watching=watch, policy=policy, stop=halt) == 0
+    assert len(begun) == 3
+
+
 def test_the_policy_is_that_of_the_definition_as_it_is_now(layout, tmp_path, monkeypatch):
     """Somebody corrects it while the driver fails; a definition that cannot be read takes no policy away."""
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))

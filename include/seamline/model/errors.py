@@ -140,7 +140,7 @@ class IntervalRunning(SeamlineError):
 
 
 class GaveUp(SeamlineError):
-    """A supervisor has given up: its driver failed too often in a row."""
+    """A supervisor has given up: its driver failed more often than the restart policy allows."""
 
     exit_code = 23
 

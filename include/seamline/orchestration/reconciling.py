@@ -143,8 +143,9 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
         return "up"
     beat = read_last_heartbeat(layout, read_words_elsewhere(layout))
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
+        times = f" {beat.strikes} times in a row" if beat.strikes > 1 else ""
         raise GaveUp(
-            f"The driver of {name} has failed {beat.strikes} times in a row: {beat.last_error}",
+            f"The driver of {name} has failed{times}: {beat.last_error}",
             hint=f"fix the cause, then run `seamline stream start {name}` (or use the form of this DAG).",
         )
     return ""

@@ -175,6 +175,7 @@ class Supervisor:
         if driver.exit_code is None:
             self.publish_state("restarting")
             self.stop_driver(driver)
+            self.restarts.forgive()
             self.beat = replace(self.beat, strikes=0, last_error="")
             self.take_a_new_token()
             return None

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from seamline.model.definition.restarts import Failures, RestartPolicy
+from seamline.model.definition.restarts import REMEMBERED, Failures, RestartPolicy
 from seamline.model.errors import (
     ChangedByOthers,
     ConnectionMissing,
@@ -36,10 +36,6 @@ WAITS_FOR_A_PERSON = {
 """Exit codes of a driver that come back at each start until somebody has done something."""
 
 
-REMEMBERED = 1_000
-"""So many failures are remembered, for a policy that counts them by time."""
-
-
 @dataclass(frozen=True)
 class Pace:
     """How long things take, in seconds."""
@@ -62,6 +58,10 @@ class Restarts:
     def __init__(self, policy: Callable[[], RestartPolicy]) -> None:
         self.policy = policy
         self.failed: deque[float] = deque(maxlen=REMEMBERED)
+
+    def forgive(self) -> None:
+        """Forget what failed before a person restarted the driver."""
+        self.failed.clear()
 
     def find_pause(self, code: int, row: int, now: float) -> float | None:
         """Return the seconds until the start after a failure, the ``row``-th in a row; None to give up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from tests.unit.model.test_definition import ORDERS
@@ -12,6 +12,11 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view, record_version
 from seamline.model.definition.restarts import Failures, RestartPolicy
 from seamline.model.errors import DefinitionError
+
+
+@dataclass(frozen=True)
+class Patient(FixedDelay):
+    """A policy of a user's own, which no release could read again where the definition is stored."""
 
 
 def pauses(policy: RestartPolicy, *rows: int) -> list[float | None]:
@@ -57,6 +62,9 @@ def test_none_gives_up_at_once() -> None:
         (FixedDelay(failures=-1), "stream.restart.failures", "-1 is not a number of failures"),
         (ExponentialDelay(longest="0 seconds"), "stream.restart.longest", "0 seconds"),
         (FailureRate(within=""), "stream.restart.within", "not a duration"),
+        (FailureRate(failures=1001), "stream.restart.failures", "1001 failures are more than are remembered"),
+        (RestartPolicy(), "stream.restart", "RestartPolicy is not one of the restart policies"),
+        (Patient(), "stream.restart", "Patient is not one of the restart policies"),
     ],
 )
 def test_what_cannot_be_is_refused_at_load(policy: RestartPolicy, field: str, message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +28,7 @@ from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_pro
 from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_notification as telling
-from seamline.supervisor.alert_notification import WEBHOOK, notify_alerts
+from seamline.supervisor.alert_notification import WEBHOOK, channels_of, deliver_alerts, notify_alerts
 from seamline.supervisor.board import Board, Notification
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -66,6 +67,7 @@ def test_the_partition_of_a_wrong_clock_is_named():
         ({"behind": {"v/1": ViewBehind(4, "boom")}}, AlertKind.VIEW, "complete to epoch 4 of 9: boom"),
         ({"refused": NOW - timedelta(minutes=9), "refusal": "held by b"}, AlertKind.LEASE, "held by b"),
         ({"given_up": True, "strikes": 20, "last_error": "exit code 1"}, AlertKind.GAVE_UP, "20 failures in a row: e"),
+        ({"given_up": True, "strikes": 1, "last_error": "exit code 1"}, AlertKind.GAVE_UP, "1 failure: exit code 1"),
         ({"disk_free": 0.049}, AlertKind.DISK, "4.9% of"),
         ({"astray": {("sales", 3): 1234}}, AlertKind.CLOCK, "1,234 records of the newest epochs were"),
     ],
@@ -320,6 +322,22 @@ def test_a_function_that_cannot_be_imported_is_said_and_tried_again(tmp_path, mo
     notify_alerts(compile_pipeline(definition), layout, broker=False, env={}, now=NOW, say=said.append)
     assert "on_alert" in said[-1]
     assert len(Board.read(tmp_path / "home" / "streams" / "shop").telling) == 1
+
+
+def leave(**_: str) -> None:
+    """End the process, as a script would."""
+    sys.exit("no such channel")
+
+
+def test_a_function_that_ends_the_process_is_said_and_ends_nothing():
+    """It would end the thread that looks after the stream's alerts, or the task of all streams."""
+    definition = replace(sales_pipeline().definition, on_alert=f"{__name__}.leave")
+    said: list[str] = []
+    send = channels_of(compile_pipeline(definition), {})
+    statement = AlertStatement(AlertKind.LAG, "", raised=True, message="m", at=NOW)
+    told = Notification(statement, "on_alert")
+    assert deliver_alerts((told,), send, said.append) == {told: False}
+    assert said == ["not sent by on_alert, to be retried: SystemExit: no such channel"]
 
 
 def test_who_is_told_changes_no_version_of_a_view():

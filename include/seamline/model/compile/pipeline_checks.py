@@ -13,6 +13,7 @@ from seamline.model.compile.problems import Problems
 from seamline.model.definition.field_types import list_mismatches
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import DURABILITY, KafkaSource, Pipeline
+from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import parse_duration
 
@@ -78,6 +79,14 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
 def check_restart(pipeline: Pipeline, problems: Problems) -> None:
     """Note settings of a restart policy that cannot be."""
     policy = pipeline.stream.restart
+    if type(policy) not in RESTARTS:
+        problems.note(
+            "stream.restart",
+            pipeline.origin,
+            f"{type(policy).__name__} is not one of the restart policies.",
+            f"use one of {', '.join(each.__name__ for each in RESTARTS)}.",
+        )
+        return
     for each in fields(policy):
         place, given = f"stream.restart.{each.name}", getattr(policy, each.name)
         if isinstance(given, str):
@@ -85,6 +94,9 @@ def check_restart(pipeline: Pipeline, problems: Problems) -> None:
         elif given < 0:
             told = f"{given} is not a number of failures."
             problems.note(place, pipeline.origin, told, "use a whole number of 0 or more; 0 is for never.")
+        elif isinstance(policy, FailureRate) and given > REMEMBERED:
+            told = f"{given} failures are more than are remembered."
+            problems.note(place, pipeline.origin, told, f"use a number up to {REMEMBERED}; 0 is for never.")
 
 
 def check_durability(pipeline: Pipeline, problems: Problems) -> None:

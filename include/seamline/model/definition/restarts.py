@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from seamline.model.time.intervals import parse_duration
 
+REMEMBERED = 1_000
+"""So many failures are remembered, for a policy that counts them by time."""
+
 
 @dataclass(frozen=True)
 class Failures:
@@ -74,7 +77,7 @@ class FailureRate(RestartPolicy):
     """Wait as long after each failure, and give up where too many come close together, whatever is done in between."""
 
     failures: int = 5
-    """So many failures ``within`` a time make the supervisor give up; 0 for never."""
+    """So many failures ``within`` a time make the supervisor give up, 1,000 at most; 0 for never."""
     within: str = "10 minutes"
     """The time in which they are counted, up to the newest."""
     delay: str = "10 seconds"

@@ -88,7 +88,12 @@ def describe_giving_up(found: Observation) -> str:
     """Say that the supervisor has ended after too many failures."""
     if found.desired != "running" or not found.given_up:
         return ""
-    return f"{found.strikes} failures in a row: {last_line(found.last_error)}"
+    return f"{count_failures(found.strikes or 0)}: {last_line(found.last_error)}"
+
+
+def count_failures(row: int) -> str:
+    """Say how many failures there were in a row: by its restart policy a supervisor may give up after the first."""
+    return f"{row} failures in a row" if row > 1 else "1 failure"
 
 
 def find_stream_down(found: Observation) -> Mapping[str, str] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_duration, last_line
+from seamline.plan.stream.alerts import count_failures
 from seamline.plan.stream.observation import Lag, Observation
 from seamline.plan.stream.stream_state import Actual
 
@@ -46,7 +47,7 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
     for alert in found.alerts:
         yield f"ALERT {alert}"
     if found.strikes:
-        yield f"{found.strikes} failures in a row"
+        yield count_failures(found.strikes)
     if found.last_error and (found.strikes or found.actual not in FINE):
         yield f"last error: {last_line(found.last_error)}"
     yield from format_view_notes(found)
