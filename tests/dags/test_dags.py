@@ -341,6 +341,13 @@ def test_one_dag_reconciles_all_pipelines(folder, tmp_path, monkeypatch):
     assert build_dags(folder, tmp_path) == {}
 
 
+def test_the_only_run_of_a_streams_dag_waits_for_its_worker(folder, tmp_path):
+    """No run follows it: one that is ended while there is no pool, or no worker of its queue, starts no stream."""
+    dag = build_dags(folder, tmp_path)["flights__stream"]
+    [task] = dag.tasks
+    assert (dag.dagrun_timeout, task.execution_timeout) == (None, timedelta(minutes=5))
+
+
 def test_the_reason_of_a_failure_is_the_first_thing_in_the_log(capsys):
     """Nobody should have to read a traceback upwards."""
 

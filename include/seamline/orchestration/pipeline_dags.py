@@ -148,13 +148,13 @@ def stream_dag(pipeline: Pipeline) -> DAG:
     with DAG(
         **build_dag_arguments(pipeline, "stream", retries=0),
         schedule="@once",
-        dagrun_timeout=timedelta(minutes=5),
         max_consecutive_failed_dag_runs=0,
     ) as dag:
         task(
             task_id="reconcile",
             pool=STREAM,
             queue=read_stream_queue(),
+            execution_timeout=timedelta(minutes=5),
             inlets=[assets.topic],
             outlets=[assets.master],
         )(reconciling.reconcile)(pipeline.name, pipeline.connection, assets.master)
