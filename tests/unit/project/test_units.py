@@ -12,6 +12,15 @@ UNITS = Path(__file__).parents[3] / "docs" / "systemd"
 PROCESSES = ("scheduler", "dag-processor", "triggerer", "api-server")
 
 
+@pytest.mark.parametrize("unit", sorted(UNITS.glob("*.service")), ids=lambda unit: unit.stem)
+def test_a_unit_finds_what_is_installed_beside_it(unit: Path) -> None:
+    """Airflow's provider calls ``spark-submit`` by its name, and systemd's own PATH has no environment of Python."""
+    paths = [line for line in unit.read_text().splitlines() if line.startswith("Environment=PATH=")]
+    assert [each.removeprefix("Environment=PATH=").split(":")[0] for each in paths] == [
+        "/srv/seamline/.venv/bin"
+    ]
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not there")
 @pytest.mark.parametrize(
     "name", ["seamline-stream@orders", *(f"seamline-airflow@{process}" for process in PROCESSES)]
