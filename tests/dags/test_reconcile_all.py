@@ -21,7 +21,8 @@ from seamline.lake.storage.layout import Layout, locate_tables
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ConnectionMissing, DiskFull, GaveUp, SeamlineError, SetupError
-from seamline.orchestration import reconciling_all
+from seamline.orchestration import reconciling, reconciling_all
+from seamline.supervisor import resident
 from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -154,7 +155,10 @@ def test_of_several_that_failed_the_log_has_hints_and_tracebacks(events, tmp_pat
     with pytest.raises(SeamlineError) as failed:
         reconcile()
     said = capsys.readouterr().out
-    assert "Hint: fix the cause, then run `seamline stream start bazaar`" in said
+    assert (
+        "Hint: fix the cause, then run `seamline stream start bazaar` (or use the form of bazaar__stream)."
+        in said
+    )
     assert "mart: DiskFull: " in said
     assert isinstance(failed.value.__cause__, ExceptionGroup)
     assert [type(each) for each in failed.value.__cause__.exceptions] == [GaveUp, DiskFull]
@@ -241,6 +245,15 @@ def test_what_a_definition_calls_for_a_failure_hides_none(events, tmp_path, caps
         reconcile()
     assert len(CALLED) == 1
     assert "no_such failed: AttributeError" in capsys.readouterr().out
+
+
+def test_a_resident_driver_that_gave_up_is_started_by_its_own_command(events, tmp_path):
+    """It is no stream, and no DAG of its own has a form."""
+    ControlTable.ensure(resident.resident_layout()).want(Desired.RUNNING, actor="ada", reason="so", now=NOW)
+    give_up(resident.NAME, tmp_path)
+    with pytest.raises(GaveUp, match="The resident driver has failed 20 times in a row") as told:
+        reconciling.reconcile_driver()
+    assert told.value.hint == "fix the cause, then run `seamline driver start`."
 
 
 def test_overdue_intervals_are_looked_for_where_a_definition_says_when(events, tmp_path, monkeypatch):

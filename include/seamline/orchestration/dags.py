@@ -1,6 +1,6 @@
 """Definition -> DAGs: ``<pipeline>__batch``, ``__stream``, ``__upkeep``, ``__audit``; ``<file>__broken`` if wrong.
 
-``seamline__reconcile`` keeps up what all of them have asked for.
+``seamline__reconcile`` keeps the streams of all of them running.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from seamline.plan.wording.observation_text import RECONCILER
 
 
 def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str, DAG]:
-    """Make every DAG by its id, or, for the start of a task, that of one id, which needs no other definition."""
+    """Make every DAG by its id; for the start of a task ``only`` that of one id, which needs no other definition."""
     if only is not None and (one := build_one_dag(folder, only)):
         return {only: one}
     pipelines, found = load_valid_definitions(folder, home)
@@ -43,7 +43,7 @@ def build_dags(folder: Path, home: Path, *, only: str | None = None) -> dict[str
 
 
 def build_one_dag(folder: Path, id: str) -> DAG | None:
-    """Make one DAG; None where that takes a look at all definitions."""
+    """Make one DAG; None if all definitions have to be loaded to find it."""
     if id == RECONCILER:
         return reconcile_dag()
     name, _, layer = id.rpartition("__")
@@ -68,21 +68,21 @@ def by_file(problems: Sequence[DefinitionError]) -> dict[str, list[DefinitionErr
 
 
 def reconcile_dag() -> DAG:
-    """Keep up what should run, of all pipelines: streams, and the resident driver where one was ever wanted.
+    """Keep running what should run: the streams of all pipelines, and the resident driver if there ever was one.
 
-    It only does what somebody has asked for, so nobody has to unpause it.
+    It does only what somebody has asked for, so it is created unpaused.
     """
     started = AssetAlias("seamline streams", group="master")
     with DAG(
         dag_id=RECONCILER,
-        description="Starts supervisors that should run and do not, sends alerts, and looks what is overdue.",
+        description="Starts supervisors that are missing, sends alerts, and looks for overdue intervals.",
         tags=["seamline"],
         start_date=datetime(2013, 1, 1, tzinfo=UTC),
         schedule=read_reconcile_interval(),
         catchup=False,
         max_active_runs=1,
         dagrun_timeout=timedelta(minutes=5),
-        # One stream that needs a person fails every run; Airflow is not to pause the DAG of all for it.
+        # One stream that needs a person fails every run: Airflow must not pause the DAG of all streams for that.
         max_consecutive_failed_dag_runs=0,
         is_paused_upon_creation=False,
         default_args={"retries": 0, "pool": STREAM},
@@ -95,7 +95,7 @@ def reconcile_dag() -> DAG:
 
 
 def read_reconcile_interval() -> timedelta:
-    """Return how often what should run is compared with what does, by setting."""
+    """Return how often what should run is compared with what runs, by setting."""
     return timedelta(seconds=float(os.environ.get("SEAMLINE_RECONCILE_SECONDS", "120")))
 
 

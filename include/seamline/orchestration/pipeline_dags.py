@@ -112,16 +112,16 @@ def batch_dag(pipeline: Pipeline) -> DAG:
 def with_form(dag: DAG, form: Mapping[str, Param]) -> DAG:
     """Give a DAG the fields of its trigger form, after its tasks.
 
-    Airflow checks the schema of each field that is given with the DAG, and copies all fields into each task: half of
-    the time of a parse, for forms that are the same in all pipelines.
+    Airflow checks the schema of each field that is passed to the DAG, and copies all fields into each task. That took
+    half of the time of a parse, for forms that are the same in all pipelines.
     """
-    # A run writes what it is asked for into the fields that it finds.
+    # Airflow writes the values of a run into the fields of the DAG.
     dag.params.update({name: copy(field) for name, field in form.items()})
     return dag
 
 
 def build_deadline_alert(pipeline: Pipeline) -> DeadlineAlert | None:
-    """Return the deadline of a run, which is looked after by Airflow; `freshness` looks after what never ran."""
+    """Return the deadline of a run, which Airflow watches; the task `freshness` watches what never ran."""
     if not pipeline.batch.fresh_within:
         return None
     return DeadlineAlert(
@@ -142,7 +142,7 @@ def read_stream_queue() -> str:
 def stream_dag(pipeline: Pipeline) -> DAG:
     """Carry out what people ask of the stream; the first run, once somebody unpauses the DAG, starts it.
 
-    The stream itself lives outside, and the DAG for all pipelines keeps it up (``dags.reconcile_dag``).
+    The stream itself runs outside Airflow, and the DAG for all pipelines keeps it running (``dags.reconcile_dag``).
     """
     assets = Assets.of(pipeline)
     with DAG(
@@ -185,7 +185,7 @@ LAYERS: Mapping[str, Callable[[Pipeline], DAG]] = {
 
 
 def dags_of(pipeline: Pipeline, layers: Collection[str] = ()) -> tuple[list[DAG], list[DefinitionError]]:
-    """Make the DAGs of a pipeline, all or some, and say why one cannot be made: it is in the way of no other."""
+    """Make the DAGs of a pipeline, all or some, and say why one cannot be made; that prevents no other."""
     dags: list[DAG] = []
     problems: list[DefinitionError] = []
     for layer in layers or LAYERS:

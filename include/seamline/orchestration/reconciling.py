@@ -22,6 +22,7 @@ from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 if TYPE_CHECKING:
     from seamline.lake.tables.control_table import ControlTable, Lease
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
 STARTS_WITHIN = 60.0
 ASKED_WITHIN = timedelta(hours=1)
@@ -68,7 +69,7 @@ def require_new(action: str, asked: datetime, *, now: datetime) -> None:
 
 
 def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
-    """Tell what is new and print what is raised; a definition that cannot be loaded keeps no stream from its start."""
+    """Send new alerts and print raised ones; a definition that cannot be loaded does not prevent the stream's start."""
     from seamline.lake.storage.layout import definitions_folder
     from seamline.model.compile.catalog import load_pipeline
 
@@ -81,7 +82,7 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
 
 
 def send_alerts(pipeline: CompiledPipeline, env: Mapping[str, str], say: Callable[[str], object]) -> None:
-    """Tell what is new and say what is raised; nothing that goes wrong keeps the stream from being started."""
+    """Send new alerts and say which are raised; nothing that goes wrong prevents the stream's start."""
     from seamline.lake.storage.layout import locate_tables
     from seamline.supervisor.alert_notification import notify_alerts
 
@@ -143,12 +144,21 @@ def reason_to_leave(name: str, control: ControlTable) -> str:
         return "up"
     beat = read_last_heartbeat(layout, read_words_elsewhere(layout))
     if beat and beat.state == GAVE_UP and beat.restarts == control.read().restarts:
-        times = f" {beat.strikes} times in a row" if beat.strikes > 1 else ""
-        raise GaveUp(
-            f"The driver of {name} has failed{times}: {beat.last_error}",
-            hint=f"fix the cause, then run `seamline stream start {name}` (or use the form of this DAG).",
-        )
+        raise describe_giving_up(name, beat)
     return ""
+
+
+def describe_giving_up(name: str, beat: Heartbeat) -> GaveUp:
+    """Say that a supervisor has given up, and what starts it again."""
+    from seamline.supervisor import resident
+
+    whose, hint = f"driver of {name}", f"seamline stream start {name}` (or use the form of {name}__stream)."
+    if name == resident.NAME:
+        whose, hint = "resident driver", "seamline driver start`."
+    times = f" {beat.strikes} times in a row" if beat.strikes > 1 else ""
+    return GaveUp(
+        f"The {whose} has failed{times}: {beat.last_error}", hint=f"fix the cause, then run `{hint}"
+    )
 
 
 def await_lease(control: ControlTable, before: Lease | None) -> int:

@@ -1,4 +1,4 @@
-"""What the tasks of the one DAG for all pipelines do: keep up what should run, and tell of what is wrong or late."""
+"""What the tasks of the DAG for all pipelines do: start what should run, and report what is wrong or late."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Connected = Mapping[str, str] | Exception
 """What a process outside reads of a connection, or why there is none."""
 AT_ONCE = 32
-"""Streams that are looked at side by side: to see whether a supervisor elsewhere lives is to wait for its beats."""
+"""How many streams are looked at side by side: to see whether a supervisor elsewhere lives takes seconds."""
 ENDS_WITHIN = 200.0
-"""Seconds that a look at all streams may take: well below the timeout of the run, which nobody would hear of."""
+"""Seconds that a look at all streams may take: less than the run, whose timeout would end the task without a report."""
 
 
 @dataclass
 class Reconciled:
-    """What came of one pipeline."""
+    """The outcome for one pipeline."""
 
     pipeline: CompiledPipeline
     """The pipeline."""
@@ -51,8 +51,8 @@ class Reconciled:
 def reconcile_streams(alias: AssetAlias) -> None:
     """Start a supervisor for each stream that should run and has none, and send alerts.
 
-    A stream that nobody has ever started is left alone. What is wrong with one pipeline is in no other's way: the task
-    fails when all have been looked at, and the definition's ``on_failure`` is called.
+    A stream that nobody has ever started is left alone. One that fails does not hold up the others: when all have been
+    looked at, the definition's ``on_failure`` is called and the task fails.
     """
     from seamline.lake.storage.layout import definitions_folder
     from seamline.model.compile.catalog import load_catalog
@@ -146,7 +146,7 @@ def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Co
 @log_failure_reason
 @with_store_settings
 def report_all_overdue_intervals() -> None:
-    """Tell what is overdue, of each pipeline that says when it would be; skip when nothing is."""
+    """Report overdue intervals of each pipeline with ``fresh_within``; skip when there are none."""
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import definitions_folder, locate_tables
     from seamline.lake.tables.table_format import require_format
@@ -167,7 +167,7 @@ def report_all_overdue_intervals() -> None:
 
 
 def fail_if_any(failed: Sequence[tuple[CompiledPipeline, BaseException]], context: Any) -> None:
-    """Call what the definitions name for a failure, and raise the error of one pipeline, or one about all of them."""
+    """Call the ``on_failure`` of each definition, and raise the error of the one pipeline, or one that names all."""
     errors = [(pipeline, explain_storage_failure(error) or error) for pipeline, error in failed]
     for pipeline, error in errors:
         print(f"{pipeline.name}: {type(error).__name__}: {error}")
