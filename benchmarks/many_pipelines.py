@@ -2,10 +2,10 @@
 
     python -m benchmarks.many_pipelines [--counts 10,100,1000] [--rounds 3]
 
-As many definitions of two views each, in a file each. *Parse*: what a DAG file does in the DAG processor, in a process
-of its own that has imported Airflow, when the definitions have changed (first) and when they have not (warm). *Task*:
-what the start of a task does for one of them: its DAG, and its compiled pipeline. *Reconcile*: one look at all streams,
-which all were stopped by somebody, without the start of the task's process. Seconds of the wall, and of CPU; medians.
+Each definition has two views and a file of its own. *Parse* is what the DAG file does in the DAG processor, in a
+process that has imported Airflow, when the definitions have changed (first) and when they have not (warm). *Task* is
+what the start of a task does for one of them: its DAG, and its compiled pipeline. *Reconcile* is one look at all
+streams, all of which are stopped, without the start of the task's process. Wall-clock and CPU seconds; medians.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main(argv: list[str]) -> int:
 
 
 def measure(home: Path, count: int, rounds: int) -> dict[str, tuple[float, float]]:
-    """Return the medians of what is measured, by name."""
+    """Return the medians of all rounds, by name."""
     definitions = home / "pipelines"
     definitions.mkdir()
     for number in range(count):
@@ -88,12 +88,7 @@ def measure(home: Path, count: int, rounds: int) -> dict[str, tuple[float, float
     found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(rounds):
         shutil.rmtree(home / "verdicts", ignore_errors=True)
-        for name, what in (
-            ("parse first", "parse"),
-            ("parse warm", "parse"),
-            ("task", "task"),
-            ("reconcile", "reconcile"),
-        ):
+        for name, what in ASKED:
             found.setdefault(name, []).append(ask(what))
     return {
         name: (statistics.median(wall for wall, _ in each), statistics.median(cpu for _, cpu in each))
@@ -102,7 +97,7 @@ def measure(home: Path, count: int, rounds: int) -> dict[str, tuple[float, float
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of the wall and of CPU that something takes."""
+    """Return the wall-clock and the CPU seconds that something takes."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - wall, time.process_time() - cpu
@@ -154,7 +149,7 @@ MEASURED = {"parse": parse, "task": start_task, "reconcile": reconcile}
 """What a process of its own measures, by name."""
 
 ASKED = (("parse first", "parse"), ("parse warm", "parse"), ("task", "task"), ("reconcile", "reconcile"))
-"""What is asked in turn, and by what it is measured."""
+"""What is measured in each round, in order, and by what."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

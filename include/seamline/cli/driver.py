@@ -67,7 +67,7 @@ def status() -> None:
     if found.desired is Desired.RUNNING and not found.running:
         raise SetupError(
             "The resident driver should be running, but it is down.",
-            hint="run `seamline driver start`, or see whether the DAG seamline__reconcile is paused.",
+            hint="run `seamline driver start`, or check whether the DAG seamline__reconcile is paused.",
         )
 
 

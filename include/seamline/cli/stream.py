@@ -18,7 +18,7 @@ UPGRADES = ("last-state", "savepoint", "stateless")
 
 @click.group()
 def stream() -> None:
-    """Operate streams: set the desired state; the supervisor, which the reconcile DAG starts, makes it so."""
+    """Operate streams: set the desired state; the supervisor, which seamline__reconcile starts, makes it so."""
 
 
 def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -140,7 +140,7 @@ class IntervalRunning(SeamlineError):
 
 
 class GaveUp(SeamlineError):
-    """A supervisor has given up: its driver failed more often than the restart policy allows."""
+    """A supervisor has given up after failures of its driver, as the restart policy says."""
 
     exit_code = 23
 

@@ -100,9 +100,9 @@ def make_watch_factory(name: str, layout: Layout) -> Callable[[int], Watch | Non
 
 
 def make_policy_reader(name: str) -> Callable[[], RestartPolicy]:
-    """Make the function that reads a stream's restart policy, as its definition has it now.
+    """Make a function that reads a stream's restart policy from its definition as it is now.
 
-    While the definition cannot be used the policy is the last one that could be read, or the default.
+    While the definition cannot be used, that is the last policy that was read, or the default.
     """
     last: RestartPolicy = ExponentialDelay()
 

@@ -63,8 +63,8 @@ def supervise(
 ) -> int:
     """Run the stream, or ``command``, until it is asked to stop (0), fenced off (20) or out of its lease (21).
 
-    With ``watching`` a driver that makes no progress is restarted. ``policy``, by default that of
-    the definition, is asked after each failure, and may give up (23).
+    With ``watching`` a driver that makes no progress is restarted. ``policy`` is asked after each failure, and may give
+    up (23); by default it is that of the definition.
     Raises LeaseHeld, before anything is started, while another supervisor lives.
     """
     halt = stop or threading.Event()
@@ -203,7 +203,7 @@ class Supervisor:
             self.halt.wait(self.pace.renew)
 
     def back_off(self, code: int, why: str, *, forgiven: bool) -> int | None:
-        """Wait before the next start as long as the restart policy says, or give up.
+        """Wait as long as the restart policy says before the next start, or give up.
 
         Earlier failures are ``forgiven`` to a driver that made progress.
         """

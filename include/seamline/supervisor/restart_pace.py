@@ -1,4 +1,4 @@
-"""How long a supervisor waits for what, and which ends of a driver wait for a person."""
+"""A supervisor's intervals and timeouts, its restarts, and which ends of a driver wait for a person."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAITS_FOR_A_PERSON = {
         ChangedByOthers,
     )
 }
-"""Exit codes of a driver that come back at each start until somebody has done something."""
+"""Exit codes of a driver that recur at each start until somebody has acted."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Pace:
 
 
 class Restarts:
-    """The failures of a supervisor's drivers, and what the policy says of each."""
+    """The failures of a supervisor's drivers, and what the restart policy says after each."""
 
     def __init__(self, policy: Callable[[], RestartPolicy]) -> None:
         self.policy = policy

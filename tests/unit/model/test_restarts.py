@@ -62,7 +62,11 @@ def test_none_gives_up_at_once() -> None:
         (FixedDelay(failures=-1), "stream.restart.failures", "-1 is not a number of failures"),
         (ExponentialDelay(longest="0 seconds"), "stream.restart.longest", "0 seconds"),
         (FailureRate(within=""), "stream.restart.within", "not a duration"),
-        (FailureRate(failures=1001), "stream.restart.failures", "1001 failures are more than are remembered"),
+        (
+            FailureRate(failures=1001),
+            "stream.restart.failures",
+            "1001 failures are more than the supervisor remembers",
+        ),
         (RestartPolicy(), "stream.restart", "RestartPolicy is not one of the restart policies"),
         (Patient(), "stream.restart", "Patient is not one of the restart policies"),
     ],

@@ -105,8 +105,9 @@ def load_catalog(folder: Path) -> Catalog:
 def load_pipeline(folder: Path, name: str) -> CompiledPipeline:
     """Load one pipeline as ``load_catalog`` has it; NotFound, or the problem that hides it.
 
-    Only files that have its name in their text are run, in order. Where none of those declares it, all are: a file may
-    put names together.
+    Only files that contain its name are run, in order; if none of those declares it, all are, since a file may put a
+    name together. Of two declarations of a name, which is a problem that the catalog has, that one is taken of which
+    the file contains the name.
     """
     for pipeline in find_declarations(folder, name):
         try:
@@ -119,7 +120,7 @@ def load_pipeline(folder: Path, name: str) -> CompiledPipeline:
 
 
 def find_declarations(folder: Path, name: str) -> Iterator[Pipeline]:
-    """Run the files that have a pipeline's name in their text, in order, and give what they declare under it."""
+    """Run the files that contain a pipeline's name, in order, and yield what they declare under it."""
     for file in definition_files(folder):
         if not has_text(file, name):
             continue
@@ -131,7 +132,7 @@ def find_declarations(folder: Path, name: str) -> Iterator[Pipeline]:
 
 
 def has_text(file: Path, text: str) -> bool:
-    """Return whether a file, which may be gone, contains a text."""
+    """Return whether a file contains a text; False if it cannot be read."""
     try:
         return text.encode() in file.read_bytes()
     except OSError:

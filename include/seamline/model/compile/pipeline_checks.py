@@ -77,7 +77,7 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def check_restart(pipeline: Pipeline, problems: Problems) -> None:
-    """Note settings of a restart policy that cannot be."""
+    """Note wrong settings of a restart policy."""
     policy = pipeline.stream.restart
     if type(policy) not in RESTARTS:
         problems.note(
@@ -93,10 +93,10 @@ def check_restart(pipeline: Pipeline, problems: Problems) -> None:
             problems.attempt(place, pipeline.origin, partial(parse_duration, given))
         elif given < 0:
             told = f"{given} is not a number of failures."
-            problems.note(place, pipeline.origin, told, "use a whole number of 0 or more; 0 is for never.")
+            problems.note(place, pipeline.origin, told, "use a whole number of 0 or more; 0 means never.")
         elif isinstance(policy, FailureRate) and given > REMEMBERED:
-            told = f"{given} failures are more than are remembered."
-            problems.note(place, pipeline.origin, told, f"use a number up to {REMEMBERED}; 0 is for never.")
+            told = f"{given} failures are more than the supervisor remembers."
+            problems.note(place, pipeline.origin, told, f"use a number up to {REMEMBERED}; 0 means never.")
 
 
 def check_durability(pipeline: Pipeline, problems: Problems) -> None:

@@ -1,7 +1,7 @@
 """When a driver that has failed is started again, as a user declares it.
 
-The policies are those of Flink's restart strategies, but that a driver which gets on is forgiven: failures in a row are
-counted, from one again after a committed epoch or two minutes of life.
+The policies are Flink's restart strategies with one difference: they count failures in a row, and the count starts over
+after a committed epoch or two minutes of running.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from seamline.model.time.intervals import parse_duration
 
 REMEMBERED = 1_000
-"""So many failures are remembered, for a policy that counts them by time."""
+"""How many failures the supervisor remembers, for a policy that counts them by time."""
 
 
 @dataclass(frozen=True)
 class Failures:
-    """What a policy decides by, the newest failure included."""
+    """What a policy decides by; the newest failure is included."""
 
     row: int
     """How many in a row, 1 or more."""
     ages: Sequence[float]
-    """How many seconds ago each was that is remembered, in any order; 0 for the newest."""
+    """How many seconds ago each remembered failure was, in any order; 0 for the newest."""
     needs_person: bool = False
-    """Whether the newest stays until a person acts: a wrong definition, a topic that is gone."""
+    """Whether only a person can remedy the newest: a wrong definition, a topic that is gone."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RestartPolicy:
 class ExponentialDelay(RestartPolicy):
     """Wait longer after each failure in a row: ``first``, and then twice as long each time, up to ``longest``.
 
-    What only a person can mend is waited for ``longest`` at once.
+    After a failure that only a person can remedy it waits ``longest`` at once.
     """
 
     first: str = "1 second"
@@ -48,7 +48,7 @@ class ExponentialDelay(RestartPolicy):
     longest: str = "30 seconds"
     """The longest wait."""
     failures: int = 20
-    """So many failures in a row make the supervisor give up; 0 for never."""
+    """The supervisor gives up after this many failures in a row; 0 for never."""
 
     def find_pause(self, failures: Failures) -> float | None:
         if 0 < self.failures <= failures.row:
@@ -61,12 +61,12 @@ class ExponentialDelay(RestartPolicy):
 
 @dataclass(frozen=True)
 class FixedDelay(RestartPolicy):
-    """Wait as long after each failure."""
+    """Wait the same time after each failure."""
 
     delay: str = "10 seconds"
     """The wait before each start."""
     failures: int = 20
-    """So many failures in a row make the supervisor give up; 0 for never."""
+    """The supervisor gives up after this many failures in a row; 0 for never."""
 
     def find_pause(self, failures: Failures) -> float | None:
         return None if 0 < self.failures <= failures.row else parse_duration(self.delay).total_seconds()
@@ -74,12 +74,12 @@ class FixedDelay(RestartPolicy):
 
 @dataclass(frozen=True)
 class FailureRate(RestartPolicy):
-    """Wait as long after each failure, and give up where too many come close together, whatever is done in between."""
+    """Wait the same time after each failure, and give up after too many within a time, even if epochs came between."""
 
     failures: int = 5
-    """So many failures ``within`` a time make the supervisor give up, 1,000 at most; 0 for never."""
+    """The supervisor gives up after this many failures ``within`` a time; 1,000 at most, 0 for never."""
     within: str = "10 minutes"
-    """The time in which they are counted, up to the newest."""
+    """The time in which failures are counted, up to the newest."""
     delay: str = "10 seconds"
     """The wait before each start."""
 
@@ -92,7 +92,7 @@ class FailureRate(RestartPolicy):
 
 @dataclass(frozen=True)
 class NoRestart(RestartPolicy):
-    """Give up at the first failure: a person, or what runs the supervisor, starts the stream again."""
+    """Give up at the first failure: a person, or whatever runs ``seamline supervise``, starts the stream again."""
 
     def find_pause(self, failures: Failures) -> None:
         return None
