@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from tests.protocol.model import joined_answers, joined_moves
+from tests.protocol.model import joined_answers, joined_moves, joined_pasts
 from tests.protocol.model.joined_rows import Decision, Join, Row
 from tests.protocol.model.joins import Bounds, Rules, State, first
 from tests.protocol.model.search import Found, explore
@@ -34,6 +34,10 @@ BOTH_COPIED = Join((left(0, 0), left(1, 0, of=0), right(2, 1), right(3, 1, of=2)
 MOVED = Join(PAIRS.topic[:2], (Decision(1, right(1, 2, version=1)),))
 KEYED = Join((left(0, 0), right(1, 1, None)), (Decision(1, right(1, 1, version=1)),))
 PRICED = Join(PAIRS.topic[:2], (Decision(1, right(1, 1, version=1)),))
+TWICE = Join(
+    (left(0, 0), right(1, 1, None), right(2, 1, None)),
+    (Decision(1, right(1, 1, version=1)), Decision(2, right(2, 1, version=1))),
+)
 ERASED = Join(PAIRS.topic, (Decision(1, None),))
 
 CUTS = Bounds(PAIRS, builds=2, floors=1)
@@ -54,6 +58,9 @@ CAPPED = Bounds(KEYED, builds=1, epochs=4, subtracts=False)
 CAPPED_BEHIND = Bounds(KEYED, fails=1, merges=1, epochs=3, edges=(True, False), subtracts=False)
 GATED = Bounds(KEYED, builds=2, rollbacks=1, epochs=4, subtracts=False, gated=True)
 GATED_BEHIND = replace(GATED, fails=1, merges=1, rollbacks=0, epochs=3, edges=(True, False))
+PAST = replace(GATED, rollbacks=0, past=True)
+LOST = replace(PAST, epochs=3, withdrawals=1)
+EMPTIED = replace(GATED, builds=1, rollbacks=0, epochs=3, born=True, foreign=True, refuses=(0,))
 
 QUICK = {
     "cuts and floors": (CUTS, 12_000),
@@ -81,6 +88,10 @@ QUICK = {
     "the same, behind": (CAPPED_BEHIND, 4_700),
     "a view that waits for builds": (GATED, 1_000),
     "the same, behind before": (GATED_BEHIND, 1_000),
+    "cuts as of each epoch": (replace(CUTS, rollbacks=1, epochs=2, past=True), 1_600),
+    "a view that waits, as of each epoch": (PAST, 20_000),
+    "a generation of it is lost": (LOST, 5_200),
+    "an interval that new rules have emptied": (EMPTIED, 9_000),
     "an erased row": (replace(DECIDED, join=ERASED, epochs=3), 2_400),
 }
 LONG = "the same, behind before"
@@ -99,6 +110,11 @@ WIDE = {
     "decisions that wait": replace(CAPPED, join=MOVED, builds=2, rollbacks=1, fails=1, epochs=3),
     "a view that waits, and everything": replace(GATED, join=MOVED, fails=1, floors=1, merges=1),
     "a view that waits, step by step": replace(GATED, deaths=1, fails=1, epochs=3, stepwise=True),
+    "rollbacks, as of each epoch": replace(PAST, builds=3, rollbacks=1),
+    "a view that waits, as of each epoch, and losses": replace(GATED_BEHIND, past=True, withdrawals=1),
+    "losses, and everything": replace(LOST, builds=3, rollbacks=1, floors=1, frugal=False),
+    "two decisions and a loss, as of each epoch": replace(LOST, join=TWICE, builds=3),
+    "emptied, and behind": replace(EMPTIED, builds=2, fails=1),
     "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, epochs=3, stepwise=True),
     "a birth while behind": replace(BORN, fails=1, floors=1),
     "copies of both, and builds": replace(COPIES, join=BOTH_COPIED, builds=2, rollbacks=1),
@@ -109,10 +125,15 @@ WIDE = {
 
 def search(rules: Rules, bounds: Bounds) -> Found:
     """Visit all that can happen."""
+
+    def check(state: State) -> None:
+        joined_answers.check(state, rules, bounds)
+        joined_pasts.check_past(state, rules, bounds)
+
     return explore(
         first(bounds),
         lambda state: joined_moves.moves(state, rules, bounds),
-        lambda state: joined_answers.check(state, rules, bounds),
+        check,
     )
 
 
@@ -180,7 +201,10 @@ BROKEN: dict[str, tuple[Bounds, str]] = {
     "steps_back": (GATED, "answers"),
     "waits": (GATED, "answers"),
     "waits_in_reach": (GATED, "answers"),
+    "waits_as_judged": (EMPTIED, "which is never built"),
     "keeps_decided": (replace(GATED, builds=3, epochs=3), "answers"),
+    "fits_past": (PAST, "answers"),
+    "floor_for_lost": (LOST, "answers"),
     "both_layers": (COPIES, "answers"),
     "flags_count": (COPIES, "answers"),
     "in_order": (FOREIGN, "nothing that it repeats counts"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
-from tests.protocol.model.joined_rows import NONE, Item, Row, counted, named, oracle
+from tests.protocol.model.joined_rows import NONE, Epoch, Item, Row, counted, named, oracle, rows_at
 from tests.protocol.model.joins import Bounds, Built, Piece, Rules, State
 from tests.protocol.model.state import Violation
 
@@ -20,6 +21,9 @@ def check(state: State, rules: Rules, bounds: Bounds) -> None:
         for each in (state.served[at], state.older[at]):
             if each and each.green:
                 final(state, at, each, bounds)
+    for at in awaited(state, rules, bounds) if bounds.refuses else ():
+        if not dirty(state, at, rules, bounds):
+            raise Violation(f"the view waits for interval {at}, which is never built")
 
 
 def events(state: State, bounds: Bounds) -> None:
@@ -28,7 +32,7 @@ def events(state: State, bounds: Bounds) -> None:
     for epoch in state.log:
         counting |= {bounds.join.topic[id].event for id in epoch.rows if id not in epoch.flagged}
         for id in epoch.rows:
-            if bounds.join.topic[id].event not in counting:
+            if bounds.join.topic[id].event not in counting and id not in bounds.refuses:
                 raise Violation(
                     f"record {id} is flagged at {epoch.number}, and nothing that it repeats counts"
                 )
@@ -57,6 +61,28 @@ def decides(names: tuple[int, ...], at: int, bounds: Bounds, *, own: bool = Fals
     return any(bounds.join.meets(at, bounds.join.decisions[each], own=own) for each in names)
 
 
+def awaited(state: State, rules: Rules, bounds: Bounds) -> list[int]:
+    """Return the intervals whose builds a view waits for before it takes its next epoch."""
+    following = next((each for each in state.log if each.number > state.driver.frontier), None)
+    if following is None or not bounds.gated or not rules.waits:
+        return []
+    cuts = [state.cut(at) for at in range(bounds.join.intervals)]
+    return unbuilt(state, following, cuts, rules, bounds)
+
+
+def unbuilt(state: State, s: Epoch, cuts: Sequence[int], rules: Rules, bounds: Bounds) -> list[int]:
+    """Return the intervals with rows before ``s`` which names decisions about them that no generation knows."""
+    rows = rows_at(state.log, bounds.join, s.number - 1)
+    if not rules.waits_as_judged:
+        rows += [bounds.join.topic[id] for each in state.log if each.number < s.number for id in each.flagged]
+    filled = {row.at for row in rows}
+    return [
+        at
+        for at, cut in enumerate(cuts)
+        if at in filled and cut < s.number and decides(s.names, at, bounds, own=not rules.waits_in_reach)
+    ]
+
+
 def counts(piece: Piece, state: State) -> bool:
     """Return whether slices are of an epoch that the master holds, or of a block."""
     return piece.block or any(each.number == piece.last for each in state.log)
@@ -64,10 +90,13 @@ def counts(piece: Piece, state: State) -> bool:
 
 def answered(state: State, at: int, rules: Rules, bounds: Bounds) -> None:
     """Hold an interval's answer against the log; none is given below its floor."""
-    served, cut, to = state.served[at], state.cut(at), until(state, at, rules, bounds)
-    if cut < state.floors[at]:
-        return
-    above = cut
+    if state.cut(at) >= state.floors[at]:
+        merged(state, at, state.served[at], until(state, at, rules, bounds), rules, bounds)
+
+
+def merged(state: State, at: int, served: Built | None, to: int, rules: Rules, bounds: Bounds) -> None:
+    """Hold a generation, or none, with the slices above its cut up to an epoch, against the log."""
+    above = cut = served.cut if served else NONE
     if not rules.own_slices:
         above = max(state.cut(each) for each in range(bounds.join.intervals))
     rows: Counter[Item] = Counter(served.rows if served else ())
@@ -117,6 +146,8 @@ def waits(state: State, at: int, bounds: Bounds) -> bool:
 def dirty(state: State, at: int, rules: Rules, bounds: Bounds) -> bool:
     """Return whether planning has an interval built."""
     served, cut, join = state.served[at], state.cut(at), bounds.join
+    if bounds.refuses and all(row.at != at for _, row in counted(state.log, join, state.e, frozenset())):
+        return False
     if cut < state.floors[at]:
         return True
     above = [each for each in state.log if each.number > cut]

@@ -22,9 +22,7 @@ def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
                     if new == served:
                         continue
                     compared(state, at, new, bounds)
-                    after = state._replace(
-                        served=put(state.served, at, new), older=put(state.older, at, served)
-                    )
+                    after = published(state, at, new, served, bounds)
                     yield f"interval {at} is built at {cut}", spend(after, "builds")
         back = older and older.cut >= state.floors[at] and left_of(state, bounds, "rollbacks")
         if (
@@ -32,8 +30,36 @@ def builds(state: State, rules: Rules, bounds: Bounds) -> Moves:
             and back
             and not (bounds.gated and rules.keeps_decided and forgets(state, at, older, bounds))
         ):
-            after = state._replace(served=put(state.served, at, older), older=put(state.older, at, None))
+            after = published(state, at, older, None, bounds)
             yield f"interval {at} is rolled back to {older.cut}", spend(after, "rollbacks")
+        if left_of(state, bounds, "withdrawals") and state.driver.at == "ready":
+            for lost in dict.fromkeys(each for each in (served, older, *state.history[at]) if each):
+                after = withdrawn(state, at, lost, rules, bounds)
+                yield f"the generation of {at} up to {lost.cut} is lost", spend(after, "withdrawals")
+
+
+def published(state: State, at: int, new: Built, older: Built | None, bounds: Bounds) -> State:
+    """Let a generation answer."""
+    known = (*state.history[at], new) if bounds.past else ()
+    return state._replace(
+        served=put(state.served, at, new),
+        older=put(state.older, at, older),
+        history=put(state.history, at, known),
+    )
+
+
+def withdrawn(state: State, at: int, lost: Built, rules: Rules, bounds: Bounds) -> State:
+    """Let a generation answer no more, and its interval wait for a build if it knows decisions."""
+    decided = any(each.number <= lost.cut and decides(each.names, at, bounds) for each in state.log)
+    taken = max([state.e, *(each.last for each in state.pieces)])
+    was_served = lost == state.served[at]
+    if was_served and decided and bounds.gated and rules.floor_for_lost:
+        state = state._replace(floors=put(state.floors, at, taken))
+    return state._replace(
+        served=put(state.served, at, None) if was_served else state.served,
+        older=put(state.older, at, None) if was_served or lost == state.older[at] else state.older,
+        history=put(state.history, at, tuple(each for each in state.history[at] if each != lost)),
+    )
 
 
 def forgets(state: State, at: int, older: Built, bounds: Bounds) -> bool:

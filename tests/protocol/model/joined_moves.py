@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from tests.protocol.model.joined_answers import decides
+from tests.protocol.model.joined_answers import awaited
 from tests.protocol.model.joined_builds import builds, upkeep
 from tests.protocol.model.joined_rows import (
     NONE,
@@ -68,7 +68,7 @@ def birth(state: State, rules: Rules, bounds: Bounds) -> State:
 
 
 def validated_again(state: State, rules: Rules, bounds: Bounds) -> State:
-    """Flag anew what was read before the birth: what repeats an earlier record (``in_order``), or any other."""
+    """Flag anew what was read before the birth: what is refused or repeats an earlier record (``in_order``), or any."""
     topic, until = bounds.join.topic, state.driver.frontier
     seen = [topic[id].event for each in state.log if each.number > until for id in fresh_ids(each)]
     seen = [] if rules.in_order else seen
@@ -76,7 +76,7 @@ def validated_again(state: State, rules: Rules, bounds: Bounds) -> State:
     for epoch in state.log:
         flagged = []
         for id in epoch.rows if epoch.number <= until else ():
-            flagged += [id] if topic[id].event in seen else []
+            flagged += [id] if topic[id].event in seen or id in bounds.refuses else []
             seen.append(topic[id].event)
         log.append(epoch._replace(flagged=tuple(flagged)) if epoch.number <= until else epoch)
     return state._replace(log=tuple(log), judged=True)
@@ -101,7 +101,7 @@ def epochs(state: State, rules: Rules, bounds: Bounds) -> Moves:
                 label = f"epoch {told(plan)}{'' if fine else ' fails'}"
                 yield label, taken_in(held(after, rules), rules, bounds) if whole else after
             behind = state.born and state.judged and state.driver.frontier < state.e
-            if behind and not (bounds.gated and rules.waits and is_held(state, rules, bounds)):
+            if behind and not awaited(state, rules, bounds):
                 yield catches_up(state, rules, bounds)
         case "slices":
             yield "commits to the master", held(state, rules)
@@ -138,21 +138,22 @@ def plans(state: State, bounds: Bounds) -> Iterator[tuple[Epoch, bool]]:
             if bounds.lost in rest and not lost:
                 yield plan._replace(hole=bounds.lost), True
             for rows in (some for count in range(len(rest) + 1) for some in combinations(rest, count)):
-                for flagged in flags(come, rows, bounds):
+                for flagged in flags(come, rows, state, bounds):
                     yield from ((plan._replace(rows=rows, flagged=flagged), fine) for fine in outcomes)
 
 
-def flags(come: set[int], rows: tuple[int, ...], bounds: Bounds) -> Iterator[tuple[int, ...]]:
-    """Return which copies of what came before may be flagged: those beyond the horizon are not."""
+def flags(come: set[int], rows: tuple[int, ...], state: State, bounds: Bounds) -> Iterator[tuple[int, ...]]:
+    """Return which copies of what came before may be flagged: those beyond the horizon are not. What is refused is."""
     topic = bounds.join.topic
     seen = [topic[each].event for each in come]
+    refused = [each for each in rows if state.born and each in bounds.refuses]
     copies = []
     for id in rows:
-        if topic[id].event in seen:
+        if topic[id].event in seen and id not in refused:
             copies.append(id)
         seen.append(topic[id].event)
     for count in range(len(copies) + 1):
-        yield from combinations(copies, count)
+        yield from ((*some, *refused) for some in combinations(copies, count))
 
 
 def begun(state: State, plan: Epoch, rules: Rules, bounds: Bounds, *, fine: bool) -> State:
@@ -231,18 +232,6 @@ def advanced(cache: Cache, plan: Epoch, rules: Rules, bounds: Bounds) -> Cache:
     """Return a cache with an epoch's rows and stamp."""
     rows = fresh(plan, bounds) if rules.takes_held else []
     return with_rows(cache, rows)._replace(stamp=(plan.number, plan.line, cache.stamp[2]))
-
-
-def is_held(state: State, rules: Rules, bounds: Bounds) -> bool:
-    """Return whether a view's next epoch names decisions about an interval with rows that no build above it knows."""
-    s = next(each for each in state.log if each.number > state.driver.frontier)
-    filled = {row.at for row in rows_at(state.log, bounds.join, state.driver.frontier)}
-    return any(
-        at in filled
-        and state.cut(at) < s.number
-        and decides(s.names, at, bounds, own=not rules.waits_in_reach)
-        for at in range(bounds.join.intervals)
-    )
 
 
 def catches_up(state: State, rules: Rules, bounds: Bounds) -> tuple[str, State]:

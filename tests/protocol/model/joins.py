@@ -1,6 +1,7 @@
 """A model of views of joined rows: one driver with a cache of rows, its deaths, catch-ups, builds, and decisions.
 
-What an answer is, what planning takes for dirty and certificates for green is in joined_answers.
+What an answer is, what planning takes for dirty and certificates for green is in joined_answers, and joined_pasts has
+answers as of an earlier epoch.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Rules:
     ``caps``: slices from s on wait for a build, in the whole reach (``cap_reach``); ``ends_before``: no block or
     compaction reaches over s. Of decisions that are ``gated``: ``steps_back``: no view takes the epoch
     that names them; ``waits``: slices go on where a build above s has replaced each interval that has rows, in the
-    whole reach (``waits_in_reach``); ``keeps_decided``: none is rolled back to one that does not know them.
+    whole reach (``waits_in_reach``) and is ever built (``waits_as_judged``); ``keeps_decided``: none is rolled back to
+    one that does not know them; ``fits_past``: as of an epoch of the past slices count up to what fits the generations
+    of then; ``floor_for_lost``: where one that knows them is lost, its interval waits for a build.
     Of copies: ``both_layers``: a build removes nothing that slices have; ``flags_count``: nor keeps what they drop;
     ``in_order``: what is validated again is flagged where it repeats an earlier record, and never for a later one.
     ``birth_floor``: intervals that had rows are answered once they are built.
@@ -87,7 +90,10 @@ class Rules:
     steps_back: bool = True
     waits: bool = True
     waits_in_reach: bool = True
+    waits_as_judged: bool = True
     keeps_decided: bool = True
+    fits_past: bool = True
+    floor_for_lost: bool = True
     both_layers: bool = True
     flags_count: bool = True
     in_order: bool = True
@@ -102,13 +108,16 @@ class Bounds:
     ``lost`` is a row that Kafka may lose; ``subtracts`` is whether every measure can take rows back, and if not
     ``gated``, whether a view waits for builds in the place of its readers. There may be
     ``machines``, each with a cache; planning may be held to be ``frugal``, so that it has nothing built in vain;
-    ``foreign``: what was read before a version is born is of another record version, and is validated again later.
+    ``foreign``: what was read before a version is born is of another record version, and is validated again later;
+    it accepts none of the rows that it ``refuses``. ``past``: each epoch is asked for once it is past.
+    ``withdrawals``: generations may be lost, and a person accepts it.
     """
 
     join: Join = field(default_factory=lambda: Join(()))
     epochs: int = 3
     builds: int = 0
     rollbacks: int = 0
+    withdrawals: int = 0
     floors: int = 0
     fails: int = 0
     deaths: int = 0
@@ -123,6 +132,8 @@ class Bounds:
     lost: int = NONE
     born: bool = False
     foreign: bool = False
+    refuses: tuple[int, ...] = ()
+    past: bool = False
     subtracts: bool = True
     gated: bool = False
     machines: bool = False
@@ -170,6 +181,7 @@ class Spent(NamedTuple):
 
     builds: int = 0
     rollbacks: int = 0
+    withdrawals: int = 0
     floors: int = 0
     fails: int = 0
     deaths: int = 0
@@ -181,12 +193,16 @@ class Spent(NamedTuple):
 
 
 class State(NamedTuple):
-    """The tables, caches, the driver, what one that sleeps will write to its cache, and a backup."""
+    """The tables, caches, the driver, what one that sleeps will write to its cache, and a backup.
+
+    ``history`` has what was published of each interval, oldest first, where the past is asked for.
+    """
 
     log: Log = ()
     pieces: tuple[Piece, ...] = ()
     served: tuple[Built | None, ...] = ()
     older: tuple[Built | None, ...] = ()
+    history: tuple[tuple[Built, ...], ...] = ()
     floors: tuple[int, ...] = ()
     decided: tuple[int, ...] = ()
     cache: Cache | None = None
@@ -233,7 +249,14 @@ def first(bounds: Bounds) -> State:
     """Return the state before the first epoch."""
     none = (None,) * bounds.join.intervals
     floors = (NONE,) * bounds.join.intervals
-    return State(served=none, older=none, floors=floors, born=not bounds.born, judged=not bounds.foreign)
+    return State(
+        served=none,
+        older=none,
+        history=((),) * bounds.join.intervals,
+        floors=floors,
+        born=not bounds.born,
+        judged=not bounds.foreign,
+    )
 
 
 def stamp(state: State) -> tuple[int, int, frozenset[int]]:
