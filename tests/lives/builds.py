@@ -27,6 +27,7 @@ from seamline.model.time.reached_intervals import widen_to_intervals
 from seamline.plan.batch.join_slices import Slice, TimedFile, leave_out
 from seamline.plan.batch.work_shares import Counts
 from seamline.spark.build import build, derived_path, fast_path
+from seamline.spark.build.general_path import list_meant_restatements
 
 Made = tuple[Mapping[str, Counts], dict[str, dict[str, Volume]]]
 HERE: Any = Here()
@@ -38,8 +39,7 @@ def log_rows(_: object, pipeline: CompiledPipeline, layout: Layout, job: BuildJo
     moments = rows["_event_time"]
     mask = pa.chunked_array([pa.repeat(False, rows.num_rows)])
     for span in job.spans:
-        begin, end = (pa.scalar(each, moments.type) for each in (span.start, span.end))
-        mask = pc.or_(mask, pc.and_(pc.greater_equal(moments, begin), pc.less(moments, end)))
+        mask = pc.or_(mask, within(moments, span))
     return Frame(rows.filter(mask))
 
 
@@ -48,10 +48,23 @@ def reprocess_restated_rows(
     pipeline: CompiledPipeline,
     layout: Layout,
     decisions: Sequence[Restatement],
-    _: Sequence[Interval],
+    spans: Sequence[Interval],
+    join: CompiledJoin | None = None,
 ) -> Frame:
-    """Make rows as decisions have them."""
-    return Frame(restated(pipeline, layout, rows.toArrow(), decisions))
+    """Make rows as decisions have them: those alone that one of them is about, which is one of the join's own."""
+    found, meant = rows.toArrow(), list_meant_restatements(decisions, spans, join)
+    mask = pa.chunked_array([pa.repeat(False, found.num_rows)])
+    for each in meant:
+        known = pc.less_equal(found["_epoch"], each.epoch)
+        mask = pc.or_(mask, pc.and_(known, within(found["_event_time"], each.span)))
+    made = restated(pipeline, layout, found.filter(mask), decisions if meant else [])
+    return Frame(pa.concat_tables([found.filter(pc.invert(mask)), made.select(found.column_names)]))
+
+
+def within(moments: pa.ChunkedArray, span: Interval) -> pa.ChunkedArray:
+    """Tell which moments are in a span."""
+    begin, end = (pa.scalar(each, moments.type) for each in (span.start, span.end))
+    return pc.and_(pc.greater_equal(moments, begin), pc.less(moments, end))
 
 
 def build_general(
@@ -109,11 +122,18 @@ def write(rows: pa.Table, folder: str) -> Path:
     return path
 
 
+STAND_INS = (
+    (build, "build_states_general", build_general),
+    (derived_path, "log_rows", log_rows),
+    (derived_path, "reprocess_restated_rows", reprocess_restated_rows),
+    (derived_path, "build_by_shuffle", build_by_shuffle),
+)
+
+
 @contextmanager
 def sparkless_builds() -> Iterator[None]:
     """Build without Spark what does not go the way of small builds."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(build, "build_states_general", build_general))
-        for mine in (log_rows, reprocess_restated_rows, build_by_shuffle):
-            stack.enter_context(patch.object(derived_path, mine.__name__, mine))
+        for module, name, mine in STAND_INS:
+            stack.enter_context(patch.object(module, name, mine))
         yield
