@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from random import Random
 from typing import Any
 
+import pytest
+from tests.lives.builds import STAND_INS
 from tests.lives.checks import check, decided
 from tests.lives.definitions import Shape
 from tests.lives.events.batching import Build, Publish
@@ -108,3 +112,13 @@ def test_lives_have_event_ids_of_joined_rows_several_topics_and_two_sources() ->
     assert 10 < sum(each.within is not None for each in shapes) < 30
     assert 15 < sum(each.topics > 1 for each in shapes) < 35
     assert 3 < sum(len(each.pipeline.definition.sources) > 1 for each in shapes) < 15
+
+
+def shape(called: Callable[..., object]) -> list[tuple[object, object]]:
+    """Tell how a function is called: its parameters' kinds and defaults, in order."""
+    return [(each.kind, each.default) for each in signature(called).parameters.values()]
+
+
+@pytest.mark.parametrize(("module", "name", "mine"), STAND_INS, ids=[name for _, name, _ in STAND_INS])
+def test_what_stands_in_the_place_of_spark_is_called_as_it_is(module, name, mine):
+    assert shape(mine) == shape(getattr(module, name))
