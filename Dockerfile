@@ -14,7 +14,7 @@ WORKDIR /opt/seamline
 # it comes after the code, not before.
 COPY --chown=seamline Makefile pyproject.toml LICENSE README.md requirements*.txt ./
 COPY --chown=seamline include include
-RUN make setup && .venv/bin/uv pip install --no-cache --requirement requirements-image.txt
+RUN make setup
 
 COPY --chown=seamline spark_jobs spark_jobs
 COPY --chown=seamline dags dags

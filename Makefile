@@ -3,7 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 # The longest files come first, so that no worker is left alone with them at the end. Three of them keep two cores busy:
 # these tests wait for processes, too.
-SLOW := tests/e2e tests/dags tests/conformance
+SLOW := tests/cluster tests/e2e tests/dags tests/conformance
 # Trials that nothing beside them disturbs.
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
 # Files whose quick tests make test has run, and whose slow ones bear others beside them.
@@ -12,7 +12,7 @@ BIN := .venv/bin
 ENV := . .seamline/env &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test services faults package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock dist clean-demo
+.PHONY: help setup demo docs test services faults cluster package-test soak bench bench-json bench-full bench-flink browser lint check fmt lock dist clean-demo
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS
 	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/conformance $(BESIDE) -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
 	  python -m pytest -v tests/faults tests/e2e/test_airflow_runs.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/test_stream.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
+
+cluster: services ## Run docker-compose.yaml's services as processes, check the demo on them, kill each (ARGS="--profile celery")
+	@$(ENV) exec python -m tests.cluster $(ARGS)
 
 package-test: setup ## Install the wheel, with each extra, into empty environments, and use it
 	@$(ENV) exec python -m pytest -v -s tests/package $(ARGS)

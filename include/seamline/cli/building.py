@@ -59,7 +59,9 @@ def reprocess_old_records(compiled: CompiledPipeline, layout: Layout, *, err: bo
     from seamline.spark.build.reprocessing import reprocess_epochs
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark, translate_spark_errors
+    from seamline.supervisor.resident import bring_token
 
+    bring_token()
     spark = open_spark_session(f"seamline run {compiled.name}", warehouse=str(layout.warehouse))
     try:
         with translate_spark_errors("reprocessing"):
@@ -109,8 +111,10 @@ def build_and_publish(
     from seamline.spark.build.build import build_intervals
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark
+    from seamline.supervisor.resident import bring_token
 
     import_in_background(compiled)
+    bring_token()
     spark = open_spark_session(
         f"seamline run {compiled.name}", brief=is_small_build(layout, job), warehouse=str(layout.warehouse)
     )

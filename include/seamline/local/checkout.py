@@ -64,7 +64,12 @@ class Checkout:
         return self.root / "include" / "seamline" / "spark" / "tasks" / "class_data.py"
 
     def requirements(self, own_java: bool) -> list[Path]:
-        names = ["requirements.txt", "requirements-dev.txt", *(["requirements-java.txt"] if own_java else [])]
+        names = [
+            "requirements.txt",
+            "requirements-image.txt",
+            "requirements-dev.txt",
+            *(["requirements-java.txt"] if own_java else []),
+        ]
         return [self.root / name for name in names]
 
 

@@ -72,6 +72,12 @@ def client_env(url: str) -> Mapping[str, str]:
     return {"SPARK_REMOTE": local, TOKEN: make_token()}
 
 
+def bring_token() -> None:
+    """Bring our token along where SPARK_REMOTE sends this process to the resident driver of its host."""
+    if url := os.environ.get("SPARK_REMOTE"):
+        os.environ.update(client_env(url))
+
+
 def make_spare_command() -> tuple[Sequence[str], Mapping[str, str]]:
     """Make the command and the environment of the process that the driver keeps ready for a build."""
     command = [*job_command("build"), READY]

@@ -107,6 +107,11 @@ WRONG = {
         "stream.worker_memory",
         "'plenty' is not a memory size",
     ),
+    "driver's memory": (
+        dataclasses.replace(ORDERS, stream=Stream(memory="512m")),
+        "stream.memory",
+        "'512m' is less than Spark's driver needs",
+    ),
     "trigger": (
         dataclasses.replace(ORDERS, stream=Stream(trigger="fast")),
         "stream.trigger",

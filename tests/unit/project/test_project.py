@@ -153,16 +153,18 @@ def test_the_composition_is_one(composition: dict[str, Any]) -> None:
 
 
 def test_the_composition_has_what_a_team_runs(composition: dict[str, Any]) -> None:
-    """Each process of the design has its service, and each that lives says whether it is well."""
+    """Each process of the design has its service, and each of ours that lives says whether it is well."""
     services = composition["services"]
-    airflow = {
-        f"airflow-{name}" for name in ("init", "api-server", "scheduler", "dag-processor", "triggerer")
-    }
-    assert set(services) == {"kafka", "postgres", "spark-master", "spark-worker", *airflow}
-    assert {name for name, service in services.items() if "healthcheck" not in service} == {"airflow-init"}
+    ours = {name for name, service in services.items() if service["image"].startswith("seamline:")}
+    airflow = {f"airflow-{name}" for name in ("api-server", "scheduler", "dag-processor", "triggerer")}
+    workers = {"airflow-worker", "airflow-stream-worker"}
+    assert ours == {"spark-master", "spark-worker", *airflow, *workers, "airflow-init", "s3-init"}
+    assert set(services) - ours == {"kafka", "postgres", "s3", "valkey"}
+    assert {name for name in ours if "healthcheck" not in services[name]} == {"airflow-init", "s3-init"}
+    assert {name for name, service in services.items() if "profiles" in service} == {"valkey", *workers}
     for service in services.values():
         assert set(service.get("depends_on", {})) <= set(services)
-        used = {volume.split(":")[0] for volume in service["volumes"]}
+        used = {volume.split(":")[0] for volume in service.get("volumes", ())}
         assert used <= set(composition["volumes"])
 
 
@@ -170,6 +172,8 @@ def test_the_composition_runs_our_versions(composition: dict[str, Any]) -> None:
     """The broker that the tests use is the one that is deployed."""
     broker = {part.name: part.revision for part in list_java_parts("kafka")}["kafka_2.13"]
     assert composition["services"]["kafka"]["image"] == f"apache/kafka:{broker}"
+    [gateway] = re.findall(r"versitygw@(v[0-9.]+)", (ROOT / "tests/services/programs.txt").read_text())
+    assert composition["services"]["s3"]["image"] == f"versity/versitygw:{gateway}"
 
 
 def test_the_composition_holds_no_secret(composition: dict[str, Any]) -> None:

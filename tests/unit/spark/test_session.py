@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seamline.spark.session.session import is_in_driver
+from seamline.spark.session.session import choose_master, is_in_driver, pick_settings
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,22 @@ from seamline.spark.session.session import is_in_driver
 def test_executors_that_are_processes_are_given_the_jars(master: str, within: bool) -> None:
     """Without them the tasks of a stream find no Kafka."""
     assert is_in_driver(master) is within
+
+
+def test_executors_elsewhere_are_not_sent_to_their_own_loopback():
+    """A driver that was submitted to a cluster told its executors to call back at 127.0.0.1."""
+    assert "spark.driver.host" not in pick_settings("spark://master:7077")
+    assert "spark.driver.bindAddress" not in pick_settings("k8s://https://api")
+    assert pick_settings("local[2]")["spark.driver.host"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("declared", "named", "expected"),
+    [
+        ("", "", "local[2]"),
+        ("", "spark://m:7077", "spark://m:7077"),
+        ("local[4]", "spark://m:7077", "local[4]"),
+    ],
+)
+def test_a_definition_has_the_last_word_on_the_master(declared, named, expected):
+    assert choose_master(declared, {"SEAMLINE_SPARK_MASTER": named}) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import stat
 
@@ -42,6 +43,22 @@ def test_another_server_is_not_told_our_token(url):
     """It is a secret, and not theirs."""
     resident.make_token()
     assert resident.client_env(url) == {"SPARK_REMOTE": url}
+
+
+def test_a_command_that_is_sent_to_our_server_brings_its_token(monkeypatch):
+    """The documentation named SPARK_REMOTE alone, and the driver let nobody in who did as it says."""
+    token = resident.make_token()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:15003")
+    monkeypatch.delenv(resident.TOKEN, raising=False)
+    resident.bring_token()
+    assert os.environ[resident.TOKEN] == token
+
+
+def test_a_command_without_a_server_brings_nothing(monkeypatch):
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    monkeypatch.delenv(resident.TOKEN, raising=False)
+    resident.bring_token()
+    assert resident.TOKEN not in os.environ
 
 
 def test_a_server_that_does_not_answer_is_named(monkeypatch):

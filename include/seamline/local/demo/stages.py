@@ -35,8 +35,8 @@ PARTITIONS = 4
 class Demo:
     """The stages of one demo and what they share."""
 
-    def __init__(self, options: Options) -> None:
-        self.options, self.scene = options, Scene(options)
+    def __init__(self, options: Options, scene: Scene | None = None) -> None:
+        self.options, self.scene = options, scene or Scene(options)
         self.layout, self.say = self.scene.layout, self.scene.print_progress
 
     @property
@@ -146,16 +146,20 @@ class Demo:
             "1",
         )
         self.say(f"$ airflow backfill create --dag-id {BATCH} {' '.join(words)}")
+        self.create_backfill(*words)
+        api.await_backfill(BATCH, timeout=900)
+        for run in api.runs(BATCH, "backfill"):
+            self.require(str(run["dag_run_id"]), str(run["state"]))
+        self.say(f"{self.options.backfill_days} days rebuilt by airflow backfill")
+
+    def create_backfill(self, *words: str) -> None:
+        """Run Airflow's command; SetupError if it refuses."""
         done = self.scene.standalone.backfill(BATCH, *words)
         if done.returncode:
             raise SetupError(
                 f"Airflow refused the backfill: {done.stderr.strip()[-2000:]}",
                 hint=f"see its pages at {self.scene.url}.",
             )
-        api.await_backfill(BATCH, timeout=900)
-        for run in api.runs(BATCH, "backfill"):
-            self.require(str(run["dag_run_id"]), str(run["state"]))
-        self.say(f"{self.options.backfill_days} days rebuilt by airflow backfill")
 
     def dirty(self, api: AirflowApi) -> None:
         """Rebuild what late flights have made dirty."""

@@ -14,6 +14,7 @@ from seamline.model.definition.field_types import list_mismatches
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import DURABILITY, KafkaSource, Pipeline
 from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
+from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import parse_duration
 
@@ -27,6 +28,8 @@ COUNTS: Mapping[str, tuple[int, str]] = {
     "retries": (0, "retries"),
 }
 """Settings that count something, with the least of it that there can be."""
+LEAST_HEAP = "600m"
+"""Spark asks for 450 MB, and the collector keeps an eighth of a heap for itself."""
 NOWHERE = Origin("", 0)
 """Where a pipeline was written that does not say it."""
 
@@ -39,16 +42,22 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
         problems.attempt(
             f"stream.{setting}", origin, partial(parse_duration, declared, zero=setting == "trigger")
         )
-    for setting in ("memory", "worker_memory"):
-        problems.attempt(
-            f"stream.{setting}", origin, partial(parse_memory, getattr(pipeline.stream, setting))
-        )
+    problems.attempt("stream.worker_memory", origin, partial(parse_memory, pipeline.stream.worker_memory))
+    problems.attempt("stream.memory", origin, partial(require_heap, pipeline.stream.memory))
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
     check_restart(pipeline, problems)
     check_counts(pipeline, problems)
     check_durability(pipeline, problems)
     check_defaults(pipeline, problems)
+
+
+def require_heap(declared: str) -> None:
+    """Raise DefinitionError for a heap with which Spark's driver does not start."""
+    if parse_memory(declared) < parse_memory(LEAST_HEAP):
+        raise DefinitionError(
+            f"{declared!r} is less than Spark's driver needs.", hint=f'write "{LEAST_HEAP}" or more.'
+        )
 
 
 def check_bounds(source: KafkaSource, problems: Problems) -> None:

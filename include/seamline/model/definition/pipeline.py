@@ -161,8 +161,8 @@ class Stream:
     """A driver with records to read that commits no epoch for so long is restarted."""
     restart: RestartPolicy = ExponentialDelay()
     """When a driver that has failed is started again, and when the supervisor gives up."""
-    master: str = "local[2]"
-    """Spark's master."""
+    master: str = ""
+    """Spark's master; "" for the one that SEAMLINE_SPARK_MASTER names where the stream runs, else "local[2]"."""
     memory: str = "2g"
     """The heap of Spark's driver."""
     worker_memory: str = "4g"

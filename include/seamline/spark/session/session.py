@@ -76,6 +76,7 @@ LETTING_GO = {
 would keep what they have fetched, once decompressed, for five minutes."""
 OF_THIS_HOST = ("spark.driver.host", "spark.driver.bindAddress")
 """What a driver whose executors are elsewhere must not say."""
+MASTER = "SEAMLINE_SPARK_MASTER"
 ANSWERS_WITHIN = 60.0
 DAEMON = "seamline.spark.daemon"
 CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
@@ -84,7 +85,7 @@ CONNECT = "org.apache.spark.sql.connect.SparkConnectPlugin"
 def open_spark_session(
     app: str,
     *,
-    cores: str = "local[2]",
+    cores: str = "",
     memory: str = "2g",
     more: Mapping[str, str] | None = None,
     java: str | None = None,
@@ -92,6 +93,8 @@ def open_spark_session(
     warehouse: str = "",
 ) -> SparkSession:
     """Start Spark, or return the session that runs already; ``memory`` is the driver's heap, ``cores`` Spark's master.
+
+    Where ``cores`` is empty, SEAMLINE_SPARK_MASTER names the master; without either it is "local[2]".
 
     Under spark-submit the name, the master and the memory are those of the submission; with SPARK_REMOTE there is
     a server that has them. SEAMLINE_SPARK_UI=true turns on Spark's pages; ``more`` settings go before ours;
@@ -103,11 +106,11 @@ def open_spark_session(
         return of_server(url)
     bucket = is_in_bucket(warehouse)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    master = submitted_master() if submitted else cores
+    master = submitted_master() if submitted else choose_master(cores, os.environ)
     local = is_in_driver(master)
     builder = SparkSession.builder
     if not submitted:
-        builder = builder.appName(app).master(cores).config("spark.driver.memory", memory)
+        builder = builder.appName(app).master(master).config("spark.driver.memory", memory)
         builder = builder.config("spark.driver.extraClassPath", class_path())
         os.environ.update(store_class_path(os.environ) if bucket else {})
     if not local:
@@ -119,7 +122,7 @@ def open_spark_session(
         "spark.driver.extraJavaOptions": f"{JAVA} {jvm_options(brief=brief) if java is None else java}",
         "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
-    ours = {name: value for name, value in SETTINGS.items() if local or submitted or name not in OF_THIS_HOST}
+    ours = pick_settings(master)
     near = {"spark.python.daemon.module": DAEMON, **unix_sockets.unix_socket_settings()} if local else {}
     small = BRIEF if brief else {}
     for name, value in {
@@ -165,6 +168,18 @@ def close_connect_session(spark: SparkSession) -> None:
     """Close the session on a server. A Spark of this process ends with it, and takes a second less than to stop."""
     if is_spark_connect():
         spark.stop()
+
+
+def choose_master(declared: str, environ: Mapping[str, str]) -> str:
+    """Return Spark's master: the one that is declared, else the deployment's, else this process."""
+    return declared or environ.get(MASTER) or "local[2]"
+
+
+def pick_settings(master: str) -> Mapping[str, str]:
+    """Return our settings for a session of that master: executors elsewhere reach the driver by its host's own name."""
+    return {
+        name: value for name, value in SETTINGS.items() if is_in_driver(master) or name not in OF_THIS_HOST
+    }
 
 
 def is_in_driver(master: str) -> bool:

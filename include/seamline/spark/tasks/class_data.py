@@ -29,7 +29,7 @@ def write_class_archive(file: Path) -> None:
     from seamline.spark.session.session import open_spark_session
 
     file.unlink(missing_ok=True)
-    spark = open_spark_session("classes", java=f'"-XX:ArchiveClassesAtExit={file}" {QUIET}')
+    spark = open_spark_session("classes", cores="local[2]", java=f'"-XX:ArchiveClassesAtExit={file}" {QUIET}')
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
     with tempfile.TemporaryDirectory() as folder:
         exercise_stream(spark, Path(folder))

@@ -1,0 +1,95 @@
+"""docker-compose.yaml as it is read here, and that what it says can be run here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cluster.composition import (
+    ROOT,
+    Service,
+    fill_in,
+    order_services,
+    read_composition,
+    read_image_environment,
+)
+from tests.cluster.images import APP, STATE, translate, translate_check
+from tests.cluster.stack import make_values
+
+from seamline.local.environment import read_env_file
+
+PROFILES = ("", "celery")
+CELERY = {"valkey", "airflow-worker", "airflow-stream-worker"}
+HOST = re.compile(r"(?:[a-z0-9+]+://|@|^)(?:[^:/@ ]*:[^@/ ]*@)?([a-z][a-z0-9-]*)(?=[:/])")
+
+
+def read(profile: str) -> list[Service]:
+    return read_composition(make_values("LocalExecutor"), profiles=[profile])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${A}", "one"),
+        ("x-${A}-${B:-two}", "x-one-two"),
+        ("${B:-}", ""),
+        ("$$(hostname) ${A:?why}", "$(hostname) one"),
+        ("{}", "{}"),
+    ],
+)
+def test_variables_are_filled_in_as_compose_does(text: str, expected: str) -> None:
+    assert fill_in({"a": [text]}, {"A": "one"}) == {"a": [expected]}
+
+
+@pytest.mark.parametrize("text", ["${B:?a password}", "${B}"])
+def test_a_variable_that_is_missing_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="asks for B"):
+        fill_in(text, {"A": "one"})
+
+
+def test_services_that_wait_for_each_other_are_named() -> None:
+    def service(name: str, before: str) -> Service:
+        return Service(name, "", (), {}, {before: "service_started"}, (), {}, 1, ())
+
+    with pytest.raises(ValueError, match="a, b"):
+        list(order_services([service("a", "b"), service("b", "a")]))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_each_service_comes_behind_those_that_it_waits_for(profile: str) -> None:
+    seen: set[str] = set()
+    for each in read(profile):
+        assert set(each.depends_on) <= seen
+        seen.add(each.name)
+    assert (seen >= CELERY) is (profile == "celery")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_service_can_be_run_as_a_process(profile: str, tmp_path: Path) -> None:
+    """A service that is added to the composition, and not to the process stack, fails here."""
+    for each in read(profile):
+        folder = tmp_path / each.name
+        folder.mkdir()
+        command, environment = translate(each, folder, dict.fromkeys(each.volumes, tmp_path), s3="moto")
+        told = [*command, *environment.values()]
+        assert command and not [text for text in told if APP in text or STATE in text]
+        assert bool(translate_check(each)) is bool(each.check)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_whoever_is_spoken_to_is_there(profile: str) -> None:
+    """A service that was given another name is still called by the old one somewhere."""
+    services = read("celery")
+    names = {name for each in services for name in (each.name, *each.hosts)} | {"localhost", "lake"}
+    texts = [text for each in services for text in (*each.environment.values(), *each.command)]
+    called = {name for text in texts for name in HOST.findall(text)}
+    assert {"kafka", "postgres", "s3", "spark-master", "valkey", "airflow-api-server"} <= called
+    assert called - names <= {"org"}
+
+
+def test_the_image_has_what_a_checkout_has() -> None:
+    """Which folders there are is said by a checkout's own settings, and by the image's."""
+    written = {name for name in read_env_file(ROOT) if name.startswith("SEAMLINE_")}
+    assert {"SEAMLINE_HOME", "SEAMLINE_JARS", "SEAMLINE_PIPELINES", "SEAMLINE_WAREHOUSE"} <= written
+    assert {*written, "AIRFLOW_HOME"} <= set(read_image_environment())

@@ -1,0 +1,289 @@
+"""What is tried on a process stack: the demo and its check, each service killed once, and the check again."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from tests.cluster.checked_demo import ClusterDemo
+from tests.cluster.composition import ROOT
+from tests.cluster.paths import take_all_paths
+from tests.cluster.pulse import BATCH, STREAM, Pulse
+from tests.cluster.stack import ProcessStack
+from tests.services.server import ServiceBroken
+
+from seamline.kafka.connections import read_airflow_connection
+from seamline.lake.storage.layout import locate_tables
+from seamline.lake.tables.control_table import ControlTable
+from seamline.local.demo.stages import wait_for_condition
+from seamline.model.errors import NotFound, SeamlineError
+from seamline.orchestration.airflow_api import AirflowApi
+
+HOME = ROOT / ".seamline" / "cluster"
+OWN = ("pulse_pipeline.py", "paths_pipeline.py")
+DEFINITIONS = (ROOT / "include" / "pipelines" / "flights.py", *map(Path(__file__).with_name, OWN))
+RECONCILED_EVERY = "20"
+EXECUTOR = "CoarseGrainedExecutorBackend"
+
+
+class Trial:
+    """One stack and what it was asked; ``took`` has the seconds of each step."""
+
+    def __init__(self, home: Path, *, profile: str = "", s3: str = "versitygw") -> None:
+        definitions = home / "definitions"
+        definitions.mkdir(parents=True)
+        for file in DEFINITIONS:
+            shutil.copy(file, definitions)
+        more = {
+            "SEAMLINE_PIPELINES": str(definitions),
+            "SEAMLINE_RECONCILE_SECONDS": RECONCILED_EVERY,
+            "AIRFLOW__SCHEDULER__CATCHUP_BY_DEFAULT": "False",
+        }
+        self.stack = ProcessStack(home / "hosts", profile, s3, more)
+        self.home = home
+        self.took: dict[str, float] = {}
+        self.demo: ClusterDemo | None = None
+
+    def say(self, step: str, seconds: float) -> None:
+        """Note how long a step took."""
+        self.took[step] = round(seconds, 1)
+        print(f"{step}: {seconds:.1f} s", flush=True)
+
+    @contextmanager
+    def measured(self, step: str) -> Iterator[None]:
+        """Note how long what is done within takes."""
+        began = time.monotonic()
+        yield
+        self.say(step, time.monotonic() - began)
+
+    def begin(self) -> None:
+        """Start all services, and make this process a client of theirs."""
+        with self.measured("all services are well"):
+            self.stack.start()
+        [server] = self.stack.services["airflow-api-server"].hosts
+        client = {
+            **self.stack.services["airflow-scheduler"].environment,
+            **self.stack.more,
+            "AIRFLOW_HOME": str(self.home / "client"),
+            "SEAMLINE_HOME": str(self.home / "client"),
+            "SEAMLINE_AIRFLOW_URL": f"http://{server}:8080",
+            "SEAMLINE_AIRFLOW_USER": "admin",
+            "SEAMLINE_AIRFLOW_PASSWORD": self.stack.find_password(),
+        }
+        client.pop("AIRFLOW__CORE__DAGS_FOLDER")
+        os.environ.update(client)
+
+    def check_demo(self, *, backfill_days: int) -> None:
+        """Run the demo on it, whose check knows nothing of Seamline."""
+        self.demo = ClusterDemo(self.stack, self.home / "demo", backfill_days=backfill_days)
+        with self.measured("the demo, checked"):
+            if self.demo.run():
+                raise ServiceBroken("The demo's check has failed; see the lines above.")
+
+    def check_again(self) -> None:
+        """Have all answers of the demo checked once more."""
+        if self.demo:
+            with self.measured("the demo's answers, checked again"):
+                self.demo.require_right()
+
+    def check_hidden(self) -> None:
+        """Require that no host sees another's files."""
+        for name, host in self.stack.hosts.items():
+            if host.runs:
+                seen = {
+                    Path(each).name
+                    for each in self.stack.run(name, "ls", str(self.stack.network.folder)).split()
+                }
+                if not seen <= {name, "volumes"}:
+                    raise ServiceBroken(f"{name} sees the files of {sorted(seen - {name})}.")
+
+    def kill_each(self, faults: Sequence[str]) -> None:
+        """Kill one of each in turn, while numbers come in; require after each that all are counted once."""
+        api = AirflowApi.from_env()
+        if self.demo:
+            self.stack.run("airflow-scheduler-1", "seamline", "stream", "stop", "flights")
+        self.pulse = Pulse(read_airflow_connection("kafka_default"))
+        self.pulse.make_topic()
+        wait_for_condition("Airflow to read the DAGs", lambda: has_dags(api), 120)
+        for dag in (BATCH, STREAM):
+            api.unpause(dag)
+        self.pulse.send()
+        self.pulse.close()
+        self.say("a new pipeline's first records are read", self.pulse.await_read())
+        self.say("its first build", self.pulse.build(api))
+        self.build_by_resident()
+        for fault in faults:
+            self.strike(fault, FAULTS[fault], api)
+        self.stack.run("airflow-scheduler-1", "seamline", "stream", "stop", "pulse")
+        with self.measured("parts, builds by every path, a mended definition"):
+            take_all_paths(self.stack, self.home / "definitions" / "paths_pipeline.py", self.pulse.sent)
+
+    def build_by_resident(self) -> None:
+        """Have a resident driver, whose executors are the cluster's, build what the submitted one has built."""
+        host = "airflow-scheduler-1"
+        self.stack.run(host, "seamline", "driver", "start")
+        with self.measured("a build by the resident driver"):
+            self.stack.run(
+                host, "env", "SPARK_REMOTE=sc://localhost:15002", "seamline", "run", "pulse", "--from", "2024-01-01",
+                "--to", "2024-01-03", "--reason", "by the resident driver",
+            )  # fmt: skip
+        self.stack.run(host, "seamline", "driver", "stop")
+        self.pulse.require_exact()
+
+    def strike(self, name: str, fault: Callable[[Trial], None], api: AirflowApi) -> None:
+        """Do one fault between two sendings, and measure how long each layer takes to be right again."""
+        self.pulse.send()
+        began = time.monotonic()
+        fault(self)
+        self.pulse.send()
+        self.pulse.await_read()
+        self.say(f"{name}: the stream has read all after", time.monotonic() - began)
+        self.pulse.build(api)
+        self.say(f"{name}: and a run has built it after", time.monotonic() - began)
+        self.pulse.require_exact()
+
+    def restart(self, host: str) -> None:
+        """Kill a host and start it again, as the engine of containers does with what has ended."""
+        self.stack.kill(host)
+        self.stack.start_host(host)
+        if self.stack.service_of(host).check:
+            self.stack.wait(f"{host} to be well", lambda: self.stack.is_well(host), hosts=[host])
+
+    def stream_host(self) -> str:
+        """Return the host that the supervisor of the stream runs on."""
+        lease = ControlTable.ensure(locate_tables("pulse")).read().lease
+        assert lease
+        return lease.process.split(" ")[0]
+
+    def kill_executor(self) -> None:
+        """Kill the executors on one worker."""
+        for host in self.stack.services["spark-worker"].hosts:
+            found = [each for each in self.stack.hosts[host].processes() if is_executor(each)]
+            for each in found:
+                each.kill()
+            if found:
+                return
+        raise ServiceBroken("No executor was found on any worker.")
+
+    def move_driver(self) -> None:
+        """Kill the host of the stream, and start it again only once another one has the stream."""
+        before = self.stream_host()
+        self.stack.kill(before)
+        wait_for_condition("another host to take the stream", lambda: self.stream_host() != before, 240)
+        self.stack.start_host(before)
+
+    def cut_off(self) -> None:
+        """Cut the stream's host off from the network, until another has taken over; then let it see that."""
+        before = self.stream_host()
+        self.stack.network.cut(before)
+        wait_for_condition("another host to take the stream", lambda: self.stream_host() != before, 240)
+        self.stack.network.join(before)
+
+    def end(self) -> None:
+        """Stop all services."""
+        with self.measured("all services are stopped"):
+            self.stack.stop()
+
+
+def has_dags(api: AirflowApi) -> bool:
+    """Return whether Airflow has read the DAGs of the numbers."""
+    try:
+        return bool(api.dag(BATCH) and api.dag(STREAM))
+    except NotFound:
+        return False
+
+
+def is_executor(process: psutil.Process) -> bool:
+    """Return whether a process is an executor of Spark's."""
+    try:
+        return any(EXECUTOR in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+def restart_first(service: str) -> Callable[[Trial], None]:
+    """Return the fault that kills the first host of a service, which is started again at once."""
+    return lambda trial: trial.restart(trial.stack.services[service].hosts[0])
+
+
+FAULTS: dict[str, Callable[[Trial], None]] = {
+    "executor": Trial.kill_executor,
+    "spark-worker": restart_first("spark-worker"),
+    "spark-master": restart_first("spark-master"),
+    "kafka": restart_first("kafka"),
+    "s3": restart_first("s3"),
+    "postgres": restart_first("postgres"),
+    "airflow-api-server": restart_first("airflow-api-server"),
+    "airflow-dag-processor": restart_first("airflow-dag-processor"),
+    "airflow-triggerer": restart_first("airflow-triggerer"),
+    "the stream's host": lambda trial: trial.restart(trial.stream_host()),
+    "the stream's host for good": Trial.move_driver,
+    "the stream's host is cut off": Trial.cut_off,
+}
+"""What is done to a cluster, by name."""
+
+
+def main(argv: list[str]) -> int:
+    """Run the trial; print the figures with the revision, and write them down."""
+    asked = parse(argv)
+    asked.home.parent.mkdir(parents=True, exist_ok=True)
+    alone = asked.home.with_suffix(".lock").open("w")
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        print(f"Another trial uses {asked.home}.\n\nHint: wait for it, or name another folder by --home.")
+        return 6
+    shutil.rmtree(asked.home, ignore_errors=True)
+    trial = Trial(asked.home, profile=asked.profile, s3=asked.s3)
+    try:
+        trial.begin()
+        trial.check_hidden()
+        if not asked.without_demo:
+            trial.check_demo(backfill_days=asked.backfill_days)
+        if asked.faults:
+            trial.kill_each(asked.faults)
+            trial.check_again()
+    except (ServiceBroken, SeamlineError) as wrong:
+        print(wrong, flush=True)
+        return 1
+    finally:
+        trial.end()
+    write_figures(trial.took)
+    return 0
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster")
+    parser.add_argument(
+        "--home", type=Path, default=HOME, help="the folder of all its files, which is emptied"
+    )
+    parser.add_argument("--without-demo", action="store_true", help="only do the faults")
+    parser.add_argument("--backfill-days", type=int, default=1, help="days to rebuild by Airflow's command")
+    parser.add_argument("--profile", default="", choices=["", "celery"], help="of docker-compose.yaml")
+    parser.add_argument("--s3", default="versitygw", choices=["versitygw", "moto"], help="the S3 server")
+    parser.add_argument(
+        "--faults", default=",".join(FAULTS), help="what is done to it, with commas between; nothing for none"
+    )
+    asked = parser.parse_args(argv)
+    asked.faults = [each for each in asked.faults.split(",") if each] if asked.faults else []
+    if unknown := set(asked.faults) - set(FAULTS):
+        parser.error(f"--faults: {', '.join(sorted(unknown))} is none of {', '.join(FAULTS)}")
+    return asked
+
+
+def write_figures(took: dict[str, float]) -> None:
+    """Print what each step took, with the revision."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    print(json.dumps({"revision": done.stdout.strip(), "seconds": took}, indent=2), flush=True)
