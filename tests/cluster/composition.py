@@ -34,6 +34,8 @@ class Service:
     """Where each volume is mounted, by the volume's name."""
     replicas: int
     profiles: tuple[str, ...]
+    restart: str = ""
+    """Compose's word for when a container that has ended is started again; empty for never."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -41,6 +43,10 @@ class Service:
         if self.replicas == 1:
             return (self.name,)
         return tuple(f"{self.name}-{number}" for number in range(1, self.replicas + 1))
+
+    def is_started_again(self, code: int) -> bool:
+        """Return whether a container that nobody has stopped is started again after it has ended with a code."""
+        return self.restart in ("always", "unless-stopped") or (self.restart == "on-failure" and code != 0)
 
     @property
     def ends(self) -> bool:
@@ -77,6 +83,7 @@ def read_service(name: str, given: Mapping[str, Any]) -> Service:
         volumes=volumes,
         replicas=int(given.get("deploy", {}).get("replicas", 1)),
         profiles=tuple(given.get("profiles", ())),
+        restart=given.get("restart", ""),
     )
 
 

@@ -188,9 +188,11 @@ class Host:
 
     def kill(self) -> None:
         """End it at once, as a machine does that loses its power."""
-        if self._child and self.runs:
-            os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait(30)
+        if (child := self._child) and child.poll() is None:
+            family = [self.first(), *self.processes()]
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait(30)
+            psutil.wait_procs(family, 30)
 
     def stop(self, grace: float) -> bool:
         """Ask its command to end, and kill it after some seconds; return whether it ended by itself."""

@@ -16,7 +16,7 @@ from seamline.kafka.produce import RecordWriter
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import locate_tables
-from seamline.model.errors import SeamlineError, SetupError
+from seamline.model.errors import AirflowFailed, AirflowUnavailable, SeamlineError, SetupError
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.serve.read import read
 
@@ -75,10 +75,20 @@ class Pulse:
         return time.monotonic() - began
 
     def build(self, api: AirflowApi) -> float:
-        """Have a run build what is dirty; return the seconds it took. SetupError if it fails."""
+        """Have a run build what is dirty; return the seconds it took. SetupError if it fails.
+
+        Airflow may be about to come back: its processes end when their database does.
+        """
         began = time.monotonic()
-        run = api.trigger(BATCH, {"reason": "after a fault"})
-        state = api.await_run(BATCH, run, timeout=WITHIN)
+        while True:
+            try:
+                run = api.trigger(BATCH, {"reason": "after a fault"})
+                state = api.await_run(BATCH, run, timeout=WITHIN)
+                break
+            except (AirflowFailed, AirflowUnavailable):
+                if time.monotonic() - began > WITHIN:
+                    raise
+                time.sleep(1.0)
         if state != "success":
             raise SetupError(f"Run {run} of {BATCH} ended as {state}.", hint="see the schedulers' logs.")
         return time.monotonic() - began

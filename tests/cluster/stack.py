@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from cryptography.fernet import Fernet
 from tests.cluster.composition import ENDS_WELL, IS_WELL, Service, read_composition
 from tests.cluster.hosts import Host, Network
@@ -18,6 +20,7 @@ from tests.services.server import ServiceBroken, tail
 
 PATIENCE = 240.0
 EVERY = 0.5
+RESTARTED_AFTER = 1.0
 GRACE = 60.0
 
 
@@ -42,10 +45,11 @@ class ProcessStack:
     """A profile of the composition beside its services without one: ``celery``."""
     s3: str = "versitygw"
     more: dict[str, str] = field(default_factory=dict)
+    seen_well: set[str] = field(init=False, default_factory=set)
     services: dict[str, Service] = field(init=False)
     hosts: dict[str, Host] = field(init=False)
-    took: dict[str, float] = field(init=False, default_factory=dict)
-    """Seconds until each service was well."""
+    stopped: set[str] = field(init=False, default_factory=set)
+    """The hosts that are to stay down."""
 
     def __post_init__(self) -> None:
         values = make_values("CeleryExecutor" if self.profile == "celery" else "LocalExecutor")
@@ -60,6 +64,20 @@ class ProcessStack:
             for each in found
             for name in each.hosts
         }
+        self.over = threading.Event()
+        self.keeper = threading.Thread(target=self.keep, daemon=True)
+
+    def keep(self) -> None:
+        """Start again what has ended and nobody has stopped, as an engine of containers does."""
+        while not self.over.wait(RESTARTED_AFTER):
+            for name, host in self.hosts.items():
+                code = host.code
+                if (
+                    code is not None
+                    and name not in self.stopped
+                    and self.service_of(name).is_started_again(code)
+                ):
+                    self.start_host(name)
 
     def service_of(self, host: str) -> Service:
         """Return the service that a host is of."""
@@ -67,6 +85,7 @@ class ProcessStack:
 
     def start(self) -> None:
         """Start all that is not up, each when what it depends on is there; ServiceBroken if one cannot."""
+        self.keeper.start()
         for service in self.services.values():
             for name, condition in service.depends_on.items():
                 for host in self.services[name].hosts:
@@ -88,49 +107,55 @@ class ProcessStack:
 
     def await_condition(self, name: str, condition: str) -> None:
         """Wait until a host is as another service asks for."""
-        if name in self.took and self.hosts[name].runs:
-            return
-        service, host, began = self.service_of(name), self.hosts[name], time.monotonic()
+        host = self.hosts[name]
         if condition == ENDS_WELL:
-            self.wait(f"{name} to end", lambda: host.code == 0, hosts=[name], ends=True)
-        elif condition == IS_WELL and service.check:
-            self.wait(f"{name} to be well", lambda: self.is_well(name), hosts=[name])
-        elif not host.runs:
-            raise ServiceBroken(f"{name} has ended with {host.code}.\n{tail(host.log)}")
-        self.took[name] = time.monotonic() - began
+            self.wait(f"{name} to end", lambda: host.code == 0, hosts=[name])
+        elif name not in self.seen_well:
+            self.await_well(name)
+            self.seen_well.add(name)
+
+    def await_well(self, name: str) -> float:
+        """Wait until a host runs, and its health check is content; return the seconds it took."""
+        return self.wait(f"{name} to be well", lambda: self.is_well(name), hosts=[name])
 
     def is_well(self, name: str) -> bool:
         """Return what the health check of a host says."""
-        host = self.hosts[name]
-        return host.runs and host.run(*translate_check(self.service_of(name))).returncode == 0
+        host, check = self.hosts[name], translate_check(self.service_of(name))
+        try:
+            return host.runs and (not check or host.run(*check).returncode == 0)
+        except (psutil.NoSuchProcess, IndexError):
+            return False
 
     def wait(
-        self,
-        what: str,
-        done: Callable[[], bool],
-        *,
-        hosts: Sequence[str] = (),
-        ends: bool = False,
-        seconds: float = PATIENCE,
+        self, what: str, done: Callable[[], bool], *, hosts: Sequence[str] = (), seconds: float = PATIENCE
     ) -> float:
         """Wait for a condition; return the seconds it took. ServiceBroken, with the logs of ``hosts``, if it fails."""
         began = time.monotonic()
         while not done():
-            fallen = [
-                name for name in hosts if not self.hosts[name].runs and (not ends or self.hosts[name].code)
-            ]
-            if fallen or time.monotonic() - began > seconds:
+            if time.monotonic() - began > seconds:
                 logs = "\n".join(tail(self.hosts[name].log, 40) for name in hosts)
                 raise ServiceBroken(f"Waited {time.monotonic() - began:.0f} s for {what}.\n{logs}")
             time.sleep(EVERY)
         return time.monotonic() - began
 
     def kill(self, name: str) -> None:
-        """End a host at once, with all that runs there."""
+        """End a host at once, with all that runs there; it is started again as its service says."""
         self.hosts[name].kill()
+
+    def take_away(self, name: str) -> None:
+        """End a host at once, for good."""
+        self.stopped.add(name)
+        self.hosts[name].kill()
+
+    def bring_back(self, name: str) -> None:
+        """Start a host that was taken away."""
+        self.stopped.discard(name)
 
     def stop(self, grace: float = GRACE) -> list[str]:
         """Stop all, the last that were started first; return the names of those that had to be killed."""
+        self.over.set()
+        if self.keeper.ident:
+            self.keeper.join()
         names = [name for service in reversed(self.services.values()) for name in service.hosts]
         return [name for name in names if not self.hosts[name].stop(grace)]
 

@@ -77,6 +77,13 @@ def test_every_service_can_be_run_as_a_process(profile: str, tmp_path: Path) -> 
         assert bool(translate_check(each)) is bool(each.check)
 
 
+def test_what_lives_is_started_again_and_what_has_done_its_work_is_not() -> None:
+    """Airflow's processes end when their database is away: without a restart the streams' hosts would be gone."""
+    for each in read("celery"):
+        assert each.is_started_again(1)
+        assert each.is_started_again(0) is not each.ends
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_whoever_is_spoken_to_is_there(profile: str) -> None:
     """A service that was given another name is still called by the old one somewhere."""

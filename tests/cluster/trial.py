@@ -122,7 +122,7 @@ class Trial:
         self.say("its first build", self.pulse.build(api))
         self.build_by_resident()
         for fault in faults:
-            self.strike(fault, FAULTS[fault], api)
+            self.strike(fault, {**FAULTS, **OF_CELERY}[fault], api)
         self.stack.run("airflow-scheduler-1", "seamline", "stream", "stop", "pulse")
         with self.measured("parts, builds by every path, a mended definition"):
             take_all_paths(self.stack, self.home / "definitions" / "paths_pipeline.py", self.pulse.sent)
@@ -152,11 +152,9 @@ class Trial:
         self.pulse.require_exact()
 
     def restart(self, host: str) -> None:
-        """Kill a host and start it again, as the engine of containers does with what has ended."""
+        """Kill a host, and wait until it is well again: the composition has it started again."""
         self.stack.kill(host)
-        self.stack.start_host(host)
-        if self.stack.service_of(host).check:
-            self.stack.wait(f"{host} to be well", lambda: self.stack.is_well(host), hosts=[host])
+        self.stack.await_well(host)
 
     def stream_host(self) -> str:
         """Return the host that the supervisor of the stream runs on."""
@@ -177,9 +175,9 @@ class Trial:
     def move_driver(self) -> None:
         """Kill the host of the stream, and start it again only once another one has the stream."""
         before = self.stream_host()
-        self.stack.kill(before)
+        self.stack.take_away(before)
         wait_for_condition("another host to take the stream", lambda: self.stream_host() != before, 240)
-        self.stack.start_host(before)
+        self.stack.bring_back(before)
 
     def cut_off(self) -> None:
         """Cut the stream's host off from the network, until another has taken over; then let it see that."""
@@ -215,21 +213,30 @@ def restart_first(service: str) -> Callable[[Trial], None]:
     return lambda trial: trial.restart(trial.stack.services[service].hosts[0])
 
 
+SERVICES = (
+    "spark-worker",
+    "spark-master",
+    "kafka",
+    "s3",
+    "postgres",
+    "airflow-api-server",
+    "airflow-dag-processor",
+    "airflow-scheduler",
+    "airflow-triggerer",
+)
+"""Services of which the first host is killed, and started again at once."""
 FAULTS: dict[str, Callable[[Trial], None]] = {
     "executor": Trial.kill_executor,
-    "spark-worker": restart_first("spark-worker"),
-    "spark-master": restart_first("spark-master"),
-    "kafka": restart_first("kafka"),
-    "s3": restart_first("s3"),
-    "postgres": restart_first("postgres"),
-    "airflow-api-server": restart_first("airflow-api-server"),
-    "airflow-dag-processor": restart_first("airflow-dag-processor"),
-    "airflow-triggerer": restart_first("airflow-triggerer"),
+    **{name: restart_first(name) for name in SERVICES},
     "the stream's host": lambda trial: trial.restart(trial.stream_host()),
     "the stream's host for good": Trial.move_driver,
     "the stream's host is cut off": Trial.cut_off,
 }
 """What is done to a cluster, by name."""
+OF_CELERY: dict[str, Callable[[Trial], None]] = {
+    **{name: restart_first(name) for name in ("valkey", "airflow-worker", "airflow-stream-worker")}
+}
+"""What is done to the services that the profile adds."""
 
 
 def main(argv: list[str]) -> int:
@@ -271,13 +278,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--backfill-days", type=int, default=1, help="days to rebuild by Airflow's command")
     parser.add_argument("--profile", default="", choices=["", "celery"], help="of docker-compose.yaml")
     parser.add_argument("--s3", default="versitygw", choices=["versitygw", "moto"], help="the S3 server")
-    parser.add_argument(
-        "--faults", default=",".join(FAULTS), help="what is done to it, with commas between; nothing for none"
-    )
+    parser.add_argument("--faults", help="what is done to it, with commas between; nothing for none")
     asked = parser.parse_args(argv)
-    asked.faults = [each for each in asked.faults.split(",") if each] if asked.faults else []
-    if unknown := set(asked.faults) - set(FAULTS):
-        parser.error(f"--faults: {', '.join(sorted(unknown))} is none of {', '.join(FAULTS)}")
+    known = OF_CELERY if asked.profile == "celery" else FAULTS
+    asked.faults = [*known] if asked.faults is None else [each for each in asked.faults.split(",") if each]
+    if unknown := set(asked.faults) - set(known):
+        parser.error(f"--faults: {', '.join(sorted(unknown))} is none of {', '.join(known)}")
     return asked
 
 
