@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,13 +196,28 @@ def write_desired_state(name: str, state: str, reason: str) -> None:
 
 @click.command()
 @click.argument("pipeline")
-def supervise(pipeline: str) -> int:
+@click.option(
+    "--wait",
+    "waits",
+    is_flag=True,
+    help="For containers: wait, and do not end, while the stream is not started, is stopped, has been given up or is "
+    "another supervisor's.",
+)
+def supervise(pipeline: str, waits: bool) -> int:
     """Run the stream's supervisor in the foreground."""
+    from seamline.cli.standing_by import Pulse, find_pulse_file, stand_by
+    from seamline.lake.storage.layout import locate_tables
+    from seamline.lake.tables.table_format import require_format
     from seamline.supervisor.driver_watch import make_watch_factory
     from seamline.supervisor.process import supervise as keep_up
 
-    compiled, layout = open_pipeline(pipeline)
-    return keep_up(compiled.name, layout, watching=make_watch_factory(compiled.name, layout))
+    name = load_configured_pipeline(pipeline).name
+    layout = locate_tables(name)
+
+    def run(halt: Event | None = None) -> int:
+        return keep_up(name, require_format(layout), stop=halt, watching=make_watch_factory(name, layout))
+
+    return stand_by(layout, run, halt=Pulse(find_pulse_file(name))) if waits else run()
 
 
 @click.command()

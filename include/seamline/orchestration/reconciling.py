@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from seamline.model.errors import BadRange, GaveUp, SeamlineError, SetupError
 from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
+from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.store_connection import with_store_settings
@@ -32,7 +33,7 @@ ASKED_WITHIN = timedelta(hours=1)
 @log_failure_reason
 @with_store_settings
 def reconcile(name: str, connection: str, asset: Asset) -> None:
-    """Carry out what the run asks for, then start a supervisor where one is wanted and none lives.
+    """Carry out what the run asks for, then start a supervisor where one is wanted and none lives, or wait for it.
 
     It leaves a mark: a page of the stream's state can say since when it was not checked. It sends and prints alerts.
     """
@@ -55,8 +56,13 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     look_for_alerts(name, connection_env_if_any(connection))
     if why := reason_to_leave(name, control):
         raise AirflowSkipException(f"{why}: epoch {read_stream_status(name).epoch}")
-    token, pid = start_supervisor(name, control, connection_env(connection))
-    context["outlet_events"][asset].extra = {"event": "stream started", "token": token, "pid": pid}
+    if only_compares():
+        await_supervisor(name, control, STARTS_WITHIN)
+        started = {"token": control.read().token}
+    else:
+        token, pid = start_supervisor(name, control, connection_env(connection))
+        started = {"token": token, "pid": pid}
+    context["outlet_events"][asset].extra = {"event": "stream started", **started}
 
 
 def require_new(action: str, asked: datetime, *, now: datetime) -> None:
@@ -107,7 +113,10 @@ def reconcile_driver() -> None:
     control = ControlTable.ensure(resident.resident_layout())
     if why := reason_to_leave(resident.NAME, control):
         raise AirflowSkipException(why)
-    start_supervisor(resident.NAME, control, {})
+    if only_compares():
+        require_supervisor(resident.NAME, control)
+    else:
+        start_supervisor(resident.NAME, control, {})
 
 
 def start_supervisor(

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipExceptio
 from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError
 from seamline.orchestration.airflow_connections import connection_env
 from seamline.orchestration.assets import Assets
+from seamline.orchestration.comparing import only_compares, require_supervisor
 from seamline.orchestration.failures import first_line, log_failure_reason
 from seamline.orchestration.freshness_deadline import tell_overdue
 from seamline.orchestration.reconciling import reason_to_leave, send_alerts, start_supervisor
@@ -134,6 +135,8 @@ def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Co
         send_alerts(pipeline, {} if isinstance(connection, Exception) else connection, done.lines.append)
         if why := reason_to_leave(pipeline.name, control):
             done.lines.append(why)
+        elif only_compares():
+            require_supervisor(pipeline.name, control, done.lines.append)
         elif isinstance(connection, Exception):
             raise connection
         else:
