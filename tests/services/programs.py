@@ -20,7 +20,7 @@ def find_program(name: str, home: Path = HOME) -> Path:
     if not program.exists() or built(home) != PINS.read_text():
         raise ServiceBroken(
             f"{name}, of the version in tests/services/programs.txt, is not in {program.parent}.\n\n"
-            "Hint: `make services` builds it, with Go, in about two minutes."
+            "Hint: `make services` builds it, with Go, in about five minutes."
         )
     return program
 
@@ -38,7 +38,7 @@ def build_programs(home: Path = HOME) -> None:
     go = shutil.which("go")
     if go is None:
         sys.exit(
-            "No Go is on PATH, which builds the servers of the slow suites.\n\nHint: see go.dev/doc/install."
+            "No Go is on PATH, which builds the programs of the slow suites.\n\nHint: see go.dev/doc/install."
         )
     for line in PINS.read_text().splitlines():
         if not line.startswith("#"):
