@@ -12,6 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 from tests.charts.rendering import CHART, EXAMPLES, LEAST, Rendered, example, render, run_helm
+from tests.cluster.composition import read_composition
+from tests.cluster.stack import make_values
 
 from seamline.model.compile.problems import NAME
 from seamline.version import RECORDED
@@ -210,3 +212,17 @@ def test_a_broken_template_is_found(name: str, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(globals(), "rendered", lambda _: made)
     with pytest.raises((AssertionError, KeyError, kubernetes_validate.ValidationError)):
         check("small")
+
+
+def test_a_streams_pod_is_told_what_a_container_is() -> None:
+    """What the composition says of the store to all that is ours, the chart says too; keys come from a Secret."""
+    values = make_values("LocalExecutor")
+    [worker] = [each for each in read_composition(values) if each.name == "spark-worker"]
+    made = render(example("small"), "--set", "store.endpoint=http://s3:7070,store.allowHttp=true")
+    [stream] = made.of_kind("StatefulSet")
+    [container] = stream["spec"]["template"]["spec"]["containers"]
+    told = {each["name"] for each in container["env"]}
+    [keys] = container["envFrom"]
+    assert keys["secretRef"]["name"] == "lake-keys"
+    secret = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
+    assert set(worker.environment) - told == secret | {"SEAMLINE_SPARK_MASTER"}
