@@ -1,0 +1,219 @@
+"""The tables of docs/capacity.md, made by the model: `python -m benchmarks.scale --page` writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import ceil, isinf
+from pathlib import Path
+
+from benchmarks.scale import requests
+from benchmarks.scale.bottleneck import Limit, cost_of, first_bottleneck, list_limits, most_of
+from benchmarks.scale.epoch import most_events
+from benchmarks.scale.load import Load
+from benchmarks.scale.predictions import WITHIN, read_predictions
+from benchmarks.scale.report import store_bytes_a_month
+from benchmarks.scale.units import Units
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "capacity.md"
+PART = re.compile(
+    r"(<!-- made by python -m benchmarks\.scale --page: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
+)
+LATENCIES: tuple[float | None, ...] = (None, 1.0, 11.0, 27.0)
+BASE = Load()
+EXTREMES: tuple[tuple[str, float, str], ...] = (
+    ("events", 1e6, "events/s"),
+    ("partitions", 1e3, "partitions"),
+    ("intervals", 1e5, "intervals"),
+    ("keys", 1e8, "keys"),
+    ("pipelines", 1e4, "pipelines"),
+)
+QUIET = replace(BASE, events=100.0, trigger=30.0)
+"""What each of many pipelines is given."""
+YAHOO = replace(
+    BASE, events=15e6, views=1, keys=100, partitions=64, rtt=11.0, cores=64, trigger=10.0, machine_gb=256.0
+)
+"""The Yahoo benchmark as Flink's authors ran it: 15 million events a second, 100 campaigns, windows of ten seconds."""
+SHARDS: tuple[tuple[str, Load], ...] = (
+    ("as shipped, 64 cores", replace(YAHOO, trigger=BASE.trigger)),
+    (
+        '`max_offsets_per_epoch=20_000_000`, `trigger="10 seconds"`, 16 cores',
+        replace(YAHOO, max_offsets=20e6, cores=16),
+    ),
+    ("the same, 32 cores", replace(YAHOO, max_offsets=20e6, cores=32)),
+    ("the same, 64 cores", replace(YAHOO, max_offsets=20e6)),
+)
+FILLED = 0.7
+"""The share of what a stream keeps up with that it is given."""
+
+
+def write_page(text: str, units: Units) -> str:
+    """Write the parts of the page anew; KeyError for one that is not known."""
+    return PART.sub(lambda found: found[1] + PARTS[found[2]](units) + found[3], text)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Write a table of Markdown."""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def spell(number: float) -> str:
+    """Write a number with two digits that count."""
+    if isinf(number):
+        return "no bound"
+    if number >= 10:
+        digits = len(str(int(number))) - 2
+        return f"{round(number, -digits):,.0f}"
+    return f"{number:.2g}"
+
+
+def name_place(rtt: float | None) -> str:
+    """Name where a warehouse is."""
+    return "on disk" if rtt is None else f"{rtt:g} ms"
+
+
+def load_at(dimension: str, value: float, rtt: float | None) -> Load:
+    """Return the workload of an extreme."""
+    base = QUIET if dimension == "pipelines" else BASE
+    given: float = round(value) if dimension == "partitions" else value
+    return replace(base, rtt=rtt, **{dimension: given})
+
+
+def extremes(units: Units) -> str:
+    """Write what ends first at each extreme."""
+    rows = []
+    for dimension, value, name in EXTREMES:
+        for rtt in LATENCIES:
+            load = load_at(dimension, value, rtt)
+            first = first_bottleneck(load, units)
+            most = most_of(load_at(dimension, 1, rtt), dimension, units, of=named(first.name))
+            rows.append(
+                [
+                    f"{value:,.0f} {name}",
+                    name_place(rtt),
+                    first.name,
+                    f"{spell(first.used)} times",
+                    spell(most),
+                    f"`{first.knob}`: {first.how}",
+                ]
+            )
+    return table(["load", "warehouse", "what ends first", "used", "it ends at", "the setting"], rows)
+
+
+def named(*names: str) -> Callable[[Limit], bool]:
+    """Return whether a limit is one of these; what bounds a stream has two names."""
+    stream = {"cores of tasks", "the driver's part of an epoch"}
+    wanted = {*names, *(stream if stream & {*names} else ())}
+    return lambda limit: limit.name in wanted
+
+
+def following(units: Units) -> str:
+    """Write what ends after that, on disk, where the first is not bounded any more."""
+    rows = []
+    for dimension, value, name in EXTREMES:
+        limits = list_limits(load_at(dimension, value, None), units)
+        cells = [f"{each.name} ({spell(each.used)})" for each in limits if each.used > 1]
+        rows.append([f"{value:,.0f} {name}", ", ".join(cells) or "nothing"])
+    return "".join(
+        f"| {' | '.join(row)} |\n"
+        for row in (["load", "what does not suffice, by how much"], ["---", "---"], *rows)
+    )
+
+
+def sharded(load: Load, units: Units) -> tuple[float, int, Load]:
+    """Return what one stream of the example keeps up with, into how many it goes, and what each is given."""
+    most = most_events(load, units)
+    count = max(1, ceil(load.events / (FILLED * most)))
+    return most, count, replace(load, events=load.events / count)
+
+
+def yahoo(units: Units) -> str:
+    """Write the worked example."""
+    rows = []
+    for name, load in SHARDS:
+        most, count, each = sharded(load, units)
+        costs = cost_of(each, units)
+        asked = {kind: count * value for kind, value in costs.requests.items()}
+        month = requests.dollars_a_month(asked, units)
+        cores = count * costs.epoch.cpu / costs.period
+        writes = sum(asked[kind] for kind in requests.WRITING_KINDS if kind in asked)
+        reads = asked["GET"] + asked["HEAD"]
+        rows.append(
+            [
+                name,
+                spell(most),
+                f"{count:,}",
+                spell(cores),
+                spell(writes),
+                spell(reads),
+                f"{(writes + reads) * requests.MONTH / 1e6:,.0f}",
+                f"{month:,.0f}",
+            ]
+        )
+    heads = [
+        "each stream",
+        "it keeps up with, events/s",
+        "streams",
+        "cores busy",
+        "PUT, LIST a second",
+        "GET, HEAD a second",
+        "million requests a month",
+        "dollars",
+    ]
+    return table(heads, rows)
+
+
+def yahoo_bill(units: Units) -> str:
+    """Write what the example costs in a month beside its requests."""
+    _, count, each = sharded(SHARDS[-1][1], units)
+    costs = cost_of(each, units)
+    cores = count * costs.epoch.cpu / costs.period
+    stored = store_bytes_a_month(YAHOO, units) / 1e12
+    hours = requests.MONTH / 3600
+    asked = {kind: count * value for kind, value in costs.requests.items()}
+    rows = [
+        ["cores", f"{spell(cores)} busy", f"{cores * hours * units['price.core']:,.0f}"],
+        ["memory", f"{spell(count * costs.stream_mb / 1024)} GB", ""],
+        [
+            "requests",
+            f"{spell(sum(asked.values()))} a second",
+            f"{requests.dollars_a_month(asked, units):,.0f}",
+        ],
+        ["a month of records", f"{spell(stored)} TB", f"{stored * units['price.terabyte']:,.0f}"],
+        ["read from Kafka", f"{YAHOO.events * YAHOO.event_bytes / 1e9:.1f} GB/s", ""],
+        ["written to the bucket", f"{YAHOO.events * units['stored'] / 1e9:.2f} GB/s", ""],
+    ]
+    return table(["", "how much", "dollars a month"], rows)
+
+
+def compared(_: Units) -> str:
+    """Write what was predicted beside what was measured."""
+    rows = []
+    for each in read_predictions():
+        sizes = ", ".join(f"{name} {value:,.0f}" for name, value in each.sizes.items())
+        for at, (figure, said, found, error) in enumerate(each.errors()):
+            missed = f"**{error:.0%}**" if error > WITHIN else f"{error:.0%}"
+            rows.append(
+                [
+                    f"{each.kind}: {sizes}" if not at else "",
+                    f"`{figure}`",
+                    f"{said:.4g}",
+                    f"{found:.4g}",
+                    missed,
+                ]
+            )
+    return table(["trial", "figure", "predicted", "measured", "off by"], rows)
+
+
+def hits(_: Units) -> str:
+    """Say how many predictions held."""
+    errors = [error for each in read_predictions() for *_, error in each.errors()]
+    held = sum(error <= WITHIN for error in errors)
+    return f"{held} of {len(errors)} figures were within {WITHIN:.0%}.\n"
+
+
+PARTS: dict[str, Callable[[Units], str]] = {
+    each.__name__: each for each in (extremes, following, yahoo, yahoo_bill, compared, hits)
+}
