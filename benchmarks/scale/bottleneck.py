@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, inf
@@ -12,6 +11,7 @@ from benchmarks.scale.compaction import History, Pace, simulate
 from benchmarks.scale.epoch import EpochCost
 from benchmarks.scale.load import Load
 from benchmarks.scale.units import Units
+from seamline.lake.storage.table_settings import KEPT, RETENTION, parse_log_retention
 
 HOURS = 4
 """That limits are worked out from: upkeep has met what it has left itself."""
@@ -19,10 +19,12 @@ PARSE_TIMEOUT = 50.0
 """Seconds after which Airflow gives up on a DAG file ([dag_processor] dag_file_processor_timeout)."""
 RECONCILE_EVERY = 120.0
 """Seconds (SEAMLINE_RECONCILE_SECONDS)."""
+MASTER_KEEPS = parse_log_retention({RETENTION: KEPT["master"]}).total_seconds()
 WORKER_MB = 4096.0
 """Stream.worker_memory."""
+TASKS, DRIVER = "cores of tasks", "the driver's part of an epoch"
+EVENLY = 1.01
 MOST = 1e15
-STEPS = 80
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Costs:
     """One epoch, as the stream settles."""
     period: float
     """Seconds from one to the next."""
+    pace: Pace
+    """At which tables grow."""
     history: History
     """Some upkeeps of it."""
     run: building.RunCost
@@ -52,12 +56,18 @@ class Limit:
     """One resource: how much of it a load uses."""
 
     name: str
+    """What it is."""
     used: float
     """The share of what there is; above 1 it does not suffice."""
     knob: str
     """The setting that moves it: a field of a definition, or a variable."""
     how: str
     """What to do with the setting."""
+
+    @property
+    def kind(self) -> str:
+        """The resource, whatever it is called: what bounds a stream has two names."""
+        return "stream" if self.name in (TASKS, DRIVER) else self.name
 
 
 @cache
@@ -70,7 +80,8 @@ def hours_of(pace: Pace, upkeep: float, hours: int = HOURS) -> History:
 def cost_of(load: Load, units: Units) -> Costs:
     """Work out what a load costs."""
     each, period = epoch.steady_epoch(load, units)
-    history = hours_of(epoch.pace_of(load, each, period), load.upkeep)
+    pace = epoch.pace_of(load, each, period)
+    history = hours_of(pace, load.upkeep)
     asked: dict[str, float] = {}
     if load.on_store:
         commits = requests.count_epoch(load.views, each.tasks, units)
@@ -79,6 +90,7 @@ def cost_of(load: Load, units: Units) -> Costs:
     return Costs(
         each,
         period,
+        pace,
         history,
         building.cost_of_run(load, history, units),
         asked,
@@ -147,6 +159,12 @@ def list_limits(load: Load, units: Units) -> list[Limit]:
             "SEAMLINE_RECONCILE_SECONDS",
             "look less often",
         ),
+        Limit(
+            "the master's log on a disk",
+            costs.entry_bytes / costs.period * (MASTER_KEEPS + load.upkeep) / 1e9 / load.disk_gb,
+            "Stream.trigger",
+            "fewer epochs",
+        ),
         *limit_store(load, costs, units),
     ]
     if load.pipelines > 1:
@@ -161,9 +179,9 @@ def limit_stream(load: Load, costs: Costs, units: Units) -> Limit:
     """Say how much of its time a stream is at work, and what most of that is."""
     largest = epoch.largest_epoch(load, units)
     if largest.parallel / load.cores > largest.serial + largest.waiting:
-        name, knob, how = "cores of tasks", "Stream.master", "more cores"
+        name, knob, how = TASKS, "Stream.master", "more cores"
     else:
-        name, knob, how = "the driver's part of an epoch", "Stream.max_offsets_per_epoch", "larger epochs"
+        name, knob, how = DRIVER, "Stream.max_offsets_per_epoch", "larger epochs"
     return Limit(name, load.events / costs.most_events, knob, how)
 
 
@@ -179,29 +197,21 @@ def limit_store(load: Load, costs: Costs, units: Units) -> list[Limit]:
     return [Limit(name, many / most, "Stream.trigger", "fewer epochs") for name, many, most in asked]
 
 
-def first_bottleneck(load: Load, units: Units) -> Limit:
-    """Return what ends first."""
-    return list_limits(load, units)[0]
-
-
-def most_of(
-    load: Load, dimension: str, units: Units, *, of: Callable[[Limit], bool] = lambda _: True
-) -> float:
-    """Return the largest value of a dimension that a load can have; inf if nothing bounds it."""
+def most_of(load: Load, dimension: str, units: Units, name: str) -> float:
+    """Return the largest value of a dimension for which a resource suffices; inf if nothing bounds it."""
+    kind = Limit(name, 0.0, "", "").kind
 
     def fits(value: float) -> bool:
-        given: float = value if dimension in ("keys", "events", "intervals", "pipelines") else round(value)
+        given: float = round(value) if dimension == "partitions" else value
         tried = replace(load, **{dimension: given})
-        return all(each.used <= 1 for each in list_limits(tried, units) if of(each))
+        return all(each.used <= 1 for each in list_limits(tried, units) if each.kind == kind)
 
     low, high = 1.0, 1.0
-    if not fits(low):
-        return 0.0
     while fits(high):
-        low, high = high, high * 4
+        low, high = high, high * 10
         if high > MOST:
             return inf
-    while high / low > 1.002:
+    while high / low > EVENLY:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low

@@ -9,21 +9,22 @@ from benchmarks.scale.trials import measure_apart
 
 CALIBRATION: tuple[tuple[str, dict[str, float]], ...] = (
     ("stream", {"records": 2_000_000, "epoch": 250_000, "views": 1, "partitions": 4}),
-    ("stream", {"records": 2_000_000, "epoch": 250_000, "views": 6, "partitions": 4}),
+    ("stream", {"records": 2_000_000, "epoch": 80_000, "views": 6, "partitions": 4}),
     ("stream", {"records": 600_000, "epoch": 15_000, "views": 1, "partitions": 4}),
-    ("stream", {"records": 1_000_000, "epoch": 50_000, "views": 6, "partitions": 12}),
-    ("stream", {"records": 2_500_000, "epoch": 500_000, "views": 1, "partitions": 12}),
+    ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 48}),
     ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 150}),
-    ("life", {"epochs": 300, "events": 400, "views": 1, "upkeep": 100}),
-    ("life", {"epochs": 300, "events": 2000, "views": 8, "upkeep": 100}),
+    ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 150, "cache": 512}),
     ("life", {"epochs": 600, "events": 400, "views": 3, "upkeep": 300}),
-    ("life", {"epochs": 100, "events": 20_000, "views": 1, "upkeep": 50}),
+    ("life", {"epochs": 150, "events": 400, "views": 1, "upkeep": 75}),
+    ("life", {"epochs": 60, "events": 20_000, "views": 1, "upkeep": 30}),
+    ("life", {"epochs": 120, "events": 2000, "views": 8, "upkeep": 60}),
     ("lanes", {"partitions": 10}),
     ("lanes", {"partitions": 500}),
     ("merge", {"states": 400_000}),
     ("merge", {"states": 4_000_000}),
     ("keys", {"keys": 1000}),
     ("keys", {"keys": 300_000}),
+    ("keys", {"keys": 3_000_000}),
     ("intervals", {"intervals": 300, "keys": 10}),
     ("intervals", {"intervals": 3000, "keys": 10}),
     ("intervals", {"intervals": 1000, "keys": 300}),
@@ -36,7 +37,6 @@ CALIBRATION: tuple[tuple[str, dict[str, float]], ...] = (
     ("builds", {"days": 3}),
     ("builds", {"days": 10}),
     ("builds", {"days": 40}),
-    ("builds", {"days": 80}),
 )
 """A few sizes of each kind; others are predicted."""
 

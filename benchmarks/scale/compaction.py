@@ -129,6 +129,8 @@ class Simulation:
         self.slices: list[Piece] = []
         self.master: list[Piece] = []
         self.edges: list[int] = []
+        self.large = 0
+        """Files of the master that are never packed."""
         self.names = count()
         self.logs = {
             name: Log(parse_log_retention({RETENTION: KEPT[name]}).total_seconds())
@@ -144,7 +146,10 @@ class Simulation:
         pace, now = self.pace, number * self.pace.seconds
         self.slices.append(self.piece(number, number, pace.states * pace.state_bytes))
         share = pace.records / pace.tasks * (pace.record_bytes + packing.ROW)
-        self.master += [self.piece(number, number, share) for _ in range(pace.tasks)]
+        if 2 * share < packing.TARGET:
+            self.master += [self.piece(number, number, share) for _ in range(pace.tasks)]
+        else:
+            self.large += pace.tasks
         for log in self.logs.values():
             log.add(now)
         if number % pace.edge_epochs == pace.edge_epochs - 1:
@@ -155,7 +160,7 @@ class Simulation:
         """Do what an upkeep does."""
         now = last * self.pace.seconds
         self.told.most_slice_files = max(self.told.most_slice_files, len(self.slices))
-        self.told.most_master_files = max(self.told.most_master_files, len(self.master))
+        self.told.most_master_files = max(self.told.most_master_files, len(self.master) + self.large)
         held = CommittedEpochs(Numbers(), tuple(self.edges), last)
         blocks = blocks_between(self.edges, until=last)
         self.compact(held, blocks, now)
@@ -197,7 +202,7 @@ class Simulation:
             gone = {piece.path for group in groups for piece in group}
             made = [self.joined(group) for group in groups]
             commits = ceil(len(groups) / packing.AT_ONCE)
-            left = len(small) - (len(gone) - len(made)) / 2
+            left = len(small) + self.opened(name) - (len(gone) - len(made)) / 2
             self.told.footers_read += round(commits * left)
             self.told.files_replaced += len(gone)
             written = sum(piece.unpacked for piece in made)
@@ -207,8 +212,12 @@ class Simulation:
                 self.told.states_rewritten += written / self.pace.state_bytes
             pieces = [piece for piece in pieces if piece.path not in gone] + made
             self.logs[name].add(now, commits)
-        self.told.footers_read += len(small)
+        self.told.footers_read += len(small) + self.opened(name)
         return pieces
+
+    def opened(self, name: str) -> int:
+        """Count the files that are opened to see that they are large: in memory, but not on disk."""
+        return self.large if name == "master" else 0
 
     def joined(self, group: Iterable[Piece]) -> Piece:
         """Join files."""
@@ -222,9 +231,9 @@ class Simulation:
     def ended(self) -> History:
         """Return what there is at the end."""
         told = self.told
-        told.slice_files, told.master_files = len(self.slices), len(self.master)
+        told.slice_files, told.master_files = len(self.slices), len(self.master) + self.large
         told.most_slice_files = max(told.most_slice_files, len(self.slices))
-        told.most_master_files = max(told.most_master_files, len(self.master))
+        told.most_master_files = max(told.most_master_files, told.master_files)
         lengths = {name: log.length for name, log in self.logs.items()}
         told.slice_entries, told.master_entries, told.ledger_entries = (
             lengths[name] for name in ("slices", "master", "ledger")

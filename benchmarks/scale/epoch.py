@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.scale.compaction import Pace, count_epoch_tasks
-from benchmarks.scale.load import Load
+from benchmarks.scale.load import SHIPPED, Load, seconds_of
 from benchmarks.scale.requests import commit_trips
 from benchmarks.scale.units import Terms, Units
 from seamline.plan.stream.epoch_numbers import FEWEST
@@ -14,13 +14,21 @@ from seamline.plan.stream.epoch_parts import LEAST_STATES
 TOO_LONG = 1.5
 """Times ``epoch_target``: an epoch that takes longer makes the next ones smaller (``next_size``)."""
 HALVINGS = 60
+CONSUMERS = 64
+"""Kafka consumers that Spark's tasks keep in a process (spark.kafka.consumer.cache.capacity)."""
+EDGE_EVERY = seconds_of(SHIPPED.edge_every)
 
 
-def epoch_terms(records: float, tasks: float, views: float) -> Terms:
-    """Return what an epoch pays of each unit, in CPU of all processes but the JVM's compilers."""
+def epoch_terms(records: float, tasks: float, views: float, lanes: float, cached: float = CONSUMERS) -> Terms:
+    """Return what an epoch pays of each unit, in CPU of all processes but the JVM's compilers.
+
+    Where there are more partitions than consumers are kept, each partition's is opened anew each time.
+    """
     return {
         "epoch.fixed": 1,
         "epoch.task": tasks,
+        "epoch.lane": lanes,
+        "epoch.consumer": lanes if lanes > cached else 0.0,
         "epoch.view": views,
         "event": records,
         "event.view": records * views,
@@ -74,13 +82,12 @@ def cost_of_epoch(load: Load, records: float, units: Units) -> EpochCost:
     per_task = min(records / tasks, load.keys * load.panes)
     states = per_task * tasks * load.views
     in_parts = states >= LEAST_STATES
-    terms = dict(epoch_terms(records, tasks, load.views))
-    lanes = dict(lane_terms(load.partitions))
-    lanes["lane"] = max(0, load.partitions - 4)
+    terms = dict(epoch_terms(records, tasks, load.views, load.partitions))
     merging = states * units["state"]
     own = units.total({name: terms.pop(name) for name in ("epoch.fixed", "epoch.view")})
-    serial = own + units["lane"] * lanes["lane"] + (0.0 if in_parts else merging)
-    parallel = units.total(terms) + (merging if in_parts else 0.0)
+    positions = min(units["lane"], units["epoch.lane"]) * terms["epoch.lane"]
+    serial = own + positions + (0.0 if in_parts else merging)
+    parallel = units.total(terms) - positions + (merging if in_parts else 0.0)
     trips = commit_trips(load.views) + 1 if load.on_store else 0
     return EpochCost(records, tasks, states, in_parts, serial, parallel, trips * load.round_trip)
 
@@ -121,12 +128,12 @@ def steady_epoch(load: Load, units: Units) -> tuple[EpochCost, float]:
 
 
 def pace_of(load: Load, epoch: EpochCost, period: float) -> Pace:
-    """Return the pace at which tables grow."""
-    edges = max(1, min(load.edge_epochs, round(60 / period)))
+    """Return the pace at which tables grow, with two digits of each: a simulation is made once for many loads."""
+    edges = max(1, min(load.edge_epochs, round(EDGE_EVERY / period)))
     distinct = load.keys * max(load.panes, 1)
-    return Pace(
-        period, epoch.records, epoch.tasks, epoch.states / load.views, distinct, edges, load.event_bytes
-    )
+    found = (period, epoch.records, epoch.states / load.views, distinct)
+    seconds, records, states, most = (float(f"{each:.2g}") for each in found)
+    return Pace(seconds, records, epoch.tasks, states, most, edges, load.event_bytes)
 
 
 def driver_megabytes(load: Load, epoch: EpochCost, units: Units) -> float:

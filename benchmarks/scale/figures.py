@@ -17,7 +17,11 @@ CORES = 2
 FITTED: dict[tuple[str, str], Callable[[Sizes], Terms]] = {
     ("life", "commit_cpu_s"): lambda s: {"commit": 1, "epoch.view": s["views"]},
     ("stream", "epoch_cpu_s"): lambda s: epoch.epoch_terms(
-        s["epoch"], count_epoch_tasks(s["epoch"], int(s["partitions"])), s["views"]
+        s["epoch"],
+        count_epoch_tasks(s["epoch"], int(s["partitions"])),
+        s["views"],
+        s["partitions"],
+        s.get("cache", epoch.CONSUMERS),
     ),
     ("stream", "python_mb"): lambda s: {"driver.python": 1},
     ("stream", "jvm_mb"): lambda s: {"driver.jvm": 1},

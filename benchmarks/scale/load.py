@@ -9,7 +9,6 @@ from seamline.model.definition.pipeline import Stream
 from seamline.model.time.intervals import parse_duration
 
 SHIPPED = Stream()
-MEGABYTE = 1 << 20
 
 
 def seconds_of(duration: str) -> float:
@@ -52,6 +51,8 @@ class Load:
     """Cores of the stream's tasks (Stream.master)."""
     machine_gb: float = 24
     """Memory of a machine of streams."""
+    disk_gb: float = 1000
+    """Of the warehouse's disk, or what its logs may take of a bucket."""
     trigger: float = seconds_of(SHIPPED.trigger)
     """Seconds (Stream.trigger)."""
     max_offsets: float = SHIPPED.max_offsets_per_epoch

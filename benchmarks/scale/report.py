@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.scale import answering, building, parsing
-from benchmarks.scale.bottleneck import Costs, cost_of, list_limits
+from benchmarks.scale.bottleneck import Costs, cost_of, hours_of, list_limits
+from benchmarks.scale.compaction import History
 from benchmarks.scale.load import Load
 from benchmarks.scale.requests import MONTH, dollars_a_month
 from benchmarks.scale.units import Units
+
+DAY = 24
+"""Upkeeps."""
 
 
 def describe(load: Load, units: Units) -> Iterator[str]:
@@ -24,7 +28,7 @@ def describe(load: Load, units: Units) -> Iterator[str]:
         f"the stream: {each.cpu / costs.period:,.2f} cores, {costs.stream_mb:,.0f} MB; "
         f"at most {costs.most_events:,.0f} events/s"
     )
-    yield from describe_history(costs)
+    yield from describe_day(hours_of(costs.pace, load.upkeep, DAY), costs)
     yield f"an upkeep: {building.upkeep_seconds(load, costs.history, units):,.1f} s"
     yield (
         f"the run of an interval: {costs.run.planning + costs.run.building:,.1f} CPU s, "
@@ -47,11 +51,10 @@ def describe(load: Load, units: Units) -> Iterator[str]:
         yield f"{limit.used:10.1%}  {limit.name:34} {limit.knob} ({limit.how})"
 
 
-def describe_history(costs: Costs) -> Iterator[str]:
-    """Describe what a day leaves."""
-    told = costs.history
+def describe_day(told: History, costs: Costs) -> Iterator[str]:
+    """Describe what a day of hourly upkeeps leaves."""
     yield (
-        f"after a day: {told.slice_files:,} slice files of a view (at most {told.most_slice_files:,}), "
+        f"after {DAY} upkeeps: {told.slice_files:,} slice files of a view (at most {told.most_slice_files:,}), "
         f"{told.master_files:,} of the master (at most {told.most_master_files:,}); logs of {told.slice_entries:,}, "
         f"{told.master_entries:,} and {told.ledger_entries:,} entries (slices, master, ledger)"
     )

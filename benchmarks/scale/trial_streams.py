@@ -19,6 +19,7 @@ from seamline.local.stack import StreamStack
 STEADY_FROM = 0.4
 """The share of the records after which the JVM has compiled most of what it runs."""
 PATIENCE = 600
+CAPACITY = "spark.kafka.consumer.cache.capacity"
 TICKS = 100
 """Of a second, as the system counts a thread's time."""
 
@@ -28,10 +29,14 @@ class Compilers(Sampler):
 
     def look(self) -> None:
         """Add a sample, without what compilers have used."""
+        before = len(self.samples)
         super().look()
-        for process in psutil.Process(self.pid).children(recursive=True):
-            if process.name() == "java":
-                self.seen_compiling |= dict(read_compiler_seconds(process.pid))
+        if len(self.samples) == before:
+            return
+        with suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self.pid).children(recursive=True):
+                if process.name() == "java":
+                    self.seen_compiling |= dict(read_compiler_seconds(process.pid))
         moment, cpu, memory = self.samples[-1]
         self.compiled.append((moment, sum(self.seen_compiling.values())))
         self.samples[-1] = moment, cpu - self.compiled[-1][1], memory
@@ -52,8 +57,8 @@ class Compilers(Sampler):
 
 def read_compiler_seconds(pid: int) -> Iterator[tuple[str, float]]:
     """Read the CPU seconds of a JVM's compiler threads."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
             name, _, rest = (task / "stat").read_text().partition(") ")
             if "Compiler" in name:
                 user, system = rest.split()[11:13]
@@ -61,7 +66,10 @@ def read_compiler_seconds(pid: int) -> Iterator[tuple[str, float]]:
 
 
 def measure_stream(sizes: Mapping[str, float]) -> dict[str, float]:
-    """Drain ``records`` in epochs of ``epoch``, from so many ``partitions`` into so many ``views``."""
+    """Drain ``records`` in epochs of ``epoch``, from so many ``partitions`` into so many ``views``.
+
+    Tasks keep the Kafka consumers of ``cache`` partitions, or of as many as Spark does by itself.
+    """
     records, epoch, partitions = int(sizes["records"]), int(sizes["epoch"]), int(sizes["partitions"])
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         with patch.object(ads, "PARTITIONS", partitions):
@@ -69,7 +77,11 @@ def measure_stream(sizes: Mapping[str, float]) -> dict[str, float]:
         text = ads.definition("ads", epoch=epoch + partitions, views=int(sizes["views"]))
         # An epoch that takes long on a busy machine would make the next ones smaller.
         text = text.replace("Stream(", 'Stream(epoch_target="10 minutes", ')
-        stack = StreamStack(Path(folder) / "stack", text, connection, "ad_campaigns")
+        env = {}
+        if "cache" in sizes:
+            (Path(folder) / "spark-defaults.conf").write_text(f"{CAPACITY} {int(sizes['cache'])}\n")
+            env["SPARK_CONF_DIR"] = folder
+        stack = StreamStack(Path(folder) / "stack", text, connection, "ad_campaigns", env)
         stack.start()
         assert stack.driver
         with Compilers(stack.driver.pid) as sampler:
