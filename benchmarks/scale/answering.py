@@ -31,8 +31,12 @@ def point_terms(keys: float) -> Terms:
 
 
 def answer_cpu(load: Load, units: Units) -> float:
-    """Return the CPU seconds of an answer for one key of the newest interval, after an epoch."""
-    return units.total(point_terms(load.keys)) + units.total({"answer.interval": load.intervals})
+    """Return the CPU seconds of an answer for one key of the newest interval, after an epoch.
+
+    What a manifest marks is listed once for each publication: the answers until the next share that.
+    """
+    shared = max(1.0, load.answers * load.interval)
+    return units.total(point_terms(load.keys)) + units.total({"answer.interval": load.intervals / shared})
 
 
 def answer_seconds(load: Load, units: Units) -> float:

@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from math import ceil, inf
+from functools import cache, cached_property
+from math import ceil, inf, log
 
 from benchmarks.scale import answering, building, epoch, parsing, requests
-from benchmarks.scale.compaction import History, Pace, simulate
-from benchmarks.scale.epoch import EpochCost
+from benchmarks.scale.compaction import History, Pace, kept_entries, simulate
 from benchmarks.scale.load import Load
 from benchmarks.scale.units import Units
-from seamline.lake.storage.table_settings import KEPT, RETENTION, parse_log_retention
 
-HOURS = 4
-"""That limits are worked out from: upkeep has met what it has left itself."""
+HOURS = 1
+"""That limits are worked out from."""
 PARSE_TIMEOUT = 50.0
 """Seconds after which Airflow gives up on a DAG file ([dag_processor] dag_file_processor_timeout)."""
 RECONCILE_EVERY = 120.0
 """Seconds (SEAMLINE_RECONCILE_SECONDS)."""
-MASTER_KEEPS = parse_log_retention({RETENTION: KEPT["master"]}).total_seconds()
 WORKER_MB = 4096.0
 """Stream.worker_memory."""
-TASKS, DRIVER = "cores of tasks", "the driver's part of an epoch"
-EVENLY = 1.01
+EVENLY, NEAR = 1.03, 0.1
 MOST = 1e15
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What a load costs."""
-
-    epoch: EpochCost
-    """One epoch, as the stream settles."""
-    period: float
-    """Seconds from one to the next."""
-    pace: Pace
-    """At which tables grow."""
-    history: History
-    """Some upkeeps of it."""
-    run: building.RunCost
-    """The run of an interval."""
-    requests: requests.Requests
-    """Of a second, of one pipeline: epochs and what goes on beside them; none on a disk."""
-    most_events: float
-    """Events a second that the stream keeps up with."""
-    stream_mb: float
-    """Memory of one stream's processes."""
-    entry_bytes: float
-    """Of the master's log, each epoch."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One resource: how much of it a load uses."""
-
-    name: str
-    """What it is."""
-    used: float
-    """The share of what there is; above 1 it does not suffice."""
-    knob: str
-    """The setting that moves it: a field of a definition, or a variable."""
-    how: str
-    """What to do with the setting."""
-
-    @property
-    def kind(self) -> str:
-        """The resource, whatever it is called: what bounds a stream has two names."""
-        return "stream" if self.name in (TASKS, DRIVER) else self.name
 
 
 @cache
@@ -77,141 +31,236 @@ def hours_of(pace: Pace, upkeep: float, hours: int = HOURS) -> History:
     return simulate(pace, epochs=epochs, upkeep_epochs=max(1, round(upkeep / pace.seconds)))
 
 
-def cost_of(load: Load, units: Units) -> Costs:
-    """Work out what a load costs."""
-    each, period = epoch.steady_epoch(load, units)
-    pace = epoch.pace_of(load, each, period)
-    history = hours_of(pace, load.upkeep)
-    asked: dict[str, float] = {}
-    if load.on_store:
-        commits = requests.count_epoch(load.views, each.tasks, units)
-        beside = requests.count_beside(load.views, load.serve_every, units)
-        asked = {kind: commits[kind] / period + beside.get(kind, 0.0) for kind in commits}
-    return Costs(
-        each,
-        period,
-        pace,
-        history,
-        building.cost_of_run(load, history, units),
-        asked,
-        epoch.most_events(load, units),
-        epoch.stream_megabytes(load, each, units),
-        units.total(epoch.entry_terms(load.partitions)),
-    )
+class Costs:
+    """What a load costs, each part worked out when it is asked for."""
+
+    def __init__(self, load: Load, units: Units) -> None:
+        self.load, self.units = load, units
+        self.epoch, self.period = epoch.steady_epoch(load, units)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """At which tables grow."""
+        return epoch.pace_of(self.load, self.epoch, self.period)
+
+    @cached_property
+    def history(self) -> History:
+        """What an upkeep meets."""
+        return hours_of(self.pace, self.load.upkeep)
+
+    @cached_property
+    def run(self) -> building.RunCost:
+        """The run of an interval."""
+        return building.cost_of_run(self.load, self.period, self.units)
+
+    @cached_property
+    def requests(self) -> requests.Requests:
+        """Of a second, of one pipeline: epochs and what goes on beside them; none on a disk."""
+        if not self.load.on_store:
+            return {}
+        commits = requests.count_epoch(self.load.views, self.epoch.tasks, self.units)
+        beside = requests.count_beside(self.load.views, self.load.serve_every, self.units)
+        return {kind: commits[kind] / self.period + beside.get(kind, 0.0) for kind in commits}
+
+    @cached_property
+    def largest(self) -> epoch.EpochCost:
+        """The largest epoch that settings allow."""
+        return epoch.largest_epoch(self.load, self.units)
+
+    @property
+    def most_events(self) -> float:
+        """Events a second that the stream keeps up with."""
+        return epoch.most_events(self.load, self.units)
+
+    @property
+    def stream_mb(self) -> float:
+        """Memory of one stream's processes."""
+        return epoch.stream_megabytes(self.load, self.epoch, self.units)
+
+    @property
+    def entry_bytes(self) -> float:
+        """Of the master's log, each epoch."""
+        return self.units.total(epoch.entry_terms(self.load.partitions))
+
+    @property
+    def cores(self) -> float:
+        """Cores that a stream keeps busy."""
+        return self.epoch.cpu / self.period
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Something that ends: the share of it that a load uses, and the setting that moves it."""
+
+    name: str
+    used: Callable[[Costs], float]
+    knob: str
+    """A field of a definition, or a variable."""
+    how: str
+    """What to do with the setting."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How much of a resource a load uses."""
+
+    resource: Resource
+    used: float
+    """The share of what there is; above 1 it does not suffice."""
+    knob: str
+    how: str
+
+    @property
+    def name(self) -> str:
+        """What it is."""
+        return self.resource.name
+
+
+def share_of_trigger(costs: Costs) -> float:
+    """Return how many triggers the epoch of one trigger's events takes; 0 if epochs follow each other at once."""
+    load = costs.load
+    if not load.trigger:
+        return 0.0
+    records = min(max(load.events * load.trigger, 1.0), load.max_offsets)
+    return epoch.cost_of_epoch(load, records, costs.units).seconds(load.cores) / load.trigger
+
+
+def share_of_puts(costs: Costs) -> float:
+    """Return the share of the PUTs that a store takes of one pipeline."""
+    return costs.requests.get("PUT", 0.0) / costs.units["store.put"]
+
+
+def share_of_gets(costs: Costs) -> float:
+    """Return the share of the GETs that a store takes of one pipeline and its readers."""
+    readers = costs.load.answers * costs.units["answer.news.get"] if costs.load.on_store else 0.0
+    return (costs.requests.get("GET", 0.0) + readers) / costs.units["store.get"]
+
+
+def share_of_cores(costs: Costs) -> float:
+    """Return the share of a machine's cores that the streams of all pipelines keep busy; of one, others tell."""
+    return costs.load.pipelines * costs.cores / costs.load.cores if costs.load.pipelines > 1 else 0.0
+
+
+def share_of_disk(costs: Costs) -> float:
+    """Return the share of a disk that the master's log takes."""
+    kept = kept_entries("master", costs.period, costs.load.upkeep)
+    return costs.entry_bytes * kept / 1e9 / costs.load.disk_gb
+
+
+STREAM, EPOCHS = "the stream", "epochs as often as asked"
+RESOURCES = (
+    Resource(STREAM, lambda c: c.load.events / c.most_events, "Stream.master", "more cores"),
+    Resource(EPOCHS, share_of_trigger, "Stream.trigger", "fewer epochs"),
+    Resource(
+        "a task's memory",
+        lambda c: epoch.worker_megabytes(c.load, c.epoch, c.units) / WORKER_MB,
+        "Stream.parts",
+        "more parts",
+    ),
+    Resource(
+        "memory of a machine of streams",
+        lambda c: c.load.pipelines * c.stream_mb / 1024 / c.load.machine_gb,
+        "Stream.memory",
+        "less heap, more machines",
+    ),
+    Resource(
+        "cores of a machine of streams", share_of_cores, "Stream.trigger", "fewer epochs, more machines"
+    ),
+    Resource(
+        "serving tables",
+        lambda c: answering.serving_seconds(c.load, c.units) / c.load.serve_every,
+        "Stream.serve_every",
+        "refresh less often",
+    ),
+    Resource(
+        "the run of an interval",
+        lambda c: c.run.seconds(c.load.cores) / c.load.interval,
+        "Batch.interval",
+        "longer intervals",
+    ),
+    Resource(
+        "memory of who reads all intervals",
+        lambda c: (
+            building.manifest_megabytes(c.load.intervals * c.load.views, c.units) / 1024 / c.load.machine_gb
+        ),
+        "Batch.interval",
+        "longer intervals",
+    ),
+    Resource(
+        "upkeep",
+        lambda c: building.upkeep_seconds(c.load, c.history, c.units) / c.load.upkeep,
+        "Stream.trigger",
+        "larger epochs: files of 400,000 records stay",
+    ),
+    Resource(
+        "answers",
+        lambda c: c.load.answers * answering.answer_cpu(c.load, c.units),
+        "SEAMLINE_STORE_MAX_AGE",
+        "older answers, more servers",
+    ),
+    Resource(
+        "the parse of definitions",
+        lambda c: parsing.parse_seconds(c.load, c.units, changed=True) / PARSE_TIMEOUT,
+        "SEAMLINE_PIPELINES",
+        "a folder for each of several Airflows",
+    ),
+    Resource(
+        "the look at streams",
+        lambda c: parsing.reconcile_seconds(c.load, c.units) / RECONCILE_EVERY,
+        "SEAMLINE_RECONCILE_SECONDS",
+        "look less often",
+    ),
+    Resource("the master's log on a disk", share_of_disk, "Stream.trigger", "fewer epochs"),
+    Resource("PUTs of a pipeline", share_of_puts, "Stream.trigger", "fewer epochs"),
+    Resource("GETs of a pipeline", share_of_gets, "Stream.trigger", "fewer epochs"),
+)
+
+
+def limit_by(resource: Resource, costs: Costs) -> Limit:
+    """Say how much of a resource is used; of a stream it depends on what has most of the work."""
+    used = resource.used(costs)
+    each = costs.largest if resource.name == STREAM else costs.epoch
+    busy = each.busy(costs.load.cores)
+    of_tasks = each.parallel / busy > each.serial + each.waiting
+    if resource.name == STREAM and not of_tasks:
+        return Limit(resource, used, "Stream.max_offsets_per_epoch", "larger epochs")
+    if resource.name == EPOCHS and costs.load.partitions > epoch.CONSUMERS:
+        return Limit(resource, used, resource.knob, "fewer epochs, more consumers kept")
+    if resource.name == EPOCHS and of_tasks and busy == costs.load.cores:
+        return Limit(resource, used, "Stream.master", "more cores")
+    return Limit(resource, used, resource.knob, resource.how)
 
 
 def list_limits(load: Load, units: Units) -> list[Limit]:
     """List all resources, what is used most first."""
-    costs = cost_of(load, units)
-    found = [
-        limit_stream(load, costs, units),
-        Limit(
-            "a task's memory",
-            epoch.worker_megabytes(load, costs.epoch, units) / WORKER_MB,
-            "Stream.parts",
-            "more parts",
-        ),
-        Limit(
-            "memory of the streams' machine",
-            load.pipelines * costs.stream_mb / 1024 / load.machine_gb,
-            "Stream.memory",
-            "less heap, and more machines",
-        ),
-        Limit(
-            "serving tables",
-            answering.serving_seconds(load, units) / load.serve_every,
-            "Stream.serve_every",
-            "refresh less often",
-        ),
-        Limit(
-            "the run of an interval",
-            costs.run.seconds(load.cores) / load.interval,
-            "Batch.interval",
-            "longer intervals",
-        ),
-        Limit(
-            "memory of a planner",
-            building.manifest_megabytes(load.intervals * load.views, units) / 1024 / load.machine_gb,
-            "Batch.interval",
-            "longer intervals",
-        ),
-        Limit(
-            "upkeep",
-            building.upkeep_seconds(load, costs.history, units) / load.upkeep,
-            "Stream.trigger",
-            "fewer, larger epochs",
-        ),
-        Limit(
-            "answers",
-            load.answers * answering.answer_cpu(load, units),
-            "SEAMLINE_STORE_MAX_AGE",
-            "older answers",
-        ),
-        Limit(
-            "the parse of definitions",
-            parsing.parse_seconds(load, units, changed=True) / PARSE_TIMEOUT,
-            "SEAMLINE_PIPELINES",
-            "a folder for each of several Airflows",
-        ),
-        Limit(
-            "the look at streams",
-            parsing.reconcile_seconds(load, units) / RECONCILE_EVERY,
-            "SEAMLINE_RECONCILE_SECONDS",
-            "look less often",
-        ),
-        Limit(
-            "the master's log on a disk",
-            costs.entry_bytes / costs.period * (MASTER_KEEPS + load.upkeep) / 1e9 / load.disk_gb,
-            "Stream.trigger",
-            "fewer epochs",
-        ),
-        *limit_store(load, costs, units),
-    ]
-    if load.pipelines > 1:
-        used = load.pipelines * costs.epoch.cpu / costs.period / load.cores
-        found.append(
-            Limit("cores of the streams' machine", used, "Stream.trigger", "fewer epochs, more machines")
-        )
-    return sorted(found, key=lambda each: -each.used)
+    costs = Costs(load, units)
+    return sorted((limit_by(each, costs) for each in RESOURCES), key=lambda limit: -limit.used)
 
 
-def limit_stream(load: Load, costs: Costs, units: Units) -> Limit:
-    """Say how much of its time a stream is at work, and what most of that is."""
-    largest = epoch.largest_epoch(load, units)
-    if largest.parallel / load.cores > largest.serial + largest.waiting:
-        name, knob, how = TASKS, "Stream.master", "more cores"
-    else:
-        name, knob, how = DRIVER, "Stream.max_offsets_per_epoch", "larger epochs"
-    return Limit(name, load.events / costs.most_events, knob, how)
+def most_of(load: Load, dimension: str, units: Units, resource: Resource) -> float:
+    """Return the largest value of a dimension for which a resource suffices; 0 for none, inf if nothing bounds it."""
 
+    def used(value: float) -> float:
+        given: float = max(1, round(value)) if dimension == "partitions" else value
+        return resource.used(Costs(replace(load, **{dimension: given}), units))
 
-def limit_store(load: Load, costs: Costs, units: Units) -> list[Limit]:
-    """Say how much of what a store takes a second is asked of it."""
-    if not load.on_store:
-        return []
-    readers = load.answers * units["answer.news.get"]
-    asked = (
-        ("PUTs of a pipeline", costs.requests["PUT"], units["store.put"]),
-        ("GETs of a pipeline", costs.requests["GET"] + readers, units["store.get"]),
-    )
-    return [Limit(name, many / most, "Stream.trigger", "fewer epochs") for name, many, most in asked]
-
-
-def most_of(load: Load, dimension: str, units: Units, name: str) -> float:
-    """Return the largest value of a dimension for which a resource suffices; inf if nothing bounds it."""
-    kind = Limit(name, 0.0, "", "").kind
-
-    def fits(value: float) -> bool:
-        given: float = round(value) if dimension == "partitions" else value
-        tried = replace(load, **{dimension: given})
-        return all(each.used <= 1 for each in list_limits(tried, units) if each.kind == kind)
-
-    low, high = 1.0, 1.0
-    while fits(high):
+    low = high = float(getattr(load, dimension))
+    while used(high) <= 1:
         low, high = high, high * 10
         if high > MOST:
             return inf
+    while used(low) > 1:
+        low, high = low / 10, low
+        if low < 1:
+            return 0.0
+    few, many = used(low), used(high)
     while high / low > EVENLY:
-        middle = (low * high) ** 0.5
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        # Along a straight line between logarithms, but never so near to an end that the other one stays far.
+        share = min(max(log(1 / few) / log(many / few), NEAR), 1 - NEAR)
+        middle = low * (high / low) ** share
+        found = used(middle)
+        if found <= 1:
+            low, few = middle, found
+        else:
+            high, many = middle, found
     return low

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.scale.compaction import History
+from benchmarks.scale.compaction import History, kept_entries
 from benchmarks.scale.load import Load
 from benchmarks.scale.requests import listing_trips
 from benchmarks.scale.units import Terms, Units
@@ -57,15 +57,19 @@ class RunCost:
         return self.planning + self.building / cores + self.waiting
 
 
-def cost_of_run(load: Load, history: History, units: Units) -> RunCost:
-    """Work out the run of one interval after all others are published: each of its steps is a process."""
+def cost_of_run(load: Load, period: float, units: Units) -> RunCost:
+    """Work out the run of one interval after all others are published: each of its steps is a process.
+
+    Epochs are ``period`` seconds apart: each step lists what the logs keep.
+    """
     statements = load.intervals * load.views
     planning = units.total(plan_terms(load.intervals)) + units.total(publication_terms(statements))
     planning += (len(STEPS) - 2) * units.total(manifest_terms(statements))
     rows = load.events * load.interval
     building = sum(units.total(run_terms(step, load.views / VIEWS)) for step in STEPS)
     building += rows * units["build.row"] * load.views + load.keys * load.views * units["build.key"]
-    lists = listing_trips(history.master_entries) + load.views * listing_trips(history.slice_entries)
+    lists = sum(listing_trips(kept_entries(name, period, load.upkeep)) for name in ("master", "ledger"))
+    lists += load.views * listing_trips(kept_entries("slices", period, load.upkeep))
     trips = len(STEPS) * (IN_A_ROW + lists) if load.on_store else 0
     return RunCost(planning, building, trips * load.round_trip)
 
@@ -76,12 +80,16 @@ def upkeep_terms(files: float, views: float) -> Terms:
 
 
 def upkeep_seconds(load: Load, history: History, units: Units) -> float:
-    """Return the seconds of an upkeep, in one process: files are read one after another."""
+    """Return the seconds of an upkeep, in one process: files are read one after another.
+
+    The ledger's files are as many as those of a view's slices.
+    """
     times = max(history.upkeeps, 1)
-    files = history.files_replaced / times * max(load.views, 1)
+    slices, master = (history.replaced[name] / times for name in ("slices", "master"))
+    files = slices * (load.views + 1) + master
+    opened = (history.footers["slices"] * (load.views + 1) + history.footers["master"]) / times
     cpu = units.total(upkeep_terms(files, load.views))
-    opened = max(0.0, history.footers_read / times * (1 + max(load.views, 1)) / 2 - files)
-    cpu += opened * units["upkeep.footer"]
+    cpu += max(0.0, opened - files) * units["upkeep.footer"]
     cpu += history.records_rewritten / times * units["upkeep.record"]
     cpu += history.states_rewritten / times * load.views * units["upkeep.state"]
     return cpu + (files * load.round_trip if load.on_store else 0.0)

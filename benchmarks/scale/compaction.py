@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -67,10 +68,10 @@ class History:
     states_rewritten: float = 0.0
     records: float = 0.0
     """That were read."""
-    files_replaced: int = 0
-    """Small files that upkeep has read, of one view's slices and the master."""
+    replaced: Counter[str] = field(default_factory=Counter)
+    """Small files that upkeep has read, of a view's slices and of the master."""
     upkeeps: int = 0
-    footers_read: int = 0
+    footers: Counter[str] = field(default_factory=Counter)
     """That upkeep has opened to plan: those of all files that are not large, anew after each commit."""
 
 
@@ -93,10 +94,10 @@ class Log:
 
     def add(self, now: float, many: int = 1) -> None:
         """Add entries; each fiftieth version has a checkpoint."""
-        for _ in range(many):
-            self.entries += 1
-            if (self.entries - 1) % CHECKPOINT == 0:
-                self.marks.append((now, self.entries - 1))
+        before = self.entries - 1
+        self.entries += many
+        for version in range((before // CHECKPOINT + 1) * CHECKPOINT, self.entries, CHECKPOINT):
+            self.marks.append((now, version))
 
     def shorten(self, now: float) -> None:
         """Delete below the newest checkpoint that is older than what is kept."""
@@ -109,6 +110,11 @@ class Log:
     def length(self) -> int:
         """The entries that are there."""
         return self.entries - self.first
+
+
+def kept_entries(table: str, seconds: float, upkeep: float) -> float:
+    """Return the most entries that a log keeps, of epochs so many seconds apart, before an upkeep that is as far."""
+    return (parse_log_retention({RETENTION: KEPT[table]}).total_seconds() + upkeep) / seconds + CHECKPOINT
 
 
 def simulate(pace: Pace, *, epochs: int, upkeep_epochs: int) -> History:
@@ -139,7 +145,8 @@ class Simulation:
 
     def piece(self, first: int, last: int, size: float) -> Piece:
         """Make a file."""
-        return Piece(f"{next(self.names):012d}", int(size), first, last, int(size))
+        held = int(size)
+        return Piece(str(next(self.names)), held, first, last, held)
 
     def hold(self, number: int) -> None:
         """Commit an epoch."""
@@ -189,7 +196,7 @@ class Simulation:
                 size = min(states / len(merge.blocks), self.pace.distinct) * self.pace.state_bytes
                 made.append(self.piece(block.first, block.last, size))
         self.slices = [piece for piece in self.slices if piece.path not in gone] + made
-        self.told.files_replaced += len(gone)
+        self.told.replaced["slices"] += len(gone)
         self.logs["slices"].add(now)
 
     def pack(self, pieces: list[Piece], name: str, target: int, now: float, choose: Choose) -> list[Piece]:
@@ -203,8 +210,8 @@ class Simulation:
             made = [self.joined(group) for group in groups]
             commits = ceil(len(groups) / packing.AT_ONCE)
             left = len(small) + self.opened(name) - (len(gone) - len(made)) / 2
-            self.told.footers_read += round(commits * left)
-            self.told.files_replaced += len(gone)
+            self.told.footers[name] += round(commits * left)
+            self.told.replaced[name] += len(gone)
             written = sum(piece.unpacked for piece in made)
             if name == "master":
                 self.told.records_rewritten += written / (self.pace.record_bytes + packing.ROW)
@@ -212,7 +219,7 @@ class Simulation:
                 self.told.states_rewritten += written / self.pace.state_bytes
             pieces = [piece for piece in pieces if piece.path not in gone] + made
             self.logs[name].add(now, commits)
-        self.told.footers_read += len(small) + self.opened(name)
+        self.told.footers[name] += len(small) + self.opened(name)
         return pieces
 
     def opened(self, name: str) -> int:

@@ -16,19 +16,21 @@ TOO_LONG = 1.5
 HALVINGS = 60
 CONSUMERS = 64
 """Kafka consumers that Spark's tasks keep in a process (spark.kafka.consumer.cache.capacity)."""
+CORES_OF_A_TASK = 2
+"""A thread of the JVM reads, and a Python worker validates and counts."""
 EDGE_EVERY = seconds_of(SHIPPED.edge_every)
 
 
 def epoch_terms(records: float, tasks: float, views: float, lanes: float, cached: float = CONSUMERS) -> Terms:
     """Return what an epoch pays of each unit, in CPU of all processes but the JVM's compilers.
 
-    Where there are more partitions than consumers are kept, each partition's is opened anew each time.
+    Where there are more partitions than consumers are kept, as many as are too many are opened each time.
     """
     return {
         "epoch.fixed": 1,
         "epoch.task": tasks,
         "epoch.lane": lanes,
-        "epoch.consumer": lanes if lanes > cached else 0.0,
+        "epoch.consumer": max(0.0, lanes - cached),
         "epoch.view": views,
         "event": records,
         "event.view": records * views,
@@ -38,6 +40,11 @@ def epoch_terms(records: float, tasks: float, views: float, lanes: float, cached
 def lane_terms(lanes: float) -> Terms:
     """Return what the commits of an epoch pay for files and positions of so many partitions."""
     return {"commit.lanes": 1, "lane": lanes}
+
+
+def jvm_terms(lanes: float) -> Terms:
+    """Return the memory of a driver's JVM, in MB."""
+    return {"driver.jvm": 1, "driver.jvm.lane": lanes}
 
 
 def entry_terms(lanes: float) -> Terms:
@@ -69,7 +76,11 @@ class EpochCost:
 
     def seconds(self, cores: float) -> float:
         """Return how long it lasts on so many cores."""
-        return self.serial + self.parallel / cores + self.waiting
+        return self.serial + self.parallel / self.busy(cores) + self.waiting
+
+    def busy(self, cores: float) -> float:
+        """Return how many of so many cores tasks keep busy."""
+        return min(cores, CORES_OF_A_TASK * self.tasks)
 
 
 def cost_of_epoch(load: Load, records: float, units: Units) -> EpochCost:
@@ -154,7 +165,7 @@ def stream_megabytes(load: Load, epoch: EpochCost, units: Units) -> float:
     """Return the memory of a stream's processes together: JVM, driver, workers."""
     busy = min(load.cores, epoch.tasks)
     return (
-        units["driver.jvm"]
+        units.total(jvm_terms(load.partitions))
         + driver_megabytes(load, epoch, units)
         + busy * worker_megabytes(load, epoch, units)
     )

@@ -24,7 +24,7 @@ FITTED: dict[tuple[str, str], Callable[[Sizes], Terms]] = {
         s.get("cache", epoch.CONSUMERS),
     ),
     ("stream", "python_mb"): lambda s: {"driver.python": 1},
-    ("stream", "jvm_mb"): lambda s: {"driver.jvm": 1},
+    ("stream", "jvm_mb"): lambda s: epoch.jvm_terms(s["partitions"]),
     ("stream", "workers_mb"): lambda s: {"worker": CORES},
     ("stream", "master_bytes"): lambda s: {"stored": 1},
     ("lanes", "lanes_cpu_s"): lambda s: epoch.lane_terms(s["partitions"]),

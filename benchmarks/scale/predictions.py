@@ -22,9 +22,10 @@ WITHIN = 0.25
 
 @dataclass(frozen=True)
 class Prediction:
-    """One trial."""
+    """One trial; units are refined from one round to the next."""
 
     name: str
+    round: int
     kind: str
     sizes: Mapping[str, float]
     predicted: Mapping[str, float]
@@ -53,11 +54,16 @@ def write_predictions(found: list[Prediction], file: Path = FILE) -> None:
 
 
 def add_prediction(name: str, kind: str, sizes: Mapping[str, float], units: Units) -> Prediction:
-    """Predict a trial, and keep that; ValueError if there is one of that name."""
+    """Predict a trial, and keep that; ValueError if there is one of that name.
+
+    It is of the round that is not measured yet, or begins another.
+    """
     found = read_predictions()
+    last = max((each.round for each in found), default=0)
+    waiting = any(not each.measured for each in found)
     if any(each.name == name for each in found):
         raise ValueError(f"{name!r} is predicted.\n\nHint: another size is another name.")
-    made = Prediction(name, kind, sizes, predict(kind, sizes, units))
+    made = Prediction(name, last if waiting else last + 1, kind, sizes, predict(kind, sizes, units))
     write_predictions([*found, made])
     return made
 

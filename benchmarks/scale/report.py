@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.scale import answering, building, parsing
-from benchmarks.scale.bottleneck import Costs, cost_of, hours_of, list_limits
+from benchmarks.scale.bottleneck import Costs, hours_of, list_limits
 from benchmarks.scale.compaction import History
 from benchmarks.scale.load import Load
 from benchmarks.scale.requests import MONTH, dollars_a_month
@@ -17,7 +17,7 @@ DAY = 24
 
 def describe(load: Load, units: Units) -> Iterator[str]:
     """Describe a load's costs, and what ends first."""
-    costs = cost_of(load, units)
+    costs = Costs(load, units)
     each = costs.epoch
     yield (
         f"an epoch: {each.records:,.0f} records every {costs.period:,.2f} s, {each.tasks:,} tasks, "
@@ -25,7 +25,7 @@ def describe(load: Load, units: Units) -> Iterator[str]:
         f"and {each.waiting:,.3f} s waiting"
     )
     yield (
-        f"the stream: {each.cpu / costs.period:,.2f} cores, {costs.stream_mb:,.0f} MB; "
+        f"the stream: {costs.cores:,.2f} cores, {costs.stream_mb:,.0f} MB; "
         f"at most {costs.most_events:,.0f} events/s"
     )
     yield from describe_day(hours_of(costs.pace, load.upkeep, DAY), costs)
