@@ -35,7 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
         parser.add_argument(
             f"--{each.name.replace('_', '-')}", type=int if whole else float, default=each.default
         )
-    for name in ("page", "calibrate", "check"):
+    for name in ("page", "calibrate", "check", "fit"):
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--predict", nargs="+", metavar=("NAME KIND", "SIZE=VALUE"))
     return parser
@@ -48,6 +48,10 @@ def main(argv: list[str]) -> int:
         from benchmarks.scale.calibration import calibrate
 
         calibrate()
+    elif asked.fit:
+        from benchmarks.scale.calibration import keep_units
+
+        keep_units()
     elif asked.predict:
         from benchmarks.scale.predictions import add_prediction
 

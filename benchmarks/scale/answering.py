@@ -20,6 +20,11 @@ def serving_terms(keys: float) -> Terms:
     return {"serving": 1, "serving.key": keys}
 
 
+def showing_terms(keys: float) -> Terms:
+    """Return the memory of a process that shows an interval of so many keys again, in MB."""
+    return {"showing": 1, "showing.key": keys}
+
+
 def interval_terms(keys: float) -> Terms:
     """Return what it costs to answer for one interval of so many keys."""
     return {"answer.one": 1, "answer.key": keys}

@@ -173,6 +173,12 @@ RESOURCES = (
         "refresh less often",
     ),
     Resource(
+        "memory of who shows an interval",
+        lambda c: c.units.total(answering.showing_terms(c.load.keys)) / 1024 / c.load.machine_gb,
+        "Batch.interval",
+        "shorter intervals",
+    ),
+    Resource(
         "the run of an interval",
         lambda c: c.run.seconds(c.load.cores) / c.load.interval,
         "Batch.interval",

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from benchmarks.scale import fitting, units
-from benchmarks.scale.fitting import Observation, fit_units, write_observations
+from benchmarks.scale import units
+from benchmarks.scale.fitting import Observation, fit_units, read_observations, write_observations
+from benchmarks.scale.predictions import read_predictions
 from benchmarks.scale.toml_text import write_named
-from benchmarks.scale.trials import measure_apart
+from benchmarks.scale.trials.kinds import measure_apart
 
 CALIBRATION: tuple[tuple[str, dict[str, float]], ...] = (
     ("stream", {"records": 2_000_000, "epoch": 250_000, "views": 1, "partitions": 4}),
-    ("stream", {"records": 2_000_000, "epoch": 80_000, "views": 6, "partitions": 4}),
+    ("stream", {"records": 2_000_000, "epoch": 250_000, "views": 6, "partitions": 4}),
     ("stream", {"records": 600_000, "epoch": 15_000, "views": 1, "partitions": 4}),
     ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 48}),
     ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 150}),
     ("stream", {"records": 600_000, "epoch": 30_000, "views": 1, "partitions": 150, "cache": 512}),
+    ("stream", {"records": 800_000, "epoch": 40_000, "views": 4, "partitions": 100}),
     ("life", {"epochs": 600, "events": 400, "views": 3, "upkeep": 300}),
     ("life", {"epochs": 150, "events": 400, "views": 1, "upkeep": 75}),
     ("life", {"epochs": 60, "events": 20_000, "views": 1, "upkeep": 30}),
@@ -28,6 +30,7 @@ CALIBRATION: tuple[tuple[str, dict[str, float]], ...] = (
     ("intervals", {"intervals": 300, "keys": 10}),
     ("intervals", {"intervals": 3000, "keys": 10}),
     ("intervals", {"intervals": 1000, "keys": 300}),
+    ("intervals", {"intervals": 8000, "keys": 10}),
     ("requests", {"epochs": 100, "views": 2, "rtt": 0}),
     ("requests", {"epochs": 50, "views": 12, "rtt": 0}),
     ("requests", {"epochs": 50, "views": 2, "rtt": 27}),
@@ -48,10 +51,18 @@ def calibrate() -> None:
         found.append(Observation(kind, sizes, measure_apart(kind, sizes)))
         print(found[-1], flush=True)
     write_observations(found)
-    keep_units(found)
+    keep_units()
 
 
-def keep_units(found: list[Observation]) -> None:
-    """Write the units that follow from what was observed."""
-    units.FILE.write_text(write_named({name: vars(each) for name, each in fit_units(found).items()}))
-    print(f"written: {fitting.FILE}, {units.FILE}")
+def list_measured() -> list[Observation]:
+    """List all that was measured: the trials for units, and those that were predicted."""
+    checked = [each for each in read_predictions() if each.measured]
+    return read_observations() + [Observation(each.kind, each.sizes, each.measured) for each in checked]
+
+
+def keep_units() -> None:
+    """Write the units that follow from all that was measured."""
+    units.FILE.write_text(
+        write_named({name: vars(each) for name, each in fit_units(list_measured()).items()})
+    )
+    print(f"written: {units.FILE}")

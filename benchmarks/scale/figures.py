@@ -38,6 +38,7 @@ FITTED: dict[tuple[str, str], Callable[[Sizes], Terms]] = {
     ("merge", "merge_mb"): lambda s: {"merge.mb": 1, "state.mb": s["states"]},
     ("keys", "serving_cpu_s"): lambda s: answering.serving_terms(s["keys"]),
     ("keys", "answer_cpu_s"): lambda s: answering.interval_terms(s["keys"]),
+    ("keys", "keys_mb"): lambda s: answering.showing_terms(s["keys"]),
     ("keys", "point_cpu_s"): lambda s: answering.point_terms(s["keys"]),
     ("intervals", "publish_cpu_s"): lambda s: building.publication_terms(s["intervals"]),
     ("intervals", "manifest_cpu_s"): lambda s: building.manifest_terms(s["intervals"]),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.scale.figures import predict
 from benchmarks.scale.toml_text import write_tables
-from benchmarks.scale.trials import measure_apart
+from benchmarks.scale.trials.kinds import measure_apart
 from benchmarks.scale.units import Units
 
 FILE = Path(__file__).with_name("predictions.toml")

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks import answers
-from benchmarks.scale.trial_tables import peak_mb
+from benchmarks.scale.trials.tables import peak_mb
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.kept import cached_table
 from seamline.lake.tables.manifest_table import ManifestTable, manifest_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
-from benchmarks.scale.trial_answers import Hours
-from benchmarks.scale.trial_tables import peak_mb
+from benchmarks.scale.trials.answers import Hours
+from benchmarks.scale.trials.tables import peak_mb
 from seamline.lake.read.serving_table import refresh_serving_table
 from seamline.lake.storage.kept import cached_table
 

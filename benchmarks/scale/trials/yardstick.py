@@ -1,6 +1,6 @@
 """How fast this machine computes at the moment: the CPU seconds of a fixed piece of work, beside what is measured.
 
-    python -m benchmarks.scale.yardstick
+    python -m benchmarks.scale.trials.yardstick
 
 A program of its own; a line of input ends it, and it prints the median. Neighbours on the same cores make the same
 work cost more CPU seconds, so figures are divided by how much slower it is than REFERENCE.
@@ -29,7 +29,7 @@ class Yardstick:
     slowness = 1.0
 
     def __enter__(self) -> Yardstick:
-        command = [sys.executable, "-m", "benchmarks.scale.yardstick"]
+        command = [sys.executable, "-m", "benchmarks.scale.trials.yardstick"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 
-from benchmarks.scale.yardstick import Yardstick
+from benchmarks.scale.trials.yardstick import Yardstick
 
 Sizes = Mapping[str, float]
 Figures = dict[str, float]
@@ -15,63 +15,63 @@ Figures = dict[str, float]
 
 def stream(sizes: Sizes) -> Figures:
     """Drain a topic."""
-    from benchmarks.scale.trial_streams import measure_stream
+    from benchmarks.scale.trials.streams import measure_stream
 
     return measure_stream(sizes)
 
 
 def life(sizes: Sizes) -> Figures:
     """Hold epochs without Spark, with upkeep."""
-    from benchmarks.scale.trial_tables import measure_life
+    from benchmarks.scale.trials.tables import measure_life
 
     return measure_life(sizes)
 
 
 def merge(sizes: Sizes) -> Figures:
     """Merge states."""
-    from benchmarks.scale.trial_tables import measure_merge
+    from benchmarks.scale.trials.tables import measure_merge
 
     return measure_merge(sizes)
 
 
 def lanes(sizes: Sizes) -> Figures:
     """Commit epochs of many partitions."""
-    from benchmarks.scale.trial_lanes import measure_lanes
+    from benchmarks.scale.trials.lanes import measure_lanes
 
     return measure_lanes(sizes)
 
 
 def keys(sizes: Sizes) -> Figures:
     """Show an interval of many keys."""
-    from benchmarks.scale.trial_keys import measure_keys
+    from benchmarks.scale.trials.keys import measure_keys
 
     return measure_keys(sizes)
 
 
 def intervals(sizes: Sizes) -> Figures:
     """Plan, publish and answer over many intervals."""
-    from benchmarks.scale.trial_answers import measure_intervals
+    from benchmarks.scale.trials.answers import measure_intervals
 
     return measure_intervals(sizes)
 
 
 def requests(sizes: Sizes) -> Figures:
     """Commit and answer in a bucket."""
-    from benchmarks.scale.trial_stores import measure_requests
+    from benchmarks.scale.trials.stores import measure_requests
 
     return measure_requests(sizes)
 
 
 def pipelines(sizes: Sizes) -> Figures:
     """Parse and reconcile."""
-    from benchmarks.scale.trial_pipelines import measure_pipelines
+    from benchmarks.scale.trials.pipelines import measure_pipelines
 
     return measure_pipelines(sizes)
 
 
 def builds(sizes: Sizes) -> Figures:
     """Build a range of days."""
-    from benchmarks.scale.trial_builds import measure_builds
+    from benchmarks.scale.trials.builds import measure_builds
 
     return measure_builds(sizes)
 
@@ -86,7 +86,7 @@ def measure_apart(kind: str, sizes: Sizes) -> Figures:
     words = [f"{name}={value!r}" for name, value in sizes.items()]
     with Yardstick() as stick:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.scale.trials", kind, *words],
+            [sys.executable, "-m", "benchmarks.scale.trials.kinds", kind, *words],
             stdout=subprocess.PIPE,
             text=True,
             check=True,

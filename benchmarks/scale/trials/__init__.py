@@ -1,0 +1,1 @@
+"""Trials: what can be measured, at given sizes."""
