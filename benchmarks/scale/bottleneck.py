@@ -228,7 +228,8 @@ def limit_by(resource: Resource, costs: Costs) -> Limit:
     each = costs.largest if resource.name == STREAM else costs.epoch
     busy = each.busy(costs.load.cores)
     of_tasks = each.parallel / busy > each.serial + each.waiting
-    if resource.name == STREAM and not of_tasks:
+    waits = each.seconds(costs.load.cores) < costs.load.trigger
+    if resource.name == STREAM and (waits or not of_tasks):
         return Limit(resource, used, "Stream.max_offsets_per_epoch", "larger epochs")
     if resource.name == EPOCHS and costs.load.partitions > epoch.CONSUMERS:
         return Limit(resource, used, resource.knob, "fewer epochs, more consumers kept")
