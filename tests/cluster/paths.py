@@ -20,13 +20,13 @@ from seamline.serve.read import read
 from seamline.supervisor.outside import read_stream_status
 
 NAME, HOST = "paths", "airflow-scheduler-1"
-TENS = 10
+VIEWS = ("by_day", "by_id", "tens", "twins_by_day")
 MENDED = ('"id * 2"', '"id * 3"')
 """What a corrected definition says: all rows of before are validated again."""
 
 
 def take_all_paths(stack: ProcessStack, definition: Path, sent: int) -> None:
-    """Read the numbers anew in parts, build them by every path, mend the definition, and build them again."""
+    """Read the numbers anew in parts, build them by every path, mend the definition, build them again, and flip."""
     api = AirflowApi.from_env()
     wait_for_condition("Airflow to read the DAGs", lambda: has_dag(api), 120)
     api.unpause(f"{NAME}__stream")
@@ -38,6 +38,9 @@ def take_all_paths(stack: ProcessStack, definition: Path, sent: int) -> None:
     stack.run(HOST, "seamline", "stream", "restart", NAME)
     wait_for_condition("the mended stream to be up", lambda: read_stream_status(NAME).running, WITHIN)
     build(stack)
+    require(sent, 2, ["merged", "batch"])
+    for view in VIEWS:
+        stack.run(HOST, "seamline", "upgrade", f"{NAME}.{view}", "--flip", timeout=WITHIN)
     require(sent, 3, ["merged", "batch"])
     stack.run(HOST, "seamline", "stream", "stop", NAME)
 
