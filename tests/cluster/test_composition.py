@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from airflow.executors.base_executor import BaseExecutor
 from tests.cluster.composition import (
     ROOT,
     Service,
@@ -100,3 +102,9 @@ def test_the_image_has_what_a_checkout_has() -> None:
     written = {name for name in read_env_file(ROOT) if name.startswith("SEAMLINE_")}
     assert {"SEAMLINE_HOME", "SEAMLINE_JARS", "SEAMLINE_PIPELINES", "SEAMLINE_WAREHOUSE"} <= written
     assert {*written, "AIRFLOW_HOME"} <= set(read_image_environment())
+
+
+def test_the_executor_of_the_profile_can_be_loaded() -> None:
+    """The newest Celery had moved what Airflow's provider imports: no worker of the profile came up."""
+    found = import_module("airflow.providers.celery.executors.celery_executor")
+    assert issubclass(found.CeleryExecutor, BaseExecutor)
