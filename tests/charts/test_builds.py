@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyspark
@@ -14,21 +13,17 @@ import pytest
 import yaml
 from tests.charts.rendering import LEAST, render
 from tests.charts.stand_in import stand_in
-from tests.e2e.test_operations import DEFINITION
+from tests.faults.rig.orders import DAY, ORDERS, define_orders, drain_orders, send_orders
 
-from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.produce import RecordWriter
 from seamline.lake.log.master import Master
 from seamline.lake.tables.builds_table import Builds
 from seamline.local.stack import StreamStack
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import Interval
 from seamline.runtime.java import class_path, java_home, spark_jars
 from seamline.supervisor.job_files import find_job_file
 
 pytestmark = pytest.mark.faults
-TOPIC = "chart.orders"
 SETTINGS = (
     "builds.executor.cores=1,builds.executor.memory=1g,builds.dynamicAllocation.max=2,"
     "builds.dynamicAllocation.initial=0,image.repository=registry.example/seamline"
@@ -56,28 +51,12 @@ def write_configuration(folder: Path, stack: StreamStack) -> None:
 
 def test_executors_come_by_the_pod_template_and_build(kafka: KafkaConnection, tmp_path: Path) -> None:
     """The image has no entry point of Spark's, and no shell of it knows what an executor is started with."""
-    definition = DEFINITION
-    for old, new in {
-        '"ops"': '"chart"',
-        "ops.orders": TOPIC,
-        ', "ids": own("id", by="fragile:Total")': "",
-    }.items():
-        assert old in definition
-        definition = definition.replace(old, new)
-    stack = StreamStack(tmp_path / "home", definition, kafka, "chart", env={"PYSPARK_PYTHON": sys.executable})
-    with TopicAdmin(kafka) as admin, RecordWriter(kafka) as writer:
-        admin.create_topic(TOPIC, 2)
-        for number in range(300):
-            value = b'{"id": %d, "placed_at": "2024-01-01T00:00:00Z"}' % number
-            writer.send(TOPIC, value=value, partition=number % 2)
-    stack.start()
-    try:
-        stack.drain(300, timeout=300)
-        assert stack.stop() == 0
-    finally:
-        stack.kill()
-    day = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
-    job = BuildJob("chart", "on pods", Master.open(stack.layout).edge, (day,))
+    stack = StreamStack(
+        tmp_path / "home", define_orders("chart"), kafka, "chart", env={"PYSPARK_PYTHON": sys.executable}
+    )
+    send_orders(kafka, "chart.orders")
+    drain_orders(stack)
+    job = BuildJob("chart", "on pods", Master.open(stack.layout).edge, (DAY,))
     folder, logs, image = tmp_path / "spark-conf", tmp_path / "logs", tmp_path / "image"
     logs.mkdir()
     image.mkdir()
@@ -104,7 +83,7 @@ def test_executors_come_by_the_pod_template_and_build(kafka: KafkaConnection, tm
         assert done.returncode == 0, f"{done.stderr[-6000:]}\n{cluster.asked}\n{told}"
         executors = cluster.made[1:]
     built = Builds.ensure(stack.layout).of("on pods")
-    assert {(row.rows_read, row.state_rows) for row in built} == {(300, 300)}
+    assert {(row.rows_read, row.state_rows) for row in built} == {(ORDERS, ORDERS)}
     # It begins with none: what came was asked for because tasks waited.
     assert executors and len(executors) <= 2
     assert list(image.iterdir()) == [], (

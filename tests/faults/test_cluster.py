@@ -7,29 +7,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 import pyspark
 import pytest
 from deltalake import DeltaTable
-from tests.e2e.test_operations import DEFINITION
+from tests.faults.rig.orders import DAY, ORDERS, define_orders, drain_orders, send_orders
 from tests.ports import free_ports
 
-from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.produce import RecordWriter
 from seamline.lake.log.master import Master
 from seamline.lake.tables.builds_table import Builds
 from seamline.local.stack import StreamStack
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import Interval
 from seamline.runtime.java import class_path, java_home, spark_jars
 from seamline.supervisor.job_files import find_job_file
 
 pytestmark = pytest.mark.faults
-TOPIC = "cluster.orders"
 
 
 @pytest.fixture
@@ -78,38 +73,26 @@ def submitted(cluster: str, stack: StreamStack, job: BuildJob) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def require_executor() -> None:
+    """Require that an executor runs, which is a process of its own."""
+    commands = [" ".join(each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"])]
+    assert any("CoarseGrainedExecutorBackend" in command for command in commands)
+
+
 def test_a_stream_and_a_build_read_through_a_standalone_cluster(
     cluster: str, kafka: KafkaConnection, tmp_path: Path
 ) -> None:
     """Executors in another process write the files; the driver alone commits."""
-    definition = DEFINITION
-    for old, new in {
-        '"ops"': '"cluster"',
-        "ops.orders": TOPIC,
-        ', "ids": own("id", by="fragile:Total")': "",
-        "stream=Stream(": f'stream=Stream(master="{cluster}", memory="1g", ',
-    }.items():
-        assert old in definition
-        definition = definition.replace(old, new)
+    definition = define_orders(
+        "cluster", {"stream=Stream(": f'stream=Stream(master="{cluster}", memory="1g", '}
+    )
     stack = StreamStack(
         tmp_path / "home", definition, kafka, "cluster", env={"PYSPARK_PYTHON": sys.executable}
     )
-    with TopicAdmin(kafka) as admin, RecordWriter(kafka) as writer:
-        admin.create_topic(TOPIC, 2)
-        for number in range(300):
-            value = b'{"id": %d, "placed_at": "2024-01-01T00:00:00Z"}' % number
-            writer.send(TOPIC, value=value, partition=number % 2)
-    stack.start()
-    try:
-        stack.drain(300, timeout=300)
-        assert any("CoarseGrainedExecutorBackend" in " ".join(each.info["cmdline"] or []) for each in
-                   psutil.process_iter(["cmdline"]))  # fmt: skip
-        assert stack.stop() == 0
-    finally:
-        stack.kill()
+    send_orders(kafka, "cluster.orders")
+    drain_orders(stack, require_executor)
     rows = DeltaTable(str(stack.layout.table("master"))).to_pyarrow_table(columns=["id"])
-    assert sorted(rows["id"].to_pylist()) == list(range(300))
-    day = Interval(datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC))
-    submitted(cluster, stack, BuildJob("cluster", "on executors", Master.open(stack.layout).edge, (day,)))
+    assert sorted(rows["id"].to_pylist()) == list(range(ORDERS))
+    submitted(cluster, stack, BuildJob("cluster", "on executors", Master.open(stack.layout).edge, (DAY,)))
     built = Builds.ensure(stack.layout).of("on executors")
-    assert {(row.rows_read, row.state_rows) for row in built} == {(300, 300)}
+    assert {(row.rows_read, row.state_rows) for row in built} == {(ORDERS, ORDERS)}
