@@ -9,7 +9,7 @@ from tests.cluster.hosts import INSIDE, NoNamespaces, enter_own_machine
 
 if __name__ == "__main__":
     if os.environ.get(INSIDE) == "1":
-        from tests.cluster.trial import main
+        from tests.cluster.command import main
 
         sys.exit(main(sys.argv[1:]))
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from airflow.executors.base_executor import BaseExecutor
+from tests.cluster.command import empty_folder
 from tests.cluster.composition import (
     ROOT,
     Service,
@@ -20,6 +21,7 @@ from tests.cluster.images import APP, STATE, translate, translate_check
 from tests.cluster.stack import make_values
 
 from seamline.local.environment import read_env_file
+from seamline.model.errors import SetupError
 
 PROFILES = ("", "celery")
 CELERY = {"valkey", "airflow-worker", "airflow-stream-worker"}
@@ -108,3 +110,15 @@ def test_the_executor_of_the_profile_can_be_loaded() -> None:
     """The newest Celery had moved what Airflow's provider imports: no worker of the profile came up."""
     found = import_module("airflow.providers.celery.executors.celery_executor")
     assert issubclass(found.CeleryExecutor, BaseExecutor)
+
+
+def test_a_folder_that_is_not_a_trials_own_is_not_emptied(tmp_path: Path) -> None:
+    """`--home` may name any folder."""
+    (tmp_path / "letters").touch()
+    with pytest.raises(SetupError, match="no trial has written"):
+        empty_folder(tmp_path)
+    assert (tmp_path / "letters").exists()
+    empty_folder(tmp_path / "new")
+    (tmp_path / "new" / "old").touch()
+    empty_folder(tmp_path / "new")
+    assert not (tmp_path / "new" / "old").exists()

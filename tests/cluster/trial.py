@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-import fcntl
-import json
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,13 +21,13 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.storage.layout import locate_tables
 from seamline.lake.tables.control_table import ControlTable
 from seamline.local.demo.stages import wait_for_condition
-from seamline.model.errors import NotFound, SeamlineError
+from seamline.model.errors import NotFound
 from seamline.orchestration.airflow_api import AirflowApi
 
-HOME = ROOT / ".seamline" / "cluster"
 OWN = ("pulse_pipeline.py", "paths_pipeline.py")
 DEFINITIONS = (ROOT / "include" / "pipelines" / "flights.py", *map(Path(__file__).with_name, OWN))
 RECONCILED_EVERY = "20"
+COUNTED, BUILT = ": the stream has read all after", ": and a run has built it after"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -146,9 +142,9 @@ class Trial:
         fault(self)
         self.pulse.send()
         self.pulse.await_read()
-        self.say(f"{name}: the stream has read all after", time.monotonic() - began)
+        self.say(f"{name}{COUNTED}", time.monotonic() - began)
         self.pulse.build(api)
-        self.say(f"{name}: and a run has built it after", time.monotonic() - began)
+        self.say(f"{name}{BUILT}", time.monotonic() - began)
         self.pulse.require_exact()
 
     def restart(self, host: str) -> None:
@@ -237,59 +233,3 @@ OF_CELERY: dict[str, Callable[[Trial], None]] = {
     **{name: restart_first(name) for name in ("valkey", "airflow-worker", "airflow-stream-worker")}
 }
 """What is done to the services that the profile adds."""
-
-
-def main(argv: list[str]) -> int:
-    """Run the trial; print the figures with the revision, and write them down."""
-    asked = parse(argv)
-    asked.home.parent.mkdir(parents=True, exist_ok=True)
-    alone = asked.home.with_suffix(".lock").open("w")
-    try:
-        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        print(f"Another trial uses {asked.home}.\n\nHint: wait for it, or name another folder by --home.")
-        return 6
-    shutil.rmtree(asked.home, ignore_errors=True)
-    trial = Trial(asked.home, profile=asked.profile, s3=asked.s3)
-    try:
-        trial.begin()
-        trial.check_hidden()
-        if not asked.without_demo:
-            trial.check_demo(backfill_days=asked.backfill_days)
-        if asked.faults:
-            trial.kill_each(asked.faults)
-            trial.check_again()
-    except (ServiceBroken, SeamlineError) as wrong:
-        print(wrong, flush=True)
-        return 1
-    finally:
-        trial.end()
-    write_figures(trial.took)
-    return 0
-
-
-def parse(argv: list[str]) -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster")
-    parser.add_argument(
-        "--home", type=Path, default=HOME, help="the folder of all its files, which is emptied"
-    )
-    parser.add_argument("--without-demo", action="store_true", help="only do the faults")
-    parser.add_argument("--backfill-days", type=int, default=1, help="days to rebuild by Airflow's command")
-    parser.add_argument("--profile", default="", choices=["", "celery"], help="of docker-compose.yaml")
-    parser.add_argument("--s3", default="versitygw", choices=["versitygw", "moto"], help="the S3 server")
-    parser.add_argument("--faults", help="what is done to it, with commas between; nothing for none")
-    asked = parser.parse_args(argv)
-    known = OF_CELERY if asked.profile == "celery" else FAULTS
-    asked.faults = [*known] if asked.faults is None else [each for each in asked.faults.split(",") if each]
-    if unknown := set(asked.faults) - set(known):
-        parser.error(f"--faults: {', '.join(sorted(unknown))} is none of {', '.join(known)}")
-    return asked
-
-
-def write_figures(took: dict[str, float]) -> None:
-    """Print what each step took, with the revision."""
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    print(json.dumps({"revision": done.stdout.strip(), "seconds": took}, indent=2), flush=True)
