@@ -80,7 +80,8 @@ def reconcile_dag() -> DAG:
         start_date=datetime(2013, 1, 1, tzinfo=UTC),
         schedule=read_reconcile_interval(),
         catchup=False,
-        max_active_runs=1,
+        # A run whose host is lost lasts until its timeout; a lease keeps two runs from starting one stream twice.
+        max_active_runs=2,
         dagrun_timeout=timedelta(minutes=5),
         # One stream that needs a person fails every run: Airflow must not pause the DAG of all streams for that.
         max_consecutive_failed_dag_runs=0,
