@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seamline.spark.session.session import choose_master, is_in_driver, pick_settings
+from seamline.spark.session.session import choose_master, is_in_driver, pick_settings, write_heap
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,9 @@ def test_executors_elsewhere_are_not_sent_to_their_own_loopback():
 )
 def test_a_definition_has_the_last_word_on_the_master(declared, named, expected):
     assert choose_master(declared, {"SEAMLINE_SPARK_MASTER": named}) == expected
+
+
+@pytest.mark.parametrize(("declared", "heap"), [("2gb", "2g"), ("600MB", "600m"), ("4g", "4g")])
+def test_a_heap_is_written_as_java_reads_it(declared, heap):
+    """Java knows no unit of two letters, and did not start."""
+    assert write_heap(declared) == heap

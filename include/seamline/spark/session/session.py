@@ -110,7 +110,7 @@ def open_spark_session(
     local = is_in_driver(master)
     builder = SparkSession.builder
     if not submitted:
-        builder = builder.appName(app).master(master).config("spark.driver.memory", memory)
+        builder = builder.appName(app).master(master).config("spark.driver.memory", write_heap(memory))
         builder = builder.config("spark.driver.extraClassPath", class_path())
         os.environ.update(store_class_path(os.environ) if bucket else {})
     if not local:
@@ -173,6 +173,11 @@ def close_connect_session(spark: SparkSession) -> None:
 def choose_master(declared: str, environ: Mapping[str, str]) -> str:
     """Return Spark's master: the one that is declared, else the deployment's, else this process."""
     return declared or environ.get(MASTER) or "local[2]"
+
+
+def write_heap(declared: str) -> str:
+    """Return the size of a heap as Java reads it, of which Spark asks no more: "2gb" is "2g" there."""
+    return declared.lower().removesuffix("b")
 
 
 def pick_settings(master: str) -> Mapping[str, str]:
