@@ -73,8 +73,11 @@ def client_env(url: str) -> Mapping[str, str]:
 
 
 def bring_token() -> None:
-    """Bring our token along where SPARK_REMOTE sends this process to the resident driver of its host."""
-    if url := os.environ.get("SPARK_REMOTE"):
+    """Bring our token along where SPARK_REMOTE sends this process to the resident driver of its host.
+
+    A token that the user has set is left alone.
+    """
+    if (url := os.environ.get("SPARK_REMOTE")) and not os.environ.get(TOKEN):
         os.environ.update(client_env(url))
 
 

@@ -54,6 +54,15 @@ def test_a_command_that_is_sent_to_our_server_brings_its_token(monkeypatch):
     assert os.environ[resident.TOKEN] == token
 
 
+def test_a_token_that_the_user_has_set_is_left_alone(monkeypatch):
+    """Another server of theirs may listen where our driver once did."""
+    resident.make_token()
+    monkeypatch.setenv("SPARK_REMOTE", "sc://localhost:15003")
+    monkeypatch.setenv(resident.TOKEN, "theirs")
+    resident.bring_token()
+    assert os.environ[resident.TOKEN] == "theirs"
+
+
 def test_a_command_without_a_server_brings_nothing(monkeypatch):
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     monkeypatch.delenv(resident.TOKEN, raising=False)
