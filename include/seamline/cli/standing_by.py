@@ -15,6 +15,7 @@ from seamline.runtime.processes import boot_clock_seconds
 from seamline.runtime.stop_signals import set_when_asked
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.supervisor.stream_logs import print_with_time
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat
 
 LOOKS_EVERY = 5.0
 """Seconds between two looks at what a stream should do: in a bucket each is paid."""
@@ -77,7 +78,7 @@ def stand_by(
                 gave_up_at = None
                 code = run(halt)
                 if code == GaveUp.exit_code:
-                    gave_up_at = control.restarts
+                    gave_up_at = count_restarts_seen(layout.pipeline, control)
                 elif code in (FenceLost.exit_code, LeaseHeld.exit_code):
                     why, pause = "waits, as another supervisor has taken over", AGAIN_AFTER
                 if not why:
@@ -97,6 +98,12 @@ def read_control(layout: Layout) -> Control:
     if not Table.exists(layout.table("control")):
         return Control()
     return ControlTable.ensure(layout).read()
+
+
+def count_restarts_seen(name: str, control: Control) -> int:
+    """Return how many restarts the supervisor knew of when it gave up: what is asked for after that is news."""
+    beat = Heartbeat.read(home_folder(), name)
+    return beat.restarts if beat and beat.state == GAVE_UP else control.restarts
 
 
 def find_reason_to_wait(name: str, control: Control, gave_up_at: int | None) -> str:

@@ -15,10 +15,11 @@ from tests.unit.shop import DEFINITION
 
 from seamline.cli import seamline
 from seamline.cli.standing_by import Pulse, find_pulse_file, stand_by
-from seamline.lake.storage.layout import Layout, locate_tables
+from seamline.lake.storage.layout import Layout, home_folder, locate_tables
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.errors import DefinitionError, GaveUp, LeaseHeld, StoreUnavailable
-from seamline.runtime.stop_signals import ASKED
+from seamline.runtime.stop_signals import ASKED, set_when_asked
+from seamline.supervisor.supervisor_heartbeat import GAVE_UP, Heartbeat, Identity
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -62,6 +63,12 @@ class Story:
             raise end
         return end() if callable(end) else end
 
+    def give_up(self, *, restarts: int) -> int:
+        """Give up as a supervisor does, which has read that so many restarts are asked for."""
+        beat = Heartbeat("shop", Identity("here", 1), 1, GAVE_UP, NOW, restarts=restarts)
+        beat.write(home_folder(), now=NOW)
+        return GaveUp.exit_code
+
     def tell(self) -> int:
         """Stand by until asked to end."""
         return stand_by(self.layout, self.run, halt=self.halt, say=self.said.append)
@@ -101,6 +108,48 @@ def test_one_that_has_given_up_waits_for_a_person(layout: Layout) -> None:
     assert story.tell() == 0
     assert "has given up" in story.said[0] and "seamline stream start shop" in story.said[0]
     assert len(story.waits) == 4 and story.ends == []
+
+
+def test_a_restart_long_before_it_gave_up_is_not_one_after_it(layout: Layout) -> None:
+    """The supervisor had taken that restart up itself, and was started once more for it when it had given up."""
+
+    def give_up() -> int:
+        story.restart()
+        return story.give_up(restarts=1)
+
+    story = Story(layout, give_up, lambda: story.halt.set() or 0)
+    story.want(Desired.RUNNING)
+    assert story.tell() == 0
+    assert "has given up" in story.said[0] and len(story.ends) == 1
+
+
+def test_a_restart_while_it_gives_up_is_carried_out(layout: Layout) -> None:
+    """What counts is what the supervisor had read when it gave up."""
+
+    def give_up() -> int:
+        code = story.give_up(restarts=0)
+        story.restart()
+        return code
+
+    story = Story(layout, give_up, lambda: story.halt.set() or 0)
+    story.want(Desired.RUNNING)
+    assert story.tell() == 0
+    assert story.said == story.ends == []
+
+
+def test_waiting_for_another_leaves_no_threads_behind(layout: Layout) -> None:
+    """A second supervisor is refused every half a minute for as long as the first one lives."""
+
+    def refused() -> int:
+        set_when_asked(story.halt)
+        return LeaseHeld.exit_code
+
+    story = Story(layout, refused, refused, refused, lambda: story.halt.set() or 0)
+    story.want(Desired.RUNNING)
+    story.meanwhile = {99: lambda: None}
+    before = threading.active_count()
+    assert story.tell() == 0
+    assert story.ends == [] and threading.active_count() == before + 1
 
 
 @pytest.mark.parametrize(
