@@ -76,6 +76,16 @@ def test_a_pod_on_its_way_to_another_node_is_no_failure(started, capsys):
     assert not started.called
 
 
+def test_many_pods_on_their_way_are_not_waited_for(started, monkeypatch):
+    """A lost zone had 200 streams, each was waited for, and the last of them were not looked at in time."""
+    wait = Mock(return_value=False)
+    monkeypatch.setattr(comparing, "wait_for_lease", wait)
+    want("mart", Desired.RUNNING)
+    beat("mart", datetime.now(UTC) - timedelta(seconds=30), "stopped")
+    reconcile()
+    assert not wait.called
+
+
 def test_words_from_the_future_excuse_nothing(started):
     """A clock that was two hours ahead would hide a stream that is down for two hours."""
     want("mart", Desired.RUNNING)

@@ -19,6 +19,8 @@ SETTING = "SEAMLINE_RECONCILE"
 START, COMPARE = "start", "compare"
 WAITS = 20.0
 """Seconds for a supervisor that stands by to take up what somebody asked for a moment ago."""
+LOOKS_EVERY = 1.0
+"""Seconds between two looks for a supervisor: in a bucket each is paid."""
 SILENT_FOR = timedelta(minutes=3)
 """How long a stream may have no supervisor: a pod that moves to another node takes a minute or two."""
 
@@ -35,12 +37,12 @@ def only_compares(environ: Mapping[str, str] = os.environ) -> bool:
 
 def require_supervisor(name: str, control: ControlTable, say: Callable[[str], object] = print) -> None:
     """Say since when nobody keeps up what should run; SetupError if that is longer than a restart takes."""
-    if wait_for_lease(control, WAITS):
-        say("up")
-        return
     last, now = find_last_word(name, control), datetime.now(UTC)
     if last and abs(now - last) < SILENT_FOR:
         say(f"no supervisor for {format_duration((now - last).total_seconds())}; it may be on its way back")
+        return
+    if wait_for_lease(control, WAITS):
+        say("up")
         return
     heard = (
         f"last heard of at {format_utc_instant(last.replace(microsecond=0))}" if last else "never heard of"
@@ -62,7 +64,7 @@ def wait_for_lease(control: ControlTable, within: float) -> bool:
     while not control.live_lease():
         if time.monotonic() > until:
             return False
-        time.sleep(0.2)
+        time.sleep(LOOKS_EVERY)
     return True
 
 
