@@ -225,4 +225,4 @@ def test_a_streams_pod_is_told_what_a_container_is() -> None:
     [keys] = container["envFrom"]
     assert keys["secretRef"]["name"] == "lake-keys"
     secret = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
-    assert set(worker.environment) - told == secret | {"SEAMLINE_SPARK_MASTER"}
+    assert set(worker.environment) - told == secret | {"SEAMLINE_SPARK_MASTER", "SPARK_WORKER_OPTS"}

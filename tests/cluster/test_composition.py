@@ -99,6 +99,13 @@ def test_whoever_is_spoken_to_is_there(profile: str) -> None:
     assert called - names <= {"org"}
 
 
+def test_a_worker_throws_away_what_an_application_has_left() -> None:
+    """The jars that each build brings along, 32 MB, stayed on each worker for a week."""
+    [worker] = [each for each in read("") if each.name == "spark-worker"]
+    [seconds] = re.findall(r"appDataTtl=(\d+)", worker.environment.get("SPARK_WORKER_OPTS", ""))
+    assert int(seconds) <= 86_400
+
+
 def test_the_image_has_what_a_checkout_has() -> None:
     """Which folders there are is said by a checkout's own settings, and by the image's."""
     written = {name for name in read_env_file(ROOT) if name.startswith("SEAMLINE_")}
