@@ -73,6 +73,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rate", type=int, default=50, help="events a second of each stream")
     parser.add_argument("--minutes", type=float, default=60)
     asked = parser.parse_args(argv)
+    if min(asked.pipelines, asked.streams, asked.rate, asked.minutes) <= 0:
+        parser.error("each number is above zero")
+    if asked.streams > asked.pipelines:
+        parser.error("--streams: a stream is of one of --pipelines")
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory(prefix="many-streams") as folder:
         home = Path(folder)

@@ -116,8 +116,11 @@ class Demo:
             ends = admin.end_offsets(topic)
 
         def drained() -> bool:
-            master, last = Master.open(self.layout), newest_ledger_epoch(self.layout)
-            if last is None or last.watermark is None or master.edge != master.epoch:
+            last = newest_ledger_epoch(self.layout)
+            if last is None or last.watermark is None:
+                return False
+            master = Master.open(self.layout)
+            if master.edge != master.epoch:
                 return False
             read = sum(len(part) for epoch in list_ledger_epochs(self.layout) for part in epoch.ranges)
             return read == sum(ends.values()) and last.watermark >= self.options.end
