@@ -15,6 +15,7 @@ OURS = "seamline:"
 """What the name of the image begins with that the Dockerfile makes."""
 ENDS_WELL, IS_WELL = "service_completed_successfully", "service_healthy"
 VARIABLE = re.compile(r"\$(?:\$|\{(?P<name>[A-Z][A-Z0-9_]*)(?::(?P<kind>[-?])(?P<rest>[^}]*))?\})")
+DURATION = re.compile(r"(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Service:
     profiles: tuple[str, ...]
     restart: str = ""
     """Compose's word for when a container that has ended is started again; empty for never."""
+    grace: float = 10.0
+    """The seconds that it has to end when it is asked to."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -84,7 +87,15 @@ def read_service(name: str, given: Mapping[str, Any]) -> Service:
         replicas=int(given.get("deploy", {}).get("replicas", 1)),
         profiles=tuple(given.get("profiles", ())),
         restart=given.get("restart", ""),
+        grace=read_duration(given.get("stop_grace_period", "10s")),
     )
+
+
+def read_duration(text: str) -> float:
+    """Return the seconds of what Compose writes as ``1m30s``; ValueError for anything else."""
+    if not (found := DURATION.fullmatch(text)) or not text:
+        raise ValueError(f"docker-compose.yaml: {text!r} is no duration like 1m30s")
+    return 60.0 * int(found["minutes"] or 0) + int(found["seconds"] or 0)
 
 
 def fill_in(given: Any, values: Mapping[str, str]) -> Any:
@@ -117,6 +128,17 @@ def order_services(services: Iterable[Service]) -> Iterator[str]:
         yield from ready
         for name in ready:
             del left[name]
+
+
+def list_stops(services: Iterable[Service]) -> Iterator[list[Service]]:
+    """Go through services as they are stopped: at once all those that none of the others needs any more."""
+    left = {each.name: each for each in services}
+    while left:
+        needed = {name for each in left.values() for name in each.depends_on}
+        ends = [each for name, each in left.items() if name not in needed]
+        yield ends
+        for each in ends:
+            del left[each.name]
 
 
 def read_image_environment() -> dict[str, str]:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -189,23 +190,23 @@ class Host:
     def kill(self) -> None:
         """End it at once, as a machine does that loses its power."""
         if (child := self._child) and child.poll() is None:
-            family = [self.first(), *self.processes()]
+            family = []
+            with suppress(psutil.NoSuchProcess, IndexError):
+                family = [self.first(), *self.processes()]
             os.killpg(child.pid, signal.SIGKILL)
             child.wait(30)
             psutil.wait_procs(family, 30)
 
-    def stop(self, grace: float) -> bool:
-        """Ask its command to end, and kill it after some seconds; return whether it ended by itself."""
+    def stop(self, grace: float) -> None:
+        """Ask its command to end, and kill it after some seconds."""
         if not self.runs:
-            return True
-        assert self._child
-        self.first().send_signal(signal.SIGTERM)
+            return
+        with suppress(psutil.NoSuchProcess, IndexError):
+            self.first().send_signal(signal.SIGTERM)
         until = time.monotonic() + grace
         while self.runs and time.monotonic() < until:
             time.sleep(0.1)
-        ended = not self.runs
         self.kill()
-        return ended
 
 
 def run(script: str) -> None:

@@ -8,12 +8,13 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 from cryptography.fernet import Fernet
-from tests.cluster.composition import ENDS_WELL, IS_WELL, Service, read_composition
+from tests.cluster.composition import ENDS_WELL, IS_WELL, Service, list_stops, read_composition
 from tests.cluster.hosts import Host, Network
 from tests.cluster.images import translate, translate_check
 from tests.services.server import ServiceBroken, tail
@@ -21,7 +22,6 @@ from tests.services.server import ServiceBroken, tail
 PATIENCE = 240.0
 EVERY = 0.5
 RESTARTED_AFTER = 1.0
-GRACE = 60.0
 
 
 def make_values(executor: str) -> dict[str, str]:
@@ -151,13 +151,20 @@ class ProcessStack:
         """Start a host that was taken away."""
         self.stopped.discard(name)
 
-    def stop(self, grace: float = GRACE) -> list[str]:
-        """Stop all, the last that were started first; return the names of those that had to be killed."""
+    def stop(self) -> None:
+        """Stop all, those that others need last."""
         self.over.set()
         if self.keeper.ident:
             self.keeper.join()
-        names = [name for service in reversed(self.services.values()) for name in service.hosts]
-        return [name for name in names if not self.hosts[name].stop(grace)]
+        with ThreadPoolExecutor() as at_once:
+            for services in list_stops(self.services.values()):
+                ends = [
+                    at_once.submit(self.hosts[name].stop, each.grace)
+                    for each in services
+                    for name in each.hosts
+                ]
+                for each in ends:
+                    each.result()
 
     def find_password(self) -> str:
         """Return the password that Airflow's API server has made up for the user admin."""

@@ -13,8 +13,10 @@ from tests.cluster.composition import (
     ROOT,
     Service,
     fill_in,
+    list_stops,
     order_services,
     read_composition,
+    read_duration,
     read_image_environment,
 )
 from tests.cluster.images import APP, STATE, translate, translate_check
@@ -67,6 +69,30 @@ def test_each_service_comes_behind_those_that_it_waits_for(profile: str) -> None
         assert set(each.depends_on) <= seen
         seen.add(each.name)
     assert (seen >= CELERY) is (profile == "celery")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nothing_is_stopped_before_those_that_need_it(profile: str) -> None:
+    """Schedulers and workers have the time that the composition gives them; all of one kind end at once."""
+    stops = list(list_stops(read(profile)))
+    names = [{each.name for each in at_once} for at_once in stops]
+    for at, at_once in enumerate(stops):
+        after = set[str]().union(*names[at + 1 :])
+        assert all(set(each.depends_on) <= after for each in at_once)
+    assert sum(map(len, stops)) == len(read(profile))
+    assert "airflow-scheduler" in names[0] and "postgres" in names[-1]
+    assert [each.grace for each in stops[0] if each.name == "airflow-scheduler"] == [120]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("2m", 120), ("10s", 10), ("1m30s", 90)])
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert read_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2h", "soon"])
+def test_a_duration_of_another_form_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is no duration"):
+        read_duration(text)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
