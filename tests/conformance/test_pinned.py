@@ -136,6 +136,76 @@ def test_what_only_decorates_is_of_the_newest_version(shop: Scenario, tmp_path: 
         ]
 
 
+RULES = pipeline(
+    "shop STRING, amount INT, at TIMESTAMP",
+    lookups=[
+        Lookup(
+            "limits",
+            "limits.csv",
+            on={"shop": "shop"},
+            columns=["name", "least INT"],
+            where="amount > limits_least",
+            every="limits",
+        )
+    ],
+    side={"unlimited": "size(limits) = 0"},
+    views=[
+        View(
+            "by_limit",
+            keys=["limit"],
+            window=Tumbling("1 day"),
+            explode={"limit": "limits"},
+            measures={"n": count(), "paid": sum("amount")},
+        )
+    ],
+)
+
+
+@pytest.mark.parametrize("engine", ["plain", "spark"])
+def test_rules_are_those_that_the_epoch_has_read(
+    engine: str,
+    request: pytest.FixtureRequest,
+    scenario: Callable[..., Scenario],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Changed between epochs, broken, and changed back; a build joins nothing, and a restatement joins again."""
+    monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))
+    table = tmp_path / "limits.csv"
+    table.write_text("shop,name,least\na,some,10\na,many,100\nb,some,50\n")
+    shop = scenario(
+        RULES, spark=request.getfixturevalue("spark") if engine == "spark" else None, now="2024-01-05"
+    )
+
+    def paid(of: str, *amounts: int, day: int = 1) -> None:
+        shop.send(*({"shop": of, "amount": n, "at": f"2024-01-0{day}T10:00:00Z"} for n in amounts))
+
+    def limits(side: str) -> list[Row]:
+        rows = first_day(shop, "by_limit", side=side)
+        return [(row["limit"], row["n"], row["paid"]) for row in rows]
+
+    paid("a", 5, 20, 200)
+    paid("b", 20, 60)
+    shop.epoch()
+    table.write_text("shop,name,least\na,many,10\nb,many,10\nb,some,\n")
+    paid("a", 20)
+    paid("b", 60)
+    shop.epoch()
+    table.write_text("shop,name\na,some\n")
+    paid("b", 20)
+    shop.epoch()
+    seen = [("many", 4, 300), ("some", 3, 280)]
+    assert limits("speed") == seen
+    table.write_text("shop,name,least\na,more,0\nb,more,0\n")
+    paid("a", 1, day=3)
+    shop.epoch(edge=True)
+    assert shop.batch("2024-01-01")
+    assert limits("batch") == limits("speed") == seen
+    shop.restate("limits", "2024-01-01", "2024-01-02")
+    assert shop.batch("2024-01-01")
+    assert limits("batch") == [("more", 8, 405)]
+
+
 def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
     """What else reads the rows sees what they found, and upkeep leaves every version that an epoch names."""
     engine.upkeep()

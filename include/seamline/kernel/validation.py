@@ -15,7 +15,7 @@ from itertools import chain
 
 from seamline.kernel.formats import Reader
 from seamline.lake.engine.duckdb_scans import quote_literal
-from seamline.lake.engine.lookup_joins import lookup_join_sql, lookup_keys_sql
+from seamline.lake.engine.lookup_joins import Step, lookup_steps, wrong_name
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.explode import Explode
@@ -29,8 +29,6 @@ REFUSED, TAKEN, REPEATED = "_refused", "_taken", "_repeated"
 ROW = "_row"
 """The number of a record in its relation, where there are look-ups: their joins may change the order."""
 Reason = tuple[str, str, str]
-Step = tuple[str, str]
-"""A select list of what is added, and a join; either may be empty."""
 
 
 def validation_sql(pipeline: CompiledPipeline, reader: Reader, relation: str) -> str:
@@ -77,10 +75,14 @@ def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
 
 def chain_steps_sql(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
-    before, links = relation, []
-    for at, (added, beside) in enumerate(steps, 1):
-        links.append(f"step{at} AS (SELECT *{added and f', {added}'} FROM {before} {beside})")
-        before = f"step{at}"
+    before, links = relation, list[str]()
+    for at, step in enumerate(steps, 1):
+        named = step.named or f"step{at}"
+        kept = "MATERIALIZED " if step.named else ""
+        links.append(
+            f"{named} AS {kept}(SELECT *{step.added and f', {step.added}'} FROM {before} {step.beside})"
+        )
+        before = named
     return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
 
 
@@ -107,11 +109,10 @@ def early_verdict(pipeline: CompiledPipeline, reader: Reader) -> str:
 def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
     """List the reader's steps and that of the parsed columns."""
     for step in reader.steps():
-        yield step, ""
+        yield Step(step)
     fields = enumerate(pipeline.record.parsed.fields, 1)
-    yield (
-        ", ".join(f"{reader.value_sql(field, at)} AS {quote_identifier(field.name)}" for at, field in fields),
-        "",
+    yield Step(
+        ", ".join(f"{reader.value_sql(field, at)} AS {quote_identifier(field.name)}" for at, field in fields)
     )
 
 
@@ -119,13 +120,14 @@ def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
     """List the steps that follow the parsed columns."""
     timed = pipeline.source.event_time
     for join in pipeline.record.lookups:
-        yield lookup_keys_sql(join), ""
-        yield "", lookup_join_sql(join)
+        yield from lookup_steps(join, ROW)
     for field, made in pipeline.record.derived:
-        yield f"{made.duckdb} AS {quote_identifier(field.name)}", ""
-    yield f"{'_processing_time' if timed == PROCESSING_TIME else quote_identifier(timed)} AS _event_time", ""
+        yield Step(f"{made.duckdb} AS {quote_identifier(field.name)}")
+    yield Step(
+        f"{'_processing_time' if timed == PROCESSING_TIME else quote_identifier(timed)} AS _event_time"
+    )
     for flag in record_flags_sql(pipeline):
-        yield flag, ""
+        yield Step(flag)
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:
@@ -183,6 +185,12 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     for join in pipeline.record.lookups:
         for _, made in join.keys:
             yield from errors_in(f"lookup {join.name}", "TRUE", made)
+        for at, guard in enumerate(join.where.guards if join.where else ()):
+            yield (
+                f"{wrong_name(join, at)} IS TRUE",
+                f"error in lookup {join.name}",
+                quote_literal(guard.message),
+            )
     for field, made in pipeline.record.derived:
         yield from errors_in(f"select {field.name}", "TRUE", made)
     for name in pipeline.source.event_id:

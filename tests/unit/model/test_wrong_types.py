@@ -120,6 +120,12 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
         Lookup("tariff", "tariff.csv", on={"id": "id"}, columns=["rate INT"]),
         lambda part: replace(SHOP, lookups=[part], select={"rate": "tariff_rate"}),
     ),
+    "Lookup of rules": (
+        Lookup(
+            "tariff", "t.csv", {"id": "id"}, ["name", "least INT"], every="rates", where="tariff_least > 1"
+        ),
+        lambda part: replace(SHOP, lookups=[part], select={"rate": "get(rates, 0)"}),
+    ),
     "Lookup of answers": (
         Lookup("tariff", "tariff.csv", on={"id": "id"}, columns=["rate INT"]),
         lambda part: replace(SHOP, lookups=[part]),

@@ -20,6 +20,7 @@ from tests.unit.model import (
     test_joins,
     test_lookups,
     test_record,
+    test_rule_tables,
     test_sources,
     test_transform,
     test_wrong_types,
@@ -48,6 +49,7 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         **test_own_measures.WRONG,
         **test_sources.WRONG,
         **test_joins.WRONG,
+        **test_rule_tables.WRONG,
         **test_wrong_types.REFUSED,
     }.items():
         yield name, wrong, field

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.expressions import Expression
+
+
+class Step(NamedTuple):
+    """What is added to a relation."""
+
+    added: str = ""
+    """A select list; it may be empty."""
+    beside: str = ""
+    """A join; it may be empty."""
+    named: str = ""
+    """What the relation is called then, by steps that read it a second time; empty if none does."""
 
 
 def relation_of(join: LookupJoin) -> str:
@@ -39,4 +53,38 @@ def lookup_join_sql(join: LookupJoin) -> str:
     ]
     columns = [*keys, *(quote_identifier(field.name) for _, field in join.columns)]
     equal = " AND ".join(f"_on_{join.name}_{at} = _at_{join.name}_{at}" for at in range(len(join.keys)))
-    return f"LEFT JOIN (SELECT {', '.join(columns)} FROM {relation_of(join)}) ON {equal}"
+    table = f"(SELECT {', '.join(columns)} FROM {relation_of(join)})"
+    return f"JOIN {table} ON {equal or 'true'}"
+
+
+def lookup_steps(join: LookupJoin, row: str) -> Iterator[Step]:
+    """List the steps that add to records what they find; ``row`` is a column that is another in each record.
+
+    Of a table of rules they add the array, and ``wrong_name`` of each guard of its condition.
+    """
+    asks = lookup_keys_sql(join)
+    if not join.every:
+        yield Step(asks)
+        yield Step(beside=f"LEFT {lookup_join_sql(join)}")
+        return
+    yield Step(asks, named=(asking := f"asking_{join.name}"))
+    where, [(_, first), *_] = join.where, join.columns
+    name = quote_identifier(first.name)
+    holds = f"({guarded_value_sql(where)}) IS TRUE" if where else "true"
+    wrong = "".join(
+        f", bool_or({guard.condition_duckdb}) AS {wrong_name(join, at)}"
+        for at, guard in enumerate(where.guards if where else ())
+    )
+    # Every pair is looked at where an error may be in one; else only those that match are gathered.
+    kept, gathered = (f"FILTER (WHERE {holds})", "") if wrong else ("", f"WHERE {holds}")
+    found = f"list({name} ORDER BY {name}) {kept} AS _found_{join.name}"
+    pairs = f"{asking} {lookup_join_sql(join)} {gathered}"
+    matches = f"SELECT {row} AS _row_{join.name}, {found}{wrong} FROM {pairs} GROUP BY {row}"
+    yield Step(beside=f"LEFT JOIN ({matches}) ON {row} = _row_{join.name}")
+    none = f"[]::{join.every.type.duckdb}"
+    yield Step(f"coalesce(_found_{join.name}, {none}) AS {quote_identifier(join.every.name)}")
+
+
+def wrong_name(join: LookupJoin, at: int) -> str:
+    """Name the column that says whether the condition has no value, by its guard ``at``, with a row of the table."""
+    return f"_wrong_{join.name}_{at}"

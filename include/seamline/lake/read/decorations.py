@@ -115,6 +115,6 @@ def join_lookup_rows(keys: pa.Table, tables: Mapping[LookupJoin, pa.Table]) -> p
     rows = keys.append_column(ROW, pa.arange(0, keys.num_rows))
     asks = ", ".join(map(lookup_keys_sql, tables))
     columns = ", ".join(quote_identifier(field.name) for join in tables for _, field in join.columns)
-    found = " ".join(map(lookup_join_sql, tables))
+    found = " ".join(f"LEFT {lookup_join_sql(each)}" for each in tables)
     query = f"SELECT {columns} FROM (SELECT {ROW}, {asks} FROM rows) {found} ORDER BY {ROW}"
     return query_tables(query, rows=rows, **{relation_of(join): table for join, table in tables.items()})

@@ -30,6 +30,9 @@ from seamline.model.errors import LookupBroken, SeamlineError
 log = logging.getLogger("seamline.lookups")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 SHOWN = 3
+ONE_ROW = "a look-up returns one row for a key: make the key unique, or add a column to on=."
+MOST_RULES, MOST_OF_ALL = 10_000, 1_000
+"""How many rows of a table of rules may have one key, and how many there may be where there is no key."""
 DOUBLES = "make it DECIMAL or text where the table is made, or declare the column DOUBLE."
 
 
@@ -90,7 +93,22 @@ def load_lookup(join: LookupJoin) -> pa.Table:
             hint=f"it has {', '.join(found.column_names)}.",
         )
     columns = [cast_lookup_column(join, found[name], type, name) for _, name, type in columns_of(join)]
-    return require_unique_keys(join, pa.table(columns, schema=table_schema(join)))
+    keys = [key_name(name) for name, _ in join.keys]
+    table = pa.table(columns, schema=table_schema(join))
+    for key in keys:
+        table = table.filter(pc.is_valid(table[key]))
+    if not join.every:
+        return require_unique_keys(join, table, keys, ONE_ROW)
+    name, named = join.columns[0]
+    if table[named.name].null_count:
+        raise LookupBroken(
+            f"Look-up {join.name}: {join.table!r} has a row without a value of {name!r}.",
+            hint="the first of columns= names the rule: give each row one.",
+        )
+    require_few_rules(join, table, keys)
+    return require_unique_keys(
+        join, table, [*keys, named.name], "give each rule of a key another name: records have that."
+    )
 
 
 def read_lookup_source(join: LookupJoin, wanted: Sequence[str]) -> pa.Table:
@@ -123,20 +141,30 @@ def cast_lookup_column(join: LookupJoin, values: pa.ChunkedArray, type: str, col
         ) from error
 
 
-def require_unique_keys(join: LookupJoin, table: pa.Table) -> pa.Table:
-    """Return the rows that have a key, in its order; LookupBroken if one is there twice."""
-    keys = [key_name(name) for name, _ in join.keys]
-    for key in keys:
-        table = table.filter(pc.is_valid(table[key]))
+def require_few_rules(join: LookupJoin, table: pa.Table, keys: Sequence[str]) -> None:
+    """Require that a record is compared with no more rules than it can be in an epoch; LookupBroken."""
+    most = table.group_by(keys).aggregate([([], "count_all")])["count_all"] if keys else [table.num_rows]
+    found, bound = max(map(int, most), default=0), MOST_RULES if keys else MOST_OF_ALL
+    if found > bound:
+        of = "with one key" if keys else "and no key"
+        raise LookupBroken(
+            f"Look-up {join.name}: {join.table!r} has {found:,} rules {of}, and {bound:,} are the most.",
+            hint="each is compared with every record that has its key: let on= name what chooses among them.",
+        )
+
+
+def require_unique_keys(join: LookupJoin, table: pa.Table, keys: Sequence[str], hint: str) -> pa.Table:
+    """Return the rows in the order of their keys; LookupBroken, with a hint, if one is there twice."""
     counted = table.group_by(keys).aggregate([([], "count_all")])
     twice = counted.filter(pc.greater(counted["count_all"], 1)).select(keys).slice(0, SHOWN).to_pylist()
     if twice:
+        called = {loaded: name for loaded, name, _ in columns_of(join)}
         named = "; ".join(
-            ", ".join(f"{name[1:]} = {value!r}" for name, value in row.items()) for row in twice
+            ", ".join(f"{called[name]} = {value!r}" for name, value in row.items()) for row in twice
         )
         raise LookupBroken(
             f"Look-up {join.name}: {join.table!r} has more than one row with {named}.",
-            hint="a look-up returns one row for a key: make the key unique, or add a column to on=.",
+            hint=hint,
         )
     return table.sort_by([(key, "ascending") for key in keys]).combine_chunks()
 

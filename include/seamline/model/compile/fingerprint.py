@@ -15,7 +15,7 @@ from seamline.model.compile.lookup_join import list_pinned_lookups
 from seamline.model.compile.sources import has_several, list_narrowed, list_view_sources
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
-from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Lookup, Pipeline, View
 from seamline.model.measures import Formula, Measure, Own
 from seamline.model.types.schema import Field, Schema, has_decimals
 from seamline.model.user_code import function_of, hash_code, name_of
@@ -55,7 +55,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "side": [[name, text] for name, text in pipeline.side.items()],
         "transform": transform_facts(pipeline) if pipeline.transform else None,
         "lookups": [
-            [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix]
+            [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix, *rule_facts(each)]
             for each in list_pinned_lookups(pipeline)
         ],
         "added": added_column_facts(uses, fresh=exact_later(pipeline)),
@@ -73,6 +73,11 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "start": pipeline.batch.start,
         "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
     }
+
+
+def rule_facts(lookup: Lookup) -> list[str]:
+    """List what makes a look-up a table of rules; nothing for another, so that old versions keep their names."""
+    return [lookup.every, lookup.where] if lookup.every else []
 
 
 def event_time_identity(pipeline: Pipeline) -> str:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from seamline.model.compile.evolution import is_compatible_version
-from seamline.model.compile.problems import Problems, require_exact_key
+from seamline.model.compile.problems import Problems, compile_condition, require_exact_key
 from seamline.model.definition.pipeline import Lookup, Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.measures import Measure
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.types.schema import NAME as COLUMN
-from seamline.model.types.schema import STRING, Field, Schema, parse_field
+from seamline.model.types.schema import STRING, Field, Schema, SqlType, TypeKind, parse_field
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class LookupJoin:
-    """A look-up whose types are known. Keys are unique; a row without a match has NULL."""
+    """A look-up whose types are known. Without ``every``, keys are unique and a record without a match has NULL."""
 
     name: str
     """The look-up's name."""
@@ -32,6 +32,20 @@ class LookupJoin:
     """Columns of the table with what each must equal."""
     columns: tuple[tuple[str, Field], ...]
     """Columns of the table with what each is called in the row."""
+    every: Field | None = None
+    """The array of the first column's values in all rows that match; None where keys are unique."""
+    where: Expression | None = None
+    """What is true of a record and a row of the table that matches; None for all that have the keys."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """List the columns that a record gets."""
+        return (self.every,) if self.every else tuple(field for _, field in self.columns)
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Return what a kept version of the table is read by: whoever shares a name shares that."""
+        return self.table, tuple(key for key, _ in self.keys), self.columns, bool(self.every)
 
 
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
@@ -40,9 +54,9 @@ def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
     used |= strip_prefixes(pipeline, used)
     found: list[Lookup] = []
     for lookup in reversed(pipeline.lookups):
-        if used & {row_name(lookup, each).lower() for each in lookup.columns}:
+        if used & {name.lower() for name in list_row_names(lookup)}:
             found.insert(0, lookup)
-            used |= extract_identifiers(lookup.on.values())
+            used |= extract_identifiers([*lookup.on.values(), lookup.where])
     return tuple(found)
 
 
@@ -53,7 +67,9 @@ def list_decorating_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
 
 
 def asks_only(lookup: Lookup, keys: Schema) -> bool:
-    """Return whether a look-up asks for nothing but a view's keys."""
+    """Return whether a look-up asks for nothing but a view's keys; a table of rules is for records alone."""
+    if lookup.every:
+        return False
     try:
         return bool([compile_expression(text, keys) for text in lookup.on.values()])
     except DefinitionError:
@@ -108,6 +124,11 @@ def list_measure_texts(value: object) -> Iterator[str]:
             yield from list_measure_texts(each)
 
 
+def list_row_names(lookup: Lookup) -> list[str]:
+    """List what a record gets of a look-up."""
+    return [lookup.every] if lookup.every else [row_name(lookup, each) for each in lookup.columns]
+
+
 def row_name(lookup: Lookup, column: str) -> str:
     """Name a column of the table as the row has it; ``column`` may say a type."""
     return (lookup.prefix or f"{lookup.name}_") + (column.split() or [""])[0]
@@ -127,7 +148,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 "The look-up names no table.",
                 'name a file, a folder, or "module:function".',
             )
-        if not lookup.on:
+        if not lookup.on and not lookup.every:
             problems.note(
                 f"{place}.on",
                 origin,
@@ -141,6 +162,15 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 "The look-up names no column.",
                 'list them: columns=["name", "seats INT"].',
             )
+        if lookup.every:
+            problems.check_name(f"{place}.every", origin, lookup.every)
+        elif lookup.where:
+            problems.note(
+                f"{place}.where",
+                origin,
+                "A condition selects any number of rows, and a record has a column of one.",
+                'name the array of all that match: every="limits".',
+            )
 
 
 def compile_decorations(
@@ -153,7 +183,7 @@ def compile_decorations(
         join = compile_lookup(lookup, row, keys, problems) if asks_only(lookup, keys) else None
         if join is not None:
             found.append(join)
-            row = row.with_(*(field for _, field in join.columns))
+            row = row.with_(*join.fields)
     return tuple(found)
 
 
@@ -165,7 +195,14 @@ def check_decorating_lookups(
     for lookup in list_decorating_lookups(pipeline):
         if any(asks_only(lookup, each) for each in keys):
             continue
-        if compile_lookup(lookup, Schema(()), row, problems) is not None:
+        if lookup.every:
+            problems.note(
+                f"lookups[{lookup.name}].every",
+                lookup.origin,
+                f"Nothing uses {lookup.every!r}.",
+                f'use it in an expression, or make a row of each match: explode={{"match": "{lookup.every}"}}.',
+            )
+        elif compile_lookup(lookup, Schema(()), row, problems) is not None:
             problems.note(
                 f"lookups[{lookup.name}]",
                 lookup.origin,
@@ -207,9 +244,42 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
                 'set another prefix="..." for the look-up.',
             )
         columns.append((field.name, named))
+    if len(problems.found) > before or not columns:
+        return None
+    join = LookupJoin(lookup.name, lookup.table, tuple(keys), tuple(columns))
+    return compile_rules_table(lookup, join, row, seen, problems) if lookup.every else join
+
+
+def compile_rules_table(
+    lookup: Lookup, join: LookupJoin, row: Schema, seen: Schema, problems: Problems
+) -> LookupJoin | None:
+    """Add to the join of a look-up what ``every`` and ``where`` say; problems are noted."""
+    before, place = len(problems.found), f"lookups[{lookup.name}]"
+    wide = seen.with_(*(field for _, field in join.columns))
+    if row.field(lookup.every) or wide.field(lookup.every):
+        problems.note(
+            f"{place}.every",
+            lookup.origin,
+            f"A column {lookup.every!r} already exists.",
+            "choose another name.",
+        )
+    name, first = join.columns[0]
+    if first.type.nested:
+        problems.note(
+            f"{place}.columns",
+            lookup.origin,
+            f"The array would be of {name}, which is {first.type}.",
+            "let the first column be the one that names a rule.",
+        )
+    where = None
+    if lookup.where:
+        where = problems.attempt(
+            f"{place}.where", lookup.origin, lambda: compile_condition(lookup.where, wide)
+        )
     if len(problems.found) > before:
         return None
-    return LookupJoin(lookup.name, lookup.table, tuple(keys), tuple(columns))
+    array = SqlType(TypeKind.ARRAY, element=first.type)
+    return replace(join, every=Field(lookup.every, array, nullable=False), where=where)
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:

@@ -62,7 +62,7 @@ class Record:
     def schema(self) -> Schema:
         """List the columns of a row that views see."""
         own = self.transform.schema.fields if self.transform else ()
-        found = (field for each in self.lookups for _, field in each.columns)
+        found = (field for each in self.lookups for field in each.fields)
         return self.parsed.with_(*own, *found, *(field for field, _ in self.derived))
 
     @property
@@ -130,7 +130,7 @@ def compile_record(
         join = compile_lookup(lookup, seen, seen.with_(*METADATA), problems)
         if join is not None:
             lookups.append(join)
-            seen = seen.with_(*(field for _, field in join.columns))
+            seen = seen.with_(*join.fields)
     for name, text in pipeline.select.items():
         place = f"select[{name}]"
         if not problems.check_name(place, origin, name):

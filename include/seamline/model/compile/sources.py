@@ -241,10 +241,7 @@ def merge_lookups(
     for source, record in zip(sources, records, strict=True):
         for join in record.lookups:
             other = known.setdefault(join.name, join)
-            shape, before = (
-                (each.table, [key for key, _ in each.keys], each.columns) for each in (join, other)
-            )
-            if shape != before:
+            if join.shape != other.shape:
                 problems.note(
                     f"source[{source.only_source.name}].lookups[{join.name}]",
                     source.only_source.origin,

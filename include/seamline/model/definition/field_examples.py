@@ -22,6 +22,7 @@ NOUNS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             *("event_time", "event_id", "added", "columns", "keys", "grouping_sets", "null_safe", "Join.on"),
+            "every",
             *("Expect.column", "transform_rows"),
         ),
         "column",
@@ -83,6 +84,7 @@ EXAMPLES: Mapping[str, str] = {
     "Lookup.on": '{"column of the table": "expression"}',
     "columns": '["name", "seats INT"]',
     "prefix": '"shop_"',
+    "every": '"limits"',
     "keys": '["shop"]',
     "window": 'Tumbling("1 hour")',
     "measures": '{"n": count()}',

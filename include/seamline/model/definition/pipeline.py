@@ -98,7 +98,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table that is joined to records, or to answers, by key."""
+    """A table that is joined to records, or to answers, by key; or, with ``every``, a table of rules for records."""
 
     name: str
     """The look-up's name."""
@@ -106,11 +106,17 @@ class Lookup:
     """A csv or Parquet file or the folder of a Delta table, absolute or below the folder of definitions; or
     ``module:function`` of a function that returns an Arrow or pandas table."""
     on: Mapping[str, str]
-    """The expression that each key column of the table must equal, by the column's name."""
+    """The expression that each key column of the table must equal, by the column's name; with ``every`` it may be
+    empty."""
     columns: Sequence[str]
     """The columns to join: ``name`` for text, else ``name TYPE``."""
     prefix: str = ""
     """What stands before their names in a row; by default the look-up's name and an underscore."""
+    every: str = ""
+    """The name of an array that a record gets instead of the columns: the values of the first of them in all rows
+    that match, in ascending order. The columns themselves are there for ``where`` alone."""
+    where: str = ""
+    """A condition on a record and a row of the table, which then matches where it is true; it needs ``every``."""
     origin: Origin = declare_origin_field()
 
 
