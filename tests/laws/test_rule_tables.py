@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,19 @@ from seamline import Lookup, Tumbling, View, count
 from seamline.testing import Scenario
 
 COUNTRIES, NAMES = ["NO", "SE", "DK", None], ["a", "b", "c", "B"]
-Rule = tuple[str | None, str, int | None, int | None]
-"""The country, the name, and the bounds of an amount; None where it has none."""
+CONDITIONS: dict[str, Callable[[str | None, int | None], bool]] = {
+    "true": lambda country, amount: True,
+    "amount % 2 = 0": lambda country, amount: amount is not None and amount % 2 == 0,
+    "country <> 'SE'": lambda country, amount: country is not None and country != "SE",
+}
+Rule = tuple[str | None, str, int | None, int | None, str]
+"""The country, the name, the bounds of an amount, None where it has none, and a condition of its own."""
 Payment = tuple[str | None, int | None]
 bound = st.one_of(st.none(), st.integers(-3, 3))
 rules = st.lists(
-    st.tuples(st.sampled_from(COUNTRIES), st.sampled_from(NAMES), bound, bound),
+    st.tuples(
+        st.sampled_from(COUNTRIES), st.sampled_from(NAMES), bound, bound, st.sampled_from([*CONDITIONS])
+    ),
     max_size=8,
     unique_by=lambda rule: rule[:2],
 )
@@ -37,6 +44,7 @@ def declare(*, keyed: bool) -> Any:
         on={"country": "country"} if keyed else {},
         columns=["name", "least INT", "most INT"],
         where="amount >= limits_least AND (limits_most IS NULL OR amount <= limits_most)",
+        condition="when",
         every="found",
     )
     return pipeline("country STRING, amount INT, at TIMESTAMP", lookups=[limits], views=[ITEMS])
@@ -49,7 +57,8 @@ def match(rules: Iterable[Rule], payment: Payment, *, keyed: bool) -> list[str]:
     country, amount = payment
     return [
         name
-        for of, name, least, most in rules
+        for of, name, least, most, when in rules
+        if CONDITIONS[when](country, amount)
         if not keyed or (of is not None and of == country)
         if amount is not None and least is not None and amount >= least and (most is None or amount <= most)
     ]
@@ -58,7 +67,7 @@ def match(rules: Iterable[Rule], payment: Payment, *, keyed: bool) -> list[str]:
 def write(folder: Path, rules: Iterable[Rule]) -> None:
     with (folder / "new.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["country", "name", "least", "most"])
+        writer.writerow(["country", "name", "least", "most", "when"])
         writer.writerows(["" if each is None else each for each in rule] for rule in rules)
     (folder / "new.csv").replace(folder / "limits.csv")
 

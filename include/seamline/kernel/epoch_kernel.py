@@ -38,7 +38,7 @@ from seamline.kernel.raw import (
     reject_all_rows,
     select_new_records,
 )
-from seamline.kernel.raw_queries import query_raw_table, read_by
+from seamline.kernel.raw_queries import bind_lookups, query_raw_table, read_by
 from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
 from seamline.kernel.stray_intervals import TIMES, StrayIntervals
 from seamline.kernel.transforming import apply_transform
@@ -191,6 +191,7 @@ def parse_and_validate(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, config: KernelConfig, reader: Reader
 ) -> tuple[pa.Table, pa.Table]:
     """Let the reader and the definition part records that are within bounds."""
+    config = bind_lookups(config)
     own = [REPEATED] if config.pipeline.record.dedup else []
     raw = rows.select(["_value", "_topic", "_partition", "_offset", "_kafka_timestamp", *own])
     for name, column in {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 from seamline.kernel.formats import Reader
 from seamline.kernel.validation import ROW
 from seamline.lake.engine.lookup_joins import relation_of
+from seamline.lake.engine.rule_conditions import bind_conditions, number_conditions
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -47,7 +49,7 @@ def query_raw_table(
     if config.pipeline.record.lookups:
         tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
         tables |= {
-            relation_of(each): load_lookup_file(config.lookups[each.name])
+            relation_of(each): load_lookup_version(each.condition != "", config.lookups[each.name])
             for each in config.pipeline.record.lookups
         }
     for name, table in tables.items():
@@ -69,6 +71,21 @@ def restore_row_order(rows: pa.Table) -> pa.Table:
 
 
 @lru_cache(maxsize=16)
-def load_lookup_file(path: Location) -> pa.Table:
-    """Read one version of a look-up, once per worker."""
-    return read_plain_columns(path)
+def load_lookup_version(conditional: bool, path: Location) -> pa.Table:
+    """Read one version of a look-up, once per worker; ``conditional`` rules get the numbers of their conditions."""
+    table = read_plain_columns(path)
+    return number_conditions(table) if conditional else table
+
+
+def bind_lookups(config: KernelConfig) -> KernelConfig:
+    """Let tables of rules evaluate the conditions that their versions have."""
+    record = config.pipeline.record
+    if not any(join.condition for join in record.lookups):
+        return config
+    joins = tuple(
+        bind_conditions(join, load_lookup_version(True, config.lookups[join.name]))
+        if join.condition
+        else join
+        for join in record.lookups
+    )
+    return replace(config, pipeline=replace(config.pipeline, record=replace(record, lookups=joins)))

@@ -15,7 +15,8 @@ from itertools import chain
 
 from seamline.kernel.formats import Reader
 from seamline.lake.engine.duckdb_scans import quote_literal
-from seamline.lake.engine.lookup_joins import Step, lookup_steps, wrong_name
+from seamline.lake.engine.lookup_joins import lookup_steps, trouble_name, trouble_sql
+from seamline.lake.engine.query_steps import Step, chain_steps_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.explode import Explode
@@ -71,19 +72,6 @@ def items_sql(pipeline: CompiledPipeline, relation: str) -> str:
     """
     whens = reason_cases_sql(restrict_to_selected(pipeline, item_reasons(pipeline)))
     return whens and f"SELECT CASE {whens} END AS _judged FROM {relation}"
-
-
-def chain_steps_sql(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
-    """Chain steps, each over all that is there before it, and choose columns of the last."""
-    before, links = relation, list[str]()
-    for at, step in enumerate(steps, 1):
-        named = step.named or f"step{at}"
-        kept = "MATERIALIZED " if step.named else ""
-        links.append(
-            f"{named} AS {kept}(SELECT *{step.added and f', {step.added}'} FROM {before} {step.beside})"
-        )
-        before = named
-    return f"WITH {', '.join(links)} SELECT {', '.join([*columns, verdict])} FROM {before}"
 
 
 def reason_cases_sql(*reasons: Iterable[Reason]) -> str:
@@ -185,12 +173,9 @@ def column_reasons(pipeline: CompiledPipeline) -> Iterator[Reason]:
     for join in pipeline.record.lookups:
         for _, made in join.keys:
             yield from errors_in(f"lookup {join.name}", "TRUE", made)
-        for at, guard in enumerate(join.where.guards if join.where else ()):
-            yield (
-                f"{wrong_name(join, at)} IS TRUE",
-                f"error in lookup {join.name}",
-                quote_literal(guard.message),
-            )
+        if trouble_sql(join):
+            trouble = trouble_name(join)
+            yield f"{trouble} IS NOT NULL", f"error in lookup {join.name}", trouble
     for field, made in pipeline.record.derived:
         yield from errors_in(f"select {field.name}", "TRUE", made)
     for name in pipeline.source.event_id:

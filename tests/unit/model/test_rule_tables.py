@@ -163,6 +163,84 @@ def test_corrected_rules_are_a_restatement(folder: Path) -> None:
     assert [row[:2] for row in matches(scenario)] == [("huge", 1), ("large", 1)]
 
 
+WHEN = Lookup(
+    "limits", "when.csv", on={"country": "country"}, columns=["name"], condition="when", every="limits"
+)
+CONDITIONS = """country,name,when
+NO,large,amount > 100
+NO,odd,"n % 2 = 1 AND amount IS NOT NULL"
+SE,large,amount > 50
+SE,any,true
+DK,each,10 div n > 1
+DK,any,true
+"""
+
+
+def test_a_rule_may_have_a_condition_of_its_own(folder: Path) -> None:
+    """As a text in the table; which records meet it is asked once, for all countries that have it."""
+    (folder / "when.csv").write_text(CONDITIONS)
+    scenario = Scenario(payments(WHEN), now="2024-03-02")
+    scenario.send(paid("NO", "200"), paid("NO", "1", n=2), paid("SE", "60", n=0), paid("SE", None, n=0))
+    scenario.send(paid("DK", "1", n=5), paid("DK", "1", n=10), paid("DK", "1", n=0), paid("XX", "500"))
+    scenario.epoch()
+    assert [row[:2] for row in matches(scenario)] == [("any", 4), ("each", 1), ("large", 2), ("odd", 1)]
+    [refused] = scenario.quarantine()
+    assert (refused.offset, refused.reason) == (6, "error in lookup limits")
+    assert refused.detail.startswith("each: ")
+
+
+def test_conditions_of_rules_change_with_the_table(folder: Path) -> None:
+    """Without keys, beside a condition on both, and where a table has no rule at all."""
+    table = folder / "when.csv"
+    table.write_text("name,least,when\na,100,n = 1\nb,100,n = 2\n")
+    both = replace(
+        WHEN, on={}, columns=["name", "least DECIMAL(10,2)"], where="amount >= limits_least", every="limits"
+    )
+    scenario = Scenario(payments(both), now="2024-03-02")
+    scenario.send(
+        paid("NO", "100", n=1), paid("NO", "99", n=1), paid("NO", "100", n=2), paid("NO", "100", n=3)
+    )
+    scenario.epoch()
+    assert [row[:2] for row in matches(scenario)] == [("a", 1), ("b", 1)]
+    table.write_text("name,least,when\n")
+    scenario.send(paid("NO", "100", n=1))
+    scenario.epoch()
+    table.write_text("name,least,when\na,0,n = 3\n")
+    scenario.send(paid("NO", "100", n=1), paid("NO", "100", n=3))
+    scenario.epoch()
+    assert [row[:2] for row in matches(scenario)] == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("amount >", "a wrong 'when' where name = 'huge'"),
+        ("amount", "where name = 'huge': 'amount' is DECIMAL(10,2), not a condition"),
+        ("limits_least > 1", "where name = 'huge': There is no column 'limits_least'"),
+        ("", "where name = 'huge': It is empty"),
+        ("rand() > 0", "a wrong 'when' where name = 'huge'"),
+    ],
+)
+def test_a_wrong_condition_leaves_the_rules_of_before(folder: Path, when: str, said: str) -> None:
+    (folder / "when.csv").write_text("country,name,when\nNO,large,amount > 100\n")
+    scenario = Scenario(payments(WHEN), now="2024-03-02")
+    (folder / "when.csv").write_text(f"country,name,when\nNO,large,true\nNO,huge,{when}\n")
+    with pytest.raises(LookupBroken) as broken:
+        load_lookup(scenario.pipeline.lookups[0])
+    assert said in str(broken.value)
+    scenario.send(paid("NO", "500"), paid("NO", "5"))
+    scenario.epoch()
+    assert [row[:2] for row in matches(scenario)] == [("large", 1)]
+
+
+def test_a_table_has_few_conditions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record meets each: what differs in a number belongs into a column."""
+    monkeypatch.setattr(lookup_tables, "MOST_CONDITIONS", 2)
+    (folder / "when.csv").write_text(CONDITIONS)
+    with pytest.raises(LookupBroken, match="5 different conditions, and 2 are the most"):
+        load_lookup(compile_pipeline(payments(WHEN)).lookups[0])
+
+
 @pytest.mark.parametrize(
     ("table", "lookup", "said"),
     [
@@ -199,6 +277,11 @@ def wrong(changes: dict[str, Any]) -> Any:
 
 WRONG = {
     "rules: a condition alone": (wrong({"every": ""}), "lookups[limits].where", "selects any number of rows"),
+    "rules: conditions alone": (
+        wrong({"every": "", "where": "", "condition": "when"}),
+        "lookups[limits].condition",
+        "selects any number of rows",
+    ),
     "rules: a column": (wrong({"every": "amount"}), "lookups[limits].every", "'amount' already exists"),
     "rules: their column": (wrong({"every": "limits_name"}), "lookups[limits].every", "already exists"),
     "rules: no name": (wrong({"every": "2"}), "lookups[limits].every", "'2' is not a valid name"),

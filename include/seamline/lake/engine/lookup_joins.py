@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.query_steps import Step
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.expressions import Expression
 
-
-class Step(NamedTuple):
-    """What is added to a relation."""
-
-    added: str = ""
-    """A select list; it may be empty."""
-    beside: str = ""
-    """A join; it may be empty."""
-    named: str = ""
-    """What the relation is called then, by steps that read it a second time; empty if none does."""
+CONDITION, NUMBER = "condition of the rule", "number of the condition"
+"""Columns of a table of rules: the text of each one's own condition, and its number; no column is called so."""
+IS = "_is"
+"""The number of one condition that a record meets, or has no value of."""
 
 
 def relation_of(join: LookupJoin) -> str:
@@ -52,6 +47,7 @@ def lookup_join_sql(join: LookupJoin) -> str:
         for at, (name, _) in enumerate(join.keys)
     ]
     columns = [*keys, *(quote_identifier(field.name) for _, field in join.columns)]
+    columns += [quote_identifier(NUMBER)] if join.condition else []
     equal = " AND ".join(f"_on_{join.name}_{at} = _at_{join.name}_{at}" for at in range(len(join.keys)))
     table = f"(SELECT {', '.join(columns)} FROM {relation_of(join)})"
     return f"JOIN {table} ON {equal or 'true'}"
@@ -60,31 +56,66 @@ def lookup_join_sql(join: LookupJoin) -> str:
 def lookup_steps(join: LookupJoin, row: str) -> Iterator[Step]:
     """List the steps that add to records what they find; ``row`` is a column that is another in each record.
 
-    Of a table of rules they add the array, and ``wrong_name`` of each guard of its condition.
+    Of a table of rules they add the array and, where a condition may have no value, ``trouble_name``.
     """
     asks = lookup_keys_sql(join)
     if not join.every:
         yield Step(asks)
         yield Step(beside=f"LEFT {lookup_join_sql(join)}")
         return
-    yield Step(asks, named=(asking := f"asking_{join.name}"))
-    where, [(_, first), *_] = join.where, join.columns
-    name = quote_identifier(first.name)
-    holds = f"({guarded_value_sql(where)}) IS TRUE" if where else "true"
-    wrong = "".join(
-        f", bool_or({guard.condition_duckdb}) AS {wrong_name(join, at)}"
-        for at, guard in enumerate(where.guards if where else ())
-    )
+    asking, [(_, first), *_] = f"asking_{join.name}", join.columns
+    yield Step(", ".join(filter(None, [asks, conditions_sql(join)])), named=asking)
+    name, trouble = quote_identifier(first.name), trouble_sql(join)
+    holds = f"({guarded_value_sql(join.where)}) IS TRUE" if join.where else "true"
+    pairs = f"{asking} {lookup_join_sql(join)}"
+    if join.condition:
+        holds, met = f"{IS} >= 0 AND {holds}", f"SELECT *, unnest(_met_{join.name}) AS {IS} FROM {asking}"
+        pairs = f"({met}) {lookup_join_sql(join)} AND {quote_identifier(NUMBER)} = greatest({IS}, -1 - {IS})"
     # Every pair is looked at where an error may be in one; else only those that match are gathered.
-    kept, gathered = (f"FILTER (WHERE {holds})", "") if wrong else ("", f"WHERE {holds}")
+    kept, gathered = (f"FILTER (WHERE {holds})", "") if trouble else ("", f"WHERE {holds}")
+    wrong = (
+        trouble
+        and f", min(concat({name}, ': ', {trouble})) FILTER ({trouble} IS NOT NULL) AS {trouble_name(join)}"
+    )
     found = f"list({name} ORDER BY {name}) {kept} AS _found_{join.name}"
-    pairs = f"{asking} {lookup_join_sql(join)} {gathered}"
-    matches = f"SELECT {row} AS _row_{join.name}, {found}{wrong} FROM {pairs} GROUP BY {row}"
+    matches = f"SELECT {row} AS _row_{join.name}, {found}{wrong} FROM {pairs} {gathered} GROUP BY {row}"
     yield Step(beside=f"LEFT JOIN ({matches}) ON {row} = _row_{join.name}")
     none = f"[]::{join.every.type.duckdb}"
     yield Step(f"coalesce(_found_{join.name}, {none}) AS {quote_identifier(join.every.name)}")
 
 
-def wrong_name(join: LookupJoin, at: int) -> str:
-    """Name the column that says whether the condition has no value, by its guard ``at``, with a row of the table."""
-    return f"_wrong_{join.name}_{at}"
+def conditions_sql(join: LookupJoin) -> str:
+    """Write the list of the numbers of the conditions that a record meets; of one without a value, -1 - its number.
+
+    The conditions are those of one version of the table; empty where its rules have none.
+    """
+    if not join.condition:
+        return ""
+    met = [
+        f"CASE {case_of(made, -1 - at)} WHEN {made.duckdb} THEN {at} END"
+        for at, made in enumerate(join.conditions)
+    ]
+    return (
+        f"list_filter([{', '.join(met)}]::INTEGER[], lambda number: number IS NOT NULL) AS _met_{join.name}"
+    )
+
+
+def case_of(made: Expression, then: int) -> str:
+    """Write the branches of a CASE for an expression that has no value."""
+    return " ".join(f"WHEN ({guard.condition_duckdb}) IS TRUE THEN {then}" for guard in made.guards)
+
+
+def trouble_sql(join: LookupJoin) -> str:
+    """Write why a record and a rule cannot be compared, NULL where they can; empty where they always can."""
+    own = {each.message: None for made in join.conditions for each in made.guards}
+    whens = [f"WHEN {IS} < 0 THEN {quote_literal(' or '.join(own))}"] if own else []
+    whens += [
+        f"WHEN ({guard.condition_duckdb}) IS TRUE THEN {quote_literal(guard.message)}"
+        for guard in (join.where.guards if join.where else ())
+    ]
+    return f"CASE {' '.join(whens)} END" if whens else ""
+
+
+def trouble_name(join: LookupJoin) -> str:
+    """Name the column that says of a record which rule has no value with it, and why; NULL where all have one."""
+    return f"_trouble_{join.name}"

@@ -17,15 +17,16 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from seamline.lake.engine.lookup_joins import key_name
+from seamline.lake.engine.lookup_joins import CONDITION, key_name
+from seamline.lake.engine.rule_conditions import list_conditions
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.durability import sync_file, sync_folders
 from seamline.lake.storage.exact_casts import cast_exactly, through_doubles
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location, replace_file
-from seamline.model.compile.lookup_join import LookupJoin
-from seamline.model.errors import LookupBroken, SeamlineError
+from seamline.model.compile.lookup_join import MOST_CONDITIONS, LookupJoin, compile_rule_condition
+from seamline.model.errors import DefinitionError, LookupBroken, SeamlineError
 
 log = logging.getLogger("seamline.lookups")
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
@@ -68,7 +69,8 @@ def table_schema(join: LookupJoin) -> pa.Schema:
 def columns_of(join: LookupJoin) -> list[tuple[str, str, str]]:
     """List the columns: what they are called when loaded, in the table, and their Spark types."""
     keys = [(key_name(name), name, key.type.spark) for name, key in join.keys]
-    return keys + [(field.name, name, field.type.spark) for name, field in join.columns]
+    conditions = [(CONDITION, join.condition, "STRING")] if join.condition else []
+    return [*keys, *((field.name, name, field.type.spark) for name, field in join.columns), *conditions]
 
 
 def load_lookup(join: LookupJoin) -> pa.Table:
@@ -106,6 +108,8 @@ def load_lookup(join: LookupJoin) -> pa.Table:
             hint="the first of columns= names the rule: give each row one.",
         )
     require_few_rules(join, table, keys)
+    if join.condition:
+        require_conditions(join, table, named.name)
     return require_unique_keys(
         join, table, [*keys, named.name], "give each rule of a key another name: records have that."
     )
@@ -151,6 +155,34 @@ def require_few_rules(join: LookupJoin, table: pa.Table, keys: Sequence[str]) ->
             f"Look-up {join.name}: {join.table!r} has {found:,} rules {of}, and {bound:,} are the most.",
             hint="each is compared with every record that has its key: let on= name what chooses among them.",
         )
+
+
+def require_conditions(join: LookupJoin, table: pa.Table, name: str) -> None:
+    """Require that each rule has a condition that can be compiled; LookupBroken names the first that has none."""
+    texts, of = list_conditions(table), f"Look-up {join.name}: {join.table!r}"
+    if len(texts) > MOST_CONDITIONS:
+        raise LookupBroken(
+            f"{of} has {len(texts):,} different conditions, and {MOST_CONDITIONS:,} are the most.",
+            hint="let what differs in a number or a word be a column, and compare that in where=.",
+        )
+    wrong = {text: why for text in texts if (why := find_wrong_condition(text, join))}
+    for row in table.select([name, CONDITION]).to_pylist():
+        text = row[CONDITION]
+        if text is None or text in wrong:
+            said = wrong[text].message if text else "It is empty."
+            raise LookupBroken(
+                f"{of} has a wrong {join.condition!r} where {join.columns[0][0]} = {row[name]!r}: {said}",
+                hint=wrong[text].hint if text else "write true for a rule that has no condition of its own.",
+            )
+
+
+def find_wrong_condition(text: str, join: LookupJoin) -> DefinitionError | None:
+    """Return what is wrong with a condition that a table has; None where nothing is."""
+    try:
+        compile_rule_condition(text, join.sees)
+    except DefinitionError as problem:
+        return problem
+    return None
 
 
 def require_unique_keys(join: LookupJoin, table: pa.Table, keys: Sequence[str], hint: str) -> pa.Table:

@@ -77,7 +77,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
 
 def rule_facts(lookup: Lookup) -> list[str]:
     """List what makes a look-up a table of rules; nothing for another, so that old versions keep their names."""
-    return [lookup.every, lookup.where] if lookup.every else []
+    return [each for each in (lookup.every, lookup.where, lookup.condition) if each or lookup.every]
 
 
 def event_time_identity(pipeline: Pipeline) -> str:

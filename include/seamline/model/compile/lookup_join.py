@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import lru_cache
 
 from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.problems import Problems, compile_condition, require_exact_key
 from seamline.model.definition.pipeline import Lookup, Pipeline
+from seamline.model.definition.used_names import (
+    extract_identifiers,
+    list_pipeline_expressions,
+    strip_prefixes,
+)
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.measures import Measure
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.types.schema import NAME as COLUMN
 from seamline.model.types.schema import STRING, Field, Schema, SqlType, TypeKind, parse_field
 
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+MOST_CONDITIONS = 1_000
+"""How many conditions the rules of one table may have: each record of an epoch meets all of them."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,12 @@ class LookupJoin:
     """The array of the first column's values in all rows that match; None where keys are unique."""
     where: Expression | None = None
     """What is true of a record and a row of the table that matches; None for all that have the keys."""
+    condition: str = ""
+    """The column of the table that has each rule's own condition; empty where none has."""
+    sees: Schema = Schema(())
+    """What those conditions see of a record."""
+    conditions: tuple[Expression, ...] = ()
+    """Those of one version of the table, in the order of ``list_conditions``."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -45,7 +55,7 @@ class LookupJoin:
     @property
     def shape(self) -> tuple[object, ...]:
         """Return what a kept version of the table is read by: whoever shares a name shares that."""
-        return self.table, tuple(key for key, _ in self.keys), self.columns, bool(self.every)
+        return self.table, tuple(key for key, _ in self.keys), self.columns, bool(self.every), self.condition
 
 
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
@@ -83,45 +93,6 @@ def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
         if epoch.lookups and is_compatible_version(epoch.record_version, record_version):
             found = epoch.lookups
     return found
-
-
-def extract_identifiers(some: Iterable[str]) -> set[str]:
-    """List all that could be a name of a column."""
-    return {word.lower() for text in some for word in WORD.findall(text)}
-
-
-def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
-    """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
-    found, name = set(), pipeline.sources[0].name
-    for join in pipeline.derive:
-        prefixes = ("left_", "right_") if join.left == join.right else (f"{name}_",)
-        found |= {each.removeprefix(start) for start in prefixes for each in names if each.startswith(start)}
-    return found
-
-
-def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
-    """List the expressions and names by which a pipeline uses columns."""
-    for source in pipeline.sources:
-        yield from (source.event_time, *source.event_id)
-    yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
-    yield from (rule.condition for rule in pipeline.rules)
-    for join in pipeline.derive:
-        yield from (join.where, *chain.from_iterable(join.on.items()))
-    for view in pipeline.views:
-        yield from (*view.keys, view.where, *view.explode.values())
-        for measure in view.measures.values():
-            yield from list_measure_texts(measure)
-
-
-def list_measure_texts(value: object) -> Iterator[str]:
-    """List the texts in a measure, and in those that it is made of."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Measure):
-        yield from list_measure_texts(vars(value))
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from list_measure_texts(each)
 
 
 def list_row_names(lookup: Lookup) -> list[str]:
@@ -164,9 +135,9 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
             )
         if lookup.every:
             problems.check_name(f"{place}.every", origin, lookup.every)
-        elif lookup.where:
+        elif lookup.where or lookup.condition:
             problems.note(
-                f"{place}.where",
+                f"{place}.{'where' if lookup.where else 'condition'}",
                 origin,
                 "A condition selects any number of rows, and a record has a column of one.",
                 'name the array of all that match: every="limits".',
@@ -279,7 +250,14 @@ def compile_rules_table(
     if len(problems.found) > before:
         return None
     array = SqlType(TypeKind.ARRAY, element=first.type)
-    return replace(join, every=Field(lookup.every, array, nullable=False), where=where)
+    rules = replace(join, every=Field(lookup.every, array, nullable=False), where=where)
+    return replace(rules, condition=lookup.condition, sees=seen) if lookup.condition else rules
+
+
+@lru_cache(maxsize=4 * MOST_CONDITIONS)
+def compile_rule_condition(text: str, sees: Schema) -> Expression:
+    """Compile the condition of one rule, whose text is in a table; DefinitionError where it is none."""
+    return compile_condition(text, sees)
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:

@@ -22,7 +22,7 @@ NOUNS: Mapping[str, str] = {
     **dict.fromkeys(
         (
             *("event_time", "event_id", "added", "columns", "keys", "grouping_sets", "null_safe", "Join.on"),
-            "every",
+            *("every", "Lookup.condition"),
             *("Expect.column", "transform_rows"),
         ),
         "column",
@@ -85,6 +85,7 @@ EXAMPLES: Mapping[str, str] = {
     "columns": '["name", "seats INT"]',
     "prefix": '"shop_"',
     "every": '"limits"',
+    "Lookup.condition": '"when"',
     "keys": '["shop"]',
     "window": 'Tumbling("1 hour")',
     "measures": '{"n": count()}',

@@ -117,6 +117,9 @@ class Lookup:
     that match, in ascending order. The columns themselves are there for ``where`` alone."""
     where: str = ""
     """A condition on a record and a row of the table, which then matches where it is true; it needs ``every``."""
+    condition: str = ""
+    """A column of the table that has a condition on the record in each row, which then matches where that is true;
+    it needs ``every``."""
     origin: Origin = declare_origin_field()
 
 

@@ -1,0 +1,51 @@
+"""The names by which a pipeline uses columns, read off its texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.measures import Measure
+
+WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def extract_identifiers(some: Iterable[str]) -> set[str]:
+    """List all that could be a name of a column."""
+    return {word.lower() for text in some for word in WORD.findall(text)}
+
+
+def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
+    """List the expressions and names by which a pipeline uses columns."""
+    for source in pipeline.sources:
+        yield from (source.event_time, *source.event_id)
+    yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
+    yield from (rule.condition for rule in pipeline.rules)
+    for join in pipeline.derive:
+        yield from (join.where, *chain.from_iterable(join.on.items()))
+    for view in pipeline.views:
+        yield from (*view.keys, view.where, *view.explode.values())
+        for measure in view.measures.values():
+            yield from list_measure_texts(measure)
+
+
+def list_measure_texts(value: object) -> Iterator[str]:
+    """List the texts in a measure, and in those that it is made of."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Measure):
+        yield from list_measure_texts(vars(value))
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from list_measure_texts(each)
+
+
+def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
+    """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
+    found, name = set(), pipeline.sources[0].name
+    for join in pipeline.derive:
+        prefixes = ("left_", "right_") if join.left == join.right else (f"{name}_",)
+        found |= {each.removeprefix(start) for start in prefixes for each in names if each.startswith(start)}
+    return found
