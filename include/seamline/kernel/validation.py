@@ -15,7 +15,7 @@ from itertools import chain
 
 from seamline.kernel.formats import Reader
 from seamline.lake.engine.duckdb_scans import quote_literal
-from seamline.lake.engine.lookup_joins import lookup_steps, trouble_name, trouble_sql
+from seamline.lake.engine.lookup_joins import absent_columns_sql, lookup_steps, trouble_name, trouble_sql
 from seamline.lake.engine.query_steps import Step, chain_steps_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -107,6 +107,8 @@ def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
 def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
     """List the steps that follow the parsed columns."""
     timed = pipeline.source.event_time
+    if absent := absent_columns_sql(pipeline.record.lookups, pipeline.record.schema):
+        yield Step(absent)
     for join in pipeline.record.lookups:
         yield from lookup_steps(join, ROW)
     for field, made in pipeline.record.derived:

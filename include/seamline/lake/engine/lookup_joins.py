@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.query_steps import Step
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.expressions import Expression
+from seamline.model.types.schema import Schema
 
 CONDITION, NUMBER = "condition of the rule", "number of the condition"
 """Columns of a table of rules: the text of each one's own condition, and its number; no column is called so."""
@@ -51,6 +52,13 @@ def lookup_join_sql(join: LookupJoin) -> str:
     equal = " AND ".join(f"_on_{join.name}_{at} = _at_{join.name}_{at}" for at in range(len(join.keys)))
     table = f"(SELECT {', '.join(columns)} FROM {relation_of(join)})"
     return f"JOIN {table} ON {equal or 'true'}"
+
+
+def absent_columns_sql(joins: Iterable[LookupJoin], there: Schema) -> str:
+    """Write, as NULL, the added columns that conditions in tables may name and earlier rows do not have."""
+    seen = dict.fromkeys(field for join in joins for field in join.sees.fields)
+    absent = [field for field in seen if not there.field(field.name)]
+    return ", ".join(f"NULL::{field.type.duckdb} AS {quote_identifier(field.name)}" for field in absent)
 
 
 def lookup_steps(join: LookupJoin, row: str) -> Iterator[Step]:

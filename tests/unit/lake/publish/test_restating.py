@@ -279,6 +279,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_a_rule_may_name_a_column_that_earlier_rows_do_not_have(folder: Path) -> None:
+    """Nothing but the table says that its conditions use it: rows of before have NULL there, as everywhere."""
+    limits = Lookup("limits", "limits.csv", on={}, columns=["name"], condition="when", every="limits")
+    view = View(
+        "v", keys=["limit"], window=Tumbling("1 day"), explode={"limit": "limits"}, measures={"n": count()}
+    )
+    (folder / "limits.csv").write_text("name,when\na,true\n")
+    scenario = Scenario(selling(lookups=[limits], views=[view]), now="2024-01-05")
+    scenario.send({"shop": "a", "at": "2024-01-01T10:00:00Z"})
+    scenario.epoch()
+    scenario.redefine(selling(lookups=[limits], views=[view], added=["channel STRING"]))
+    (folder / "limits.csv").write_text("name,when\na,channel = 'web'\nb,channel IS NULL\n")
+    scenario.send({"shop": "a", "channel": "web", "at": "2024-01-01T10:00:00Z"})
+    scenario.epoch()
+    assert rows_of(scenario)["limits"].to_pylist() == [["a"], ["a"]]
+    scenario.restate("limits", "2024-01-01")
+    assert rows_of(scenario)["limits"].to_pylist() == [["b"], ["a"]]
+
+
 def test_what_was_judged_again_knows_the_decisions_of_before(folder: Path) -> None:
     """It was made with the table as it was then: an older decision is in it, or was corrected; a later one holds."""
     scenario = Scenario(selling(), now="2024-01-05")
