@@ -1,4 +1,4 @@
-"""What tables of rules add to an event's delay: python -m benchmarks.rules [--rate 5000] [--rules 1000] [--rounds 3]
+"""What tables of rules add to an event's delay: python -m benchmarks.rules [--rate 5000] [--count 1000] [--rounds 3]
 
 The example ad_campaigns at a steady rate, as `benchmarks.freshness` measures it, and beside it the same with a table of
 rules whose matches feed a second view: a rule on each ad, all rules on the five kinds of ads, and rules of which each
@@ -100,10 +100,10 @@ def main(argv: list[str]) -> int:
     """Measure each sort of rules in each round; print and keep the medians."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rules", description=__doc__)
     parser.add_argument("--rate", type=int, default=5000)
-    parser.add_argument("--rules", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args(argv)
-    if min(asked.rate, asked.rules, asked.rounds) <= 0:
+    if min(asked.rate, asked.count, asked.rounds) <= 0:
         parser.error("each number is above zero")
     print(machine(), flush=True)
     runs: dict[str, list[Run]] = {sort: [] for sort in SORTS}
@@ -111,12 +111,12 @@ def main(argv: list[str]) -> int:
         for number in range(asked.rounds):
             for sort in random.Random(number).sample([*SORTS], len(SORTS)):
                 home = Path(folder) / f"{number}-{sort.replace(' ', '-')}"
-                runs[sort].append(measure(connection, home, sort, asked.rate, asked.rules))
+                runs[sort].append(measure(connection, home, sort, asked.rate, asked.count))
                 print(f"round {number}: {format_runs(sort, runs[sort][-1:])}", flush=True)
     for sort, some in runs.items():
         print(format_runs(sort, some))
     kept = {sort: [asdict(run) for run in some] for sort, some in runs.items()}
-    Results("rules").write({"machine": machine(), "rules": asked.rules, "runs": kept})
+    Results("rules").write({"machine": machine(), "rules": asked.count, "runs": kept})
     return 0
 
 

@@ -16,7 +16,7 @@ from itertools import chain
 from seamline.kernel.formats import Reader
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.lookup_joins import absent_columns_sql, lookup_steps, trouble_name, trouble_sql
-from seamline.lake.engine.query_steps import Step, chain_steps_sql
+from seamline.lake.engine.query_steps import QueryStep, chain_steps_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.explode import Explode
@@ -94,30 +94,30 @@ def early_verdict(pipeline: CompiledPipeline, reader: Reader) -> str:
     return f"CASE WHEN {' OR '.join(amiss)} THEN CASE {whens} END END"
 
 
-def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Step]:
+def early_steps(pipeline: CompiledPipeline, reader: Reader) -> Iterator[QueryStep]:
     """List the reader's steps and that of the parsed columns."""
     for step in reader.steps():
-        yield Step(step)
+        yield QueryStep(step)
     fields = enumerate(pipeline.record.parsed.fields, 1)
-    yield Step(
+    yield QueryStep(
         ", ".join(f"{reader.value_sql(field, at)} AS {quote_identifier(field.name)}" for at, field in fields)
     )
 
 
-def later_steps(pipeline: CompiledPipeline) -> Iterator[Step]:
+def later_steps(pipeline: CompiledPipeline) -> Iterator[QueryStep]:
     """List the steps that follow the parsed columns."""
     timed = pipeline.source.event_time
     if absent := absent_columns_sql(pipeline.record.lookups, pipeline.record.schema):
-        yield Step(absent)
+        yield QueryStep(absent)
     for join in pipeline.record.lookups:
         yield from lookup_steps(join, ROW)
     for field, made in pipeline.record.derived:
-        yield Step(f"{made.duckdb} AS {quote_identifier(field.name)}")
-    yield Step(
+        yield QueryStep(f"{made.duckdb} AS {quote_identifier(field.name)}")
+    yield QueryStep(
         f"{'_processing_time' if timed == PROCESSING_TIME else quote_identifier(timed)} AS _event_time"
     )
     for flag in record_flags_sql(pipeline):
-        yield Step(flag)
+        yield QueryStep(flag)
 
 
 def row_columns(pipeline: CompiledPipeline) -> list[str]:

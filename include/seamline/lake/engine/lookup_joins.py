@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from seamline.lake.engine.duckdb_scans import quote_literal
-from seamline.lake.engine.query_steps import Step
+from seamline.lake.engine.query_steps import QueryStep
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import LookupJoin
 from seamline.model.expressions import Expression
@@ -61,18 +61,18 @@ def absent_columns_sql(joins: Iterable[LookupJoin], there: Schema) -> str:
     return ", ".join(f"NULL::{field.type.duckdb} AS {quote_identifier(field.name)}" for field in absent)
 
 
-def lookup_steps(join: LookupJoin, row: str) -> Iterator[Step]:
+def lookup_steps(join: LookupJoin, row: str) -> Iterator[QueryStep]:
     """List the steps that add to records what they find; ``row`` is a column that is another in each record.
 
     Of a table of rules they add the array and, where a condition may have no value, ``trouble_name``.
     """
     asks = lookup_keys_sql(join)
     if not join.every:
-        yield Step(asks)
-        yield Step(beside=f"LEFT {lookup_join_sql(join)}")
+        yield QueryStep(asks)
+        yield QueryStep(beside=f"LEFT {lookup_join_sql(join)}")
         return
     asking, [(_, first), *_] = f"asking_{join.name}", join.columns
-    yield Step(", ".join(filter(None, [asks, conditions_sql(join)])), named=asking)
+    yield QueryStep(", ".join(filter(None, [asks, conditions_sql(join)])), named=asking)
     name, trouble = quote_identifier(first.name), trouble_sql(join)
     holds = f"({guarded_value_sql(join.where)}) IS TRUE" if join.where else "true"
     pairs = f"{asking} {lookup_join_sql(join)}"
@@ -87,9 +87,9 @@ def lookup_steps(join: LookupJoin, row: str) -> Iterator[Step]:
     )
     found = f"list({name} ORDER BY {name}) {kept} AS _found_{join.name}"
     matches = f"SELECT {row} AS _row_{join.name}, {found}{wrong} FROM {pairs} {gathered} GROUP BY {row}"
-    yield Step(beside=f"LEFT JOIN ({matches}) ON {row} = _row_{join.name}")
+    yield QueryStep(beside=f"LEFT JOIN ({matches}) ON {row} = _row_{join.name}")
     none = f"[]::{join.every.type.duckdb}"
-    yield Step(f"coalesce(_found_{join.name}, {none}) AS {quote_identifier(join.every.name)}")
+    yield QueryStep(f"coalesce(_found_{join.name}, {none}) AS {quote_identifier(join.every.name)}")
 
 
 def conditions_sql(join: LookupJoin) -> str:

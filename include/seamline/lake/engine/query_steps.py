@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 
-class Step(NamedTuple):
+class QueryStep(NamedTuple):
     """What is added to a relation."""
 
     added: str = ""
@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """What the relation is called then, by steps that read it a second time; empty if none does."""
 
 
-def chain_steps_sql(steps: Iterable[Step], relation: str, columns: Iterable[str], verdict: str) -> str:
+def chain_steps_sql(steps: Iterable[QueryStep], relation: str, columns: Iterable[str], verdict: str) -> str:
     """Chain steps, each over all that is there before it, and choose columns of the last."""
     before, links = relation, list[str]()
     for at, step in enumerate(steps, 1):
