@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.produce import RecordWriter
-from seamline.kafka.topic_ends import oldest_from
+from seamline.kafka.topic_ends import SharedEnds, ends_of, oldest_from
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay_flights
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
@@ -57,6 +58,25 @@ def test_offsets_are_those_of_the_records(broker: Broker, admin: TopicAdmin) -> 
     assert {(part, offset) for _, part, offset in told} == {
         (part, offset) for part, end in {0: 200, 1: 100}.items() for offset in range(end)
     }
+
+
+def test_many_ask_by_one_connection(broker: Broker, admin: TopicAdmin) -> None:
+    """One topic that is missing, or whose partition has no leader, is in no other's way."""
+    names = [f"shared.{number}" for number in range(8)]
+    for name in names:
+        admin.create_topic(name, 2)
+    with RecordWriter(broker.connection) as writer:
+        writer.send(names[3], value=b"x", partition=1)
+    with SharedEnds() as ask, ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda name: ask(broker.connection, [name]), names))
+        with pytest.raises(TopicMissing):
+            ask(broker.connection, ["shared.none"])
+        again = ask(broker.connection, names)
+        assert len(ask._admins) == 1
+    alone = ends_of(broker.connection, names)
+    assert [dict(each.names) for each in found] == [{admin.topic_id(name): name} for name in names]
+    assert (again.ends, again.beginnings, again.names) == (alone.ends, alone.beginnings, alone.names)
+    assert sum(again.ends.values()) == 1
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])

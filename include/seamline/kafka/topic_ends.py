@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
 
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
@@ -14,6 +16,7 @@ from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.record_places import NO_TIMESTAMP, read_timestamp, without_contents
+from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import EPOCH
 
@@ -35,18 +38,75 @@ class TopicEnds:
     """The exclusive end offset of each lane."""
 
 
+AskEnds = Callable[[KafkaConnection, Collection[str]], TopicEnds]
+"""Asks a broker where some topics begin and end."""
+
+
 def ends_of(connection: KafkaConnection, topics: Collection[str], *, timeout: float = SHORT) -> TopicEnds:
     """Ask the broker; KafkaUnavailable when it takes longer than ``timeout`` seconds to answer, TopicMissing."""
+    with TopicAdmin(connection, timeout=timeout) as admin:
+        return fetch_ends(admin, topics)
+
+
+def fetch_ends(admin: TopicAdmin, topics: Collection[str]) -> TopicEnds:
+    """Ask by a connection that there is."""
     names: dict[str, str] = {}
     beginnings: dict[Lane, int] = {}
     ends: dict[Lane, int] = {}
-    with TopicAdmin(connection, timeout=timeout) as admin:
-        for name in topics:
-            id = admin.topic_id(name)
-            names[id] = name
-            beginnings |= {Lane(id, part): at for part, at in admin.beginning_offsets(name).items()}
-            ends |= {Lane(id, part): at for part, at in admin.end_offsets(name).items()}
+    for name in topics:
+        id = admin.topic_id(name)
+        names[id] = name
+        beginnings |= {Lane(id, part): at for part, at in admin.beginning_offsets(name).items()}
+        ends |= {Lane(id, part): at for part, at in admin.end_offsets(name).items()}
     return TopicEnds(datetime.now(UTC), names, beginnings, ends)
+
+
+class SharedEnds:
+    """Asks each cluster by one connection, whoever asks, from any thread, one after the other.
+
+    A cluster that cannot be connected to is not waited for again. Use it in a ``with``.
+    """
+
+    def __init__(self, *, timeout: float = SHORT) -> None:
+        self.timeout = timeout
+        self._alone = threading.Lock()
+        self._admins: dict[KafkaConnection, TopicAdmin | KafkaUnavailable] = {}
+
+    def __call__(self, connection: KafkaConnection, topics: Collection[str]) -> TopicEnds:
+        """Ask a cluster; KafkaUnavailable, also where it could not be connected to before, TopicMissing."""
+        with self._alone:
+            admin = self._connect(connection)
+            try:
+                return fetch_ends(admin, topics)
+            except KafkaUnavailable:
+                # Perhaps one partition has no leader, perhaps the cluster is gone: a new connection tells.
+                del self._admins[connection]
+                admin.close()
+                raise
+
+    def _connect(self, connection: KafkaConnection) -> TopicAdmin:
+        if connection not in self._admins:
+            try:
+                self._admins[connection] = TopicAdmin(connection, timeout=self.timeout)
+            except KafkaUnavailable as problem:
+                self._admins[connection] = problem
+        found = self._admins[connection]
+        if isinstance(found, KafkaUnavailable):
+            raise found
+        return found
+
+    def __enter__(self) -> SharedEnds:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close all connections."""
+        with self._alone:
+            for admin in self._admins.values():
+                if isinstance(admin, TopicAdmin):
+                    admin.close()
+            self._admins.clear()
 
 
 def oldest_from(

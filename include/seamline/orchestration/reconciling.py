@@ -21,6 +21,7 @@ from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 
 if TYPE_CHECKING:
+    from seamline.kafka.topic_ends import AskEnds
     from seamline.lake.tables.control_table import ControlTable, Lease
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
     from seamline.supervisor.supervisor_heartbeat import Heartbeat
@@ -87,14 +88,20 @@ def look_for_alerts(name: str, env: Mapping[str, str]) -> None:
         send_alerts(pipeline, env, print)
 
 
-def send_alerts(pipeline: CompiledPipeline, env: Mapping[str, str], say: Callable[[str], object]) -> None:
-    """Send new alerts and say which are raised; nothing that goes wrong prevents the stream's start."""
+def send_alerts(
+    pipeline: CompiledPipeline,
+    env: Mapping[str, str],
+    say: Callable[[str], object],
+    ask: AskEnds | None = None,
+) -> None:
+    """Send new alerts and say which are raised; nothing that goes wrong is raised. ``ask`` asks the broker."""
+    from seamline.kafka.topic_ends import ends_of
     from seamline.lake.storage.layout import locate_tables
     from seamline.supervisor.alert_notification import notify_alerts
 
     try:
         for alert in notify_alerts(
-            pipeline, locate_tables(pipeline.name), env={**os.environ, **env}, say=say
+            pipeline, locate_tables(pipeline.name), env={**os.environ, **env}, say=say, ask=ask or ends_of
         ):
             say(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001

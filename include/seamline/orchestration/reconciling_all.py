@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from seamline.orchestration.tasks import on_failure
 from seamline.runtime.storage_failures import explain_storage_failure
 
 if TYPE_CHECKING:
+    from seamline.kafka.topic_ends import AskEnds
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 Connected = Mapping[str, str] | Exception
@@ -39,6 +40,8 @@ class Reconciled:
 
     pipeline: CompiledPipeline
     """The pipeline."""
+    asked_for: bool = False
+    """Whether anybody has ever asked it to run."""
     lines: list[str] = field(default_factory=list)
     """What the task's log says of it."""
     started: tuple[int, int] | None = None
@@ -93,15 +96,24 @@ def reconcile_all(
 ) -> list[Reconciled]:
     """Look at streams side by side; ``connections`` are Airflow's, by their names.
 
-    A stream that takes too long, as where a function of its definition hangs, is left to its thread.
+    All that should run are started before anything is asked of Kafka. A stream that takes too long, as where a function
+    of its definition hangs, is left to its thread.
     """
+    from seamline.kafka.topic_ends import SharedEnds
+
+    found = [Reconciled(each) for each in pipelines]
     threads = ThreadPoolExecutor(AT_ONCE)
-    looks = [threads.submit(reconcile_stream, each, connections=connections) for each in pipelines]
-    ended, _ = wait(looks, ENDS_WITHIN)
-    threads.shutdown(wait=False, cancel_futures=True)
+    with SharedEnds() as ask:
+        starts = [threads.submit(keep_running, each, connections=connections) for each in found]
+        looks = [
+            threads.submit(alert_of, each, start, connections, ask)
+            for each, start in zip(found, starts, strict=True)
+        ]
+        ended, _ = wait(looks, ENDS_WITHIN)
+        threads.shutdown(wait=False, cancel_futures=True)
     return [
-        look.result() if look in ended else Reconciled(each, error=describe_hang(each.name))
-        for each, look in zip(pipelines, looks, strict=True)
+        each if look in ended else replace(each, error=describe_hang(each.pipeline.name))
+        for each, look in zip(found, looks, strict=True)
     ]
 
 
@@ -113,26 +125,23 @@ def describe_hang(name: str) -> SetupError:
     )
 
 
-def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Connected]) -> Reconciled:
-    """Look at one stream, and start its supervisor where it should run and has none.
-
-    Without its connection all is done that needs no broker.
-    """
+def keep_running(done: Reconciled, *, connections: Mapping[str, Connected]) -> None:
+    """Look at one stream, and start its supervisor where it should run and has none."""
     from seamline.lake.status.marks import RECONCILED, leave_mark
     from seamline.lake.storage.delta_table import Table
     from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable, Desired
 
-    done = Reconciled(pipeline)
+    pipeline = done.pipeline
     try:
         layout, connection = locate_tables(pipeline.name), connections[pipeline.definition.connection]
         if not Table.exists(layout.table("control")):
-            return done
+            return
         control = ControlTable.ensure(layout)
         if control.read().desired is Desired.UNSET:
-            return done
+            return
+        done.asked_for = True
         leave_mark(layout, RECONCILED, now=datetime.now(UTC))
-        send_alerts(pipeline, {} if isinstance(connection, Exception) else connection, done.lines.append)
         if why := reason_to_leave(pipeline.name, control):
             done.lines.append(why)
         elif only_compares():
@@ -143,7 +152,24 @@ def reconcile_stream(pipeline: CompiledPipeline, *, connections: Mapping[str, Co
             done.started = start_supervisor(pipeline.name, control, connection, done.lines.append)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
         done.error = error
-    return done
+
+
+def alert_of(
+    done: Reconciled, start: Future[None], connections: Mapping[str, Connected], ask: AskEnds
+) -> None:
+    """Send the alerts of one stream that somebody has asked for, when it has been kept running.
+
+    Without its connection all is done that needs no broker.
+    """
+    start.result()
+    if not done.asked_for:
+        return
+    connection = connections[done.pipeline.definition.connection]
+    env = {} if isinstance(connection, Exception) else connection
+    try:
+        send_alerts(done.pipeline, env, done.lines.append, ask)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
+        done.error = done.error or error
 
 
 @log_failure_reason

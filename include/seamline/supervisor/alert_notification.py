@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
+from seamline.kafka.topic_ends import AskEnds, ends_of
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
@@ -38,12 +39,13 @@ def notify_alerts(
     now: datetime | None = None,
     say: Callable[[str], object] = print,
     last: bool = False,
+    ask: AskEnds = ends_of,
 ) -> tuple[Standing, ...]:
     """Observe a stream, send the alerts that are new or could not be sent before, and return those raised.
 
     Several may look at once. Each alert is sent by one of them; what fails is retried at the next look.
     """
-    found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env)
+    found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env, ask=ask)
     now = now or datetime.now(UTC)
     channels = channels_of(compiled, env)
     turn = Turn(Board({}))

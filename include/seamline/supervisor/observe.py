@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from seamline.kafka.connections import read_airflow_connection
-from seamline.kafka.topic_ends import TopicEnds, ends_of, oldest_from
+from seamline.kafka.topic_ends import AskEnds, TopicEnds, ends_of, oldest_from
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.log.master import Master
 from seamline.lake.status.marks import RECONCILED, RECONCILES_WITHIN, REFUSED, read_mark
@@ -92,10 +92,10 @@ class Observer:
         """Read the newest epochs, of the ledger and those that it does not have yet."""
         return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
-    def fetch_ends(self, definition: Pipeline, env: Mapping[str, str]) -> TopicEnds | None:
+    def fetch_ends(self, definition: Pipeline, env: Mapping[str, str], ask: AskEnds) -> TopicEnds | None:
         """Ask Kafka where the topics begin and end."""
         return self.try_read(
-            "Kafka", lambda: ends_of(read_airflow_connection(definition.connection, env), definition.topics)
+            "Kafka", lambda: ask(read_airflow_connection(definition.connection, env), definition.topics)
         )
 
     def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
@@ -158,6 +158,7 @@ def observe(
     broker: bool = True,
     now: datetime | None = None,
     env: Mapping[str, str] = os.environ,
+    ask: AskEnds = ends_of,
 ) -> Observation:
     """Observe a stream.
 
@@ -175,7 +176,7 @@ def observe(
     said = it.try_read("driver.json", lambda: read_last_report(layout, words))
     broken = [each for each in it.unread if each.startswith(("control", "stream", "supervisor", "driver"))]
     definition = compiled.definition if compiled and broker else None
-    ends = it.fetch_ends(definition, env) if definition else None
+    ends = it.fetch_ends(definition, env, ask) if definition else None
     lag = it.fetch_lag(ends, said, definition, env) if definition and ends else summarize_reported_lag(said)
     mark = it.try_read("reconciled.json", lambda: read_mark(layout, RECONCILED))
     refused = it.try_read("refused.json", lambda: read_mark(layout, REFUSED))

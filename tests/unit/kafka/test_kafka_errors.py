@@ -14,7 +14,7 @@ from seamline.kafka import produce
 from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.present_offsets import find_present_offsets
-from seamline.kafka.topic_ends import oldest_from
+from seamline.kafka.topic_ends import SharedEnds, oldest_from
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
 
 HERE = KafkaConnection("127.0.0.1:9092")
@@ -69,6 +69,18 @@ def test_who_asks_a_frozen_broker_leaves_no_thread_behind(
     before = set(threading.enumerate())
     with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
         ask(frozen)
+    assert not set(threading.enumerate()) - before
+
+
+def test_a_cluster_that_is_away_is_waited_for_once(frozen: KafkaConnection) -> None:
+    """Two hundred pipelines ask it, one after the other."""
+    before = set(threading.enumerate())
+    with SharedEnds(timeout=0.2) as ask:
+        for _ in range(2):
+            with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
+                ask(frozen, ["orders"])
+        found = list(ask._admins.values())
+    assert [type(each) for each in found] == [KafkaUnavailable]
     assert not set(threading.enumerate()) - before
 
 
