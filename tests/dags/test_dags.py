@@ -318,6 +318,13 @@ def test_what_stays_wrong_fails_at_once_and_what_passes_is_tried_again():
     ]
 
 
+def test_a_first_run_that_no_task_could_be_started_for_is_tried_again(folder, tmp_path):
+    """On a busy machine Airflow gave the task up before it ran: nothing started the stream, then or later."""
+    [task] = build_dags(folder, tmp_path)["flights__stream"].tasks
+    assert isinstance(task.retry_policy, ByKind)
+    assert task.retries > task.retry_policy.retries > 0
+
+
 def test_one_dag_reconciles_all_pipelines(folder, tmp_path, monkeypatch):
     """Two hundred pipelines are one run every two minutes, and nobody has to unpause it."""
     (folder / "other.py").write_text(WRONG.replace('["b"]', '["a"]').replace('"wrong"', '"other"'))

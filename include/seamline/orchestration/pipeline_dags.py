@@ -37,11 +37,14 @@ from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 
 
-def build_dag_arguments(pipeline: Pipeline, layer: str, *, retries: int | None = None) -> dict[str, Any]:
-    """Return what every DAG of a pipeline has; without ``retries`` those that the kind of error allows."""
-    default_args: dict[str, Any] = {"owner": pipeline.owner, "retries": retries, "retry_delay": DELAY}
-    if retries is None:
-        default_args |= {"retries": pipeline.retries + WAITS, "retry_policy": ByKind(pipeline.retries)}
+def build_dag_arguments(pipeline: Pipeline, layer: str) -> dict[str, Any]:
+    """Return what every DAG of a pipeline has, the retries that the kind of error allows among it."""
+    default_args: dict[str, Any] = {
+        "owner": pipeline.owner,
+        "retries": pipeline.retries + WAITS,
+        "retry_delay": DELAY,
+        "retry_policy": ByKind(pipeline.retries),
+    }
     if pipeline.on_failure:
         default_args["on_failure_callback"] = tasks.on_failure(pipeline.on_failure, pipeline.name)
     return {
@@ -146,7 +149,7 @@ def stream_dag(pipeline: Pipeline) -> DAG:
     """
     assets = Assets.of(pipeline)
     with DAG(
-        **build_dag_arguments(pipeline, "stream", retries=0),
+        **build_dag_arguments(pipeline, "stream"),
         schedule="@once",
         max_consecutive_failed_dag_runs=0,
     ) as dag:
