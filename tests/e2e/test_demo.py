@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -17,6 +19,7 @@ from tests.services.addresses import Bucket
 from seamline.model.errors import SetupError
 
 ROOT = Path(__file__).parents[2]
+IN_THE_MIDDLE = "replaying the flights"
 
 
 def left(home: Path) -> list[psutil.Process]:
@@ -32,8 +35,9 @@ def left(home: Path) -> list[psutil.Process]:
     return psutil.wait_procs(found, timeout=20)[1]
 
 
-def run_demo(home: Path, *more: str) -> tuple[int, str]:
-    """Run the demo of a few days; return its exit code and what it said."""
+@contextmanager
+def started_demo(home: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the demo of a few days; its standard output and error are one stream of text."""
     first = free_ports(5)
     command = [
         *(sys.executable, "-m", "seamline.local.demo", "--exit"),
@@ -42,20 +46,41 @@ def run_demo(home: Path, *more: str) -> tuple[int, str]:
         *("--home", str(home), "--kafka-port", str(first), "--airflow-port", str(first + 2)),
         *more,
     ]
-    output = home.with_name("output")
-    with output.open("wb") as sink:
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "include")},
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    return done.returncode, output.read_text(errors="replace")
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "include")},
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as running:
+        yield running
 
 
+def run_demo(home: Path, *more: str) -> tuple[int, str]:
+    """Run the demo of a few days; return its exit code and what it said."""
+    with started_demo(home, *more) as running:
+        said, _ = running.communicate()
+    return running.returncode, said
+
+
+def test_a_demo_that_is_interrupted_leaves_nothing_running(tmp_path: Path) -> None:
+    """With its broker, Airflow, stream and replay up; what it does then is done by tests/cluster/test_core.py, too."""
+    home, said = tmp_path / "demo", list[str]()
+    with started_demo(home) as running:
+        assert running.stdout
+        for line in running.stdout:
+            said.append(line)
+            if IN_THE_MIDDLE in line:
+                running.send_signal(signal.SIGINT)
+    assert running.returncode == 130, "".join(said)[-6000:]
+    assert said[-1] == "stopped\n"
+    assert left(home) == []
+
+
+@pytest.mark.faults
 def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
     """What a newcomer sees first is what must never break."""
     home = tmp_path / "demo"
