@@ -58,6 +58,7 @@ def of_one(source: KafkaSource, **changes: Any) -> Pipeline:
 OF_NOBODY = View("v", keys=[], window=Tumbling("1 hour"), measures={"n": count()})
 PLAIN = replace(RETURNS, name="", select={}, where="", side={})
 TARIFF = Lookup("tariff", "tables/tariff.csv", on={"shop": "shop"}, columns=["rate DOUBLE"])
+RULES = Lookup("rules", "tables/rules.csv", on={}, columns=["name"], condition="when", every="found")
 WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "no source": (replace(SHOP, source=[]), "source", "needs a source"),
     "no sources": (replace(SHOP, source=["orders"]), "source", "'orders' is not a KafkaSource"),  # type: ignore[list-item]
@@ -105,6 +106,14 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         with_sources(ORDERS, replace(RETURNS, schema="parcel TEXTS")),
         "source[returns].schema",
         "TEXTS",
+    ),
+    "rules of two records": (
+        with_sources(
+            replace(ORDERS, lookups=[RULES], select={"rated": "size(found)"}),
+            replace(RETURNS, lookups=[RULES], select={"rating": "size(found)"}),
+        ),
+        "source[returns].lookups[rules]",
+        "with conditions that see other columns",
     ),
     "a look-up of two shapes": (
         with_sources(

@@ -54,8 +54,9 @@ class LookupJoin:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Return what a kept version of the table is read by: whoever shares a name shares that."""
-        return self.table, tuple(key for key, _ in self.keys), self.columns, bool(self.every), self.condition
+        """Return what a version of the table is checked and read by: whoever shares a name shares that."""
+        keys = tuple(key for key, _ in self.keys)
+        return self.table, keys, self.columns, bool(self.every), self.condition, self.sees
 
 
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:

@@ -242,10 +242,12 @@ def merge_lookups(
         for join in record.lookups:
             other = known.setdefault(join.name, join)
             if join.shape != other.shape:
+                alike = replace(join, sees=other.sees).shape == other.shape
+                with_ = "conditions that see other columns" if alike else "another table, key or columns"
                 problems.note(
                     f"source[{source.only_source.name}].lookups[{join.name}]",
                     source.only_source.origin,
-                    f"Another source has a look-up {join.name!r} with another table, key or columns.",
+                    f"Another source has a look-up {join.name!r} with {with_}.",
                     "rename one of them, or declare the same.",
                 )
     return tuple(known.values())
