@@ -106,13 +106,13 @@ def reconcile_all(
     with SharedEnds() as ask:
         starts = [threads.submit(keep_running, each, connections=connections) for each in found]
         looks = [
-            threads.submit(alert_of, each, start, connections, ask)
+            threads.submit(send_alerts_after, each, start, connections, ask)
             for each, start in zip(found, starts, strict=True)
         ]
         ended, _ = wait(looks, ENDS_WITHIN)
         threads.shutdown(wait=False, cancel_futures=True)
     return [
-        each if look in ended else replace(each, error=describe_hang(each.pipeline.name))
+        each if look in ended else replace(each, error=each.error or describe_hang(each.pipeline.name))
         for each, look in zip(found, looks, strict=True)
     ]
 
@@ -154,7 +154,7 @@ def keep_running(done: Reconciled, *, connections: Mapping[str, Connected]) -> N
         done.error = error
 
 
-def alert_of(
+def send_alerts_after(
     done: Reconciled, start: Future[None], connections: Mapping[str, Connected], ask: AskEnds
 ) -> None:
     """Send the alerts of one stream that somebody has asked for, when it has been kept running.

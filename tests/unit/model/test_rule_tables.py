@@ -219,6 +219,9 @@ def test_conditions_of_rules_change_with_the_table(folder: Path) -> None:
         ("limits_least > 1", "where name = 'huge': There is no column 'limits_least'"),
         ("", "where name = 'huge': It is empty"),
         ("rand() > 0", "a wrong 'when' where name = 'huge'"),
+        ("(" * 3000 + "true" + ")" * 3000, "nests too many levels"),
+        ("NOT " * 3000 + "true", "nests too many levels"),
+        (" AND ".join(["n > 1"] * 3000), "nests too many levels"),
     ],
 )
 def test_a_wrong_condition_leaves_the_rules_of_before(folder: Path, when: str, said: str) -> None:
