@@ -189,6 +189,21 @@ def test_a_rule_may_have_a_condition_of_its_own(folder: Path) -> None:
     assert refused.detail.startswith("each: ")
 
 
+def test_rules_see_what_kafka_knows_of_a_record(folder: Path) -> None:
+    """Its key was no column of the query, or NULL, where nothing but a rule named it."""
+    (folder / "when.csv").write_text("name,when\na,_key = 'a'\nb,_key = 'b'\nnew,_offset > 0\n")
+    for rules in (
+        replace(WHEN, on={}),
+        replace(LIMITS, on={}, table="when.csv", columns=["name"], where="_key = limits_name OR _offset > 0"),
+    ):
+        scenario = Scenario(payments(rules), now="2024-03-02")
+        scenario.send(paid("NO", "1"), key=b"a")
+        scenario.send(paid("NO", "1"), key=b"c")
+        scenario.epoch()
+        found = {row[0]: row[1] for row in matches(scenario)}
+        assert found == ({"a": 1, "new": 1} if rules.condition else {"a": 2, "b": 1, "new": 1})
+
+
 def test_conditions_of_rules_change_with_the_table(folder: Path) -> None:
     """Without keys, beside a condition on both, and where a table has no rule at all."""
     table = folder / "when.csv"

@@ -8,13 +8,14 @@ from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.query_steps import QueryStep
 from seamline.lake.engine.states import quote_identifier
 from seamline.model.compile.lookup_join import LookupJoin
+from seamline.model.compile.record_rules import METADATA
 from seamline.model.expressions import Expression
 from seamline.model.types.schema import Schema
 
 CONDITION, NUMBER = "condition of the rule", "number of the condition"
 """Columns of a table of rules: the text of each one's own condition, and its number; no column is called so."""
 IS = "_is"
-"""The number of one condition that a record meets, or has no value of."""
+"""The number of a condition that is true of a record, or -1 - its number where it has no value."""
 
 
 def relation_of(join: LookupJoin) -> str:
@@ -57,7 +58,7 @@ def lookup_join_sql(join: LookupJoin) -> str:
 def absent_columns_sql(joins: Iterable[LookupJoin], there: Schema) -> str:
     """Write, as NULL, the added columns that conditions in tables may name and earlier rows do not have."""
     seen = dict.fromkeys(field for join in joins for field in join.sees.fields)
-    absent = [field for field in seen if not there.field(field.name)]
+    absent = [field for field in seen if not there.with_(*METADATA).field(field.name)]
     return ", ".join(f"NULL::{field.type.duckdb} AS {quote_identifier(field.name)}" for field in absent)
 
 
@@ -93,7 +94,7 @@ def lookup_steps(join: LookupJoin, row: str) -> Iterator[QueryStep]:
 
 
 def conditions_sql(join: LookupJoin) -> str:
-    """Write the list of the numbers of the conditions that a record meets; of one without a value, -1 - its number.
+    """Write the list of the numbers of the conditions that are true; of one without a value, -1 - its number.
 
     The conditions are those of one version of the table; empty where its rules have none.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,7 +22,7 @@ from seamline.model.types.schema import NAME as COLUMN
 from seamline.model.types.schema import STRING, Field, Schema, SqlType, TypeKind, parse_field
 
 MOST_CONDITIONS = 1_000
-"""How many conditions the rules of one table may have: each record of an epoch meets all of them."""
+"""How many conditions the rules of one table may have: each record is compared with all of them."""
 
 
 @dataclass(frozen=True)
@@ -257,8 +258,12 @@ def compile_rules_table(
 
 @lru_cache(maxsize=4 * MOST_CONDITIONS)
 def compile_rule_condition(text: str, sees: Schema) -> Expression:
-    """Compile the condition of one rule, whose text is in a table; DefinitionError where it is none."""
-    return compile_condition(text, sees)
+    """Compile the condition of one rule, whose text is in a table; DefinitionError where it is none.
+
+    It is done on a stack of its own, so that what is deep enough to be refused is so in all processes.
+    """
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(compile_condition, text, sees).result()
 
 
 def compile_exact_key(text: str, seen: Schema) -> Expression:

@@ -84,8 +84,10 @@ class Record:
     def metadata(self) -> frozenset[str]:
         """List what is asked of Kafka's own columns."""
         keys = [key for each in self.lookups for key in each.keys]
+        matches = [condition for each in self.lookups for condition in (each.where, *each.conditions)]
         conditions = [condition for _, condition in (*keys, *self.derived, *self.rules, *self.sides)]
-        used = frozenset[str]().union(*(each.columns for each in [*conditions, *filter(None, [self.where])]))
+        conditions += filter(None, [*matches, self.where])
+        used = frozenset[str]().union(*(each.columns for each in conditions))
         return used & {field.name for field in METADATA}
 
     def selected(self, where: Expression | None) -> Expression | None:

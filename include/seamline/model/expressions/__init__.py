@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seamline.model.expressions.terms import Expression, Guard
+from seamline.model.expressions.terms import Expression, Guard, build_expression_error
 from seamline.model.types.schema import Schema
 
 __all__ = ["Expression", "Guard", "compile_expression"]
@@ -15,4 +15,10 @@ def compile_expression(text: str, schema: Schema) -> Expression:
     """
     from seamline.model.expressions.compiler import compile_expression as compiled
 
-    return compiled(text, schema)
+    try:
+        return compiled(text, schema)
+    except RecursionError:
+        said = f"{text[:200]!r} nests too many levels: each parenthesis, NOT, AND, OR and operator is one."
+        raise build_expression_error(
+            said, "cut it into columns of select=, or into several conditions."
+        ) from None
