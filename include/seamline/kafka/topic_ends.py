@@ -49,7 +49,7 @@ def ends_of(connection: KafkaConnection, topics: Collection[str], *, timeout: fl
 
 
 def fetch_ends(admin: TopicAdmin, topics: Collection[str]) -> TopicEnds:
-    """Ask by a connection that there is."""
+    """Ask over an open connection; KafkaUnavailable and TopicMissing."""
     names: dict[str, str] = {}
     beginnings: dict[Lane, int] = {}
     ends: dict[Lane, int] = {}
@@ -62,27 +62,37 @@ def fetch_ends(admin: TopicAdmin, topics: Collection[str]) -> TopicEnds:
 
 
 class SharedEnds:
-    """Asks each cluster by one connection, whoever asks, from any thread, one after the other.
+    """Asks each cluster over one connection, whoever asks, from any thread, one after the other.
 
-    A cluster that cannot be connected to is not waited for again. Use it in a ``with``.
+    A cluster that cannot be connected to is not waited for again, and one that has twice in a row not answered
+    neither. Use it in a ``with``.
     """
 
     def __init__(self, *, timeout: float = SHORT) -> None:
         self.timeout = timeout
         self._alone = threading.Lock()
+        self._locks: dict[KafkaConnection, threading.Lock] = {}
         self._admins: dict[KafkaConnection, TopicAdmin | KafkaUnavailable] = {}
+        self._silent: set[KafkaConnection] = set()
 
     def __call__(self, connection: KafkaConnection, topics: Collection[str]) -> TopicEnds:
         """Ask a cluster; KafkaUnavailable, also where it could not be connected to before, TopicMissing."""
         with self._alone:
+            lock = self._locks.setdefault(connection, threading.Lock())
+        with lock:
             admin = self._connect(connection)
             try:
-                return fetch_ends(admin, topics)
-            except KafkaUnavailable:
+                found = fetch_ends(admin, topics)
+            except KafkaUnavailable as problem:
                 # Perhaps one partition has no leader, perhaps the cluster is gone: a new connection tells.
                 del self._admins[connection]
                 admin.close()
+                if connection in self._silent:
+                    self._admins[connection] = problem
+                self._silent.add(connection)
                 raise
+            self._silent.discard(connection)
+            return found
 
     def _connect(self, connection: KafkaConnection) -> TopicAdmin:
         if connection not in self._admins:
@@ -101,12 +111,12 @@ class SharedEnds:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close all connections."""
-        with self._alone:
-            for admin in self._admins.values():
-                if isinstance(admin, TopicAdmin):
+        """Close all connections; who asks later, from a thread that is still there, has no answer."""
+        for connection in list(self._locks):
+            with self._locks[connection]:
+                if (admin := self._admins.get(connection)) and not isinstance(admin, KafkaUnavailable):
                     admin.close()
-            self._admins.clear()
+                self._admins[connection] = KafkaUnavailable("Nobody asks any more.", hint="ask anew.")
 
 
 def oldest_from(

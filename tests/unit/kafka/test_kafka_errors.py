@@ -6,11 +6,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import kafka.errors as errors
 import pytest
 
-from seamline.kafka import produce
+from seamline.kafka import produce, topic_ends
 from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.present_offsets import find_present_offsets
@@ -80,8 +81,28 @@ def test_a_cluster_that_is_away_is_waited_for_once(frozen: KafkaConnection) -> N
             with pytest.raises(KafkaUnavailable, match="No Kafka broker answers"):
                 ask(frozen, ["orders"])
         found = list(ask._admins.values())
+    with pytest.raises(KafkaUnavailable, match="Nobody asks any more"):
+        ask(frozen, ["orders"])
     assert [type(each) for each in found] == [KafkaUnavailable]
     assert not set(threading.enumerate()) - before
+
+
+def test_a_cluster_that_takes_connections_and_answers_nothing_is_asked_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two hundred streams would each wait for it; one partition without a leader is in nobody's way."""
+    made = []
+
+    def connect(connection: KafkaConnection, timeout: float) -> Mock:
+        made.append(connection)
+        return Mock(topic_id=Mock(side_effect=KafkaUnavailable("silence", hint="")))
+
+    monkeypatch.setattr(topic_ends, "TopicAdmin", connect)
+    with SharedEnds() as ask:
+        for _ in range(5):
+            with pytest.raises(KafkaUnavailable, match="silence"):
+                ask(HERE, ["orders"])
+    assert len(made) == 2
 
 
 def test_a_writer_that_no_broker_answers_says_so_and_closes_what_it_has_opened(
