@@ -38,7 +38,7 @@ from seamline.orchestration.pools import BATCH, STREAM
 
 
 def build_dag_arguments(pipeline: Pipeline, layer: str) -> dict[str, Any]:
-    """Return what every DAG of a pipeline has, the retries that the kind of error allows among it."""
+    """Return what every DAG of a pipeline has, including the retries that the kind of error allows."""
     default_args: dict[str, Any] = {
         "owner": pipeline.owner,
         "retries": pipeline.retries + WAITS,
