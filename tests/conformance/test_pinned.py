@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.records import pipeline
 
-from seamline import Lookup, Tumbling, View, avg, count, sum
+from seamline import KafkaSource, Lookup, Rule, Tumbling, View, avg, count, sum
 from seamline.lake.engine.states import aggregate_states, present_states
 from seamline.serve.explain import explain_number
 from seamline.spark.stream.catch_up import compute_missing_slices
@@ -229,3 +230,85 @@ def kept_and_told(engine: Tables, seen: Sequence[Row]) -> None:
         view, aggregate_states(view, again, ["zones_name"], {}), ["zones_name"]
     ).to_pylist()
     assert sorted([tuple(row.values()) for row in caught_up], key=str) == sorted(seen, key=str)
+
+
+LIMITS = KafkaSource(
+    name="limits",
+    topic="limits",
+    schema="shop STRING, name STRING, least INT",
+    event_time="_kafka_timestamp",
+    rules=[Rule("low", "least < 1000")],
+)
+SALES = KafkaSource(
+    name="sales",
+    topic="sales",
+    schema="shop STRING, amount INT, at TIMESTAMP",
+    event_time="at",
+    lookups=[replace(RULES.lookups[0], table="", of="limits")],
+    side=RULES.side,
+)
+
+
+@pytest.mark.parametrize("engine", ["plain", "spark"])
+def test_rules_of_a_topic_are_those_that_were_read_by_then(
+    engine: str, request: pytest.FixtureRequest, scenario: Callable[..., Scenario]
+) -> None:
+    """Changed, taken out and killed in between; a build joins nothing, and what restates or reads anew joins again.
+
+    By hand: 20 and 200 meet some (10), 200 many (100); then 20 meets many (10) alone, and 60 what b has left. Read anew
+    without the bound, b has a huge of 5,000 from the second epoch on, which a 9,000 of it meets.
+    """
+    made = replace(
+        RULES, source=[SALES, LIMITS], views=[replace(RULES.views[0], of="sales")], lookups=(), side={}
+    )
+    shop = scenario(
+        made, spark=request.getfixturevalue("spark") if engine == "spark" else None, now="2024-01-05"
+    )
+
+    def paid(of: str, *amounts: int, day: int = 1) -> None:
+        rows = ({"shop": of, "amount": n, "at": f"2024-01-0{day}T10:00:00Z"} for n in amounts)
+        shop.send(*rows, topic="sales")
+
+    def rule(of: str, name: str, least: int | None) -> None:
+        value = None if least is None else {"shop": of, "name": name, "least": least}
+        shop.send(value, key=f"{of} {name}".encode(), topic="limits")
+
+    def limits(side: str) -> list[Row]:
+        rows = first_day(shop, "by_limit", side=side)
+        return [(row["limit"], row["n"], row["paid"]) for row in rows]
+
+    rule("a", "some", 10)
+    rule("a", "many", 100)
+    rule("b", "some", 50)
+    paid("a", 5, 20, 200)
+    paid("b", 20, 60)
+    first = shop.epoch()
+    rule("a", "many", 10)
+    rule("a", "some", None)
+    rule("b", "many", 10)
+    rule("b", "huge", 5_000)
+    paid("a", 20)
+    assert shop.crash("files") is None
+    paid("b", 60, 9_000)
+    second = shop.crash("master")
+    assert second is not None
+    assert first.lookups != second.lookups
+    paid("b", 20)
+    assert shop.epoch().lookups == second.lookups
+    seen = [("many", 5, 9_300), ("some", 5, 9_340)]
+    assert limits("speed") == seen
+    rule("a", "more", 0)
+    paid("a", 1, day=3)
+    shop.epoch()
+    shop.wait("1 hour")
+    assert shop.batch("2024-01-01")
+    assert limits("batch") == limits("speed") == seen
+    shop.restate("limits", "2024-01-01", "2024-01-02")
+    assert shop.batch("2024-01-01")
+    assert limits("batch") == [("many", 8, 9_400), ("more", 4, 245), ("some", 3, 9_120)]
+    shop.redefine(replace(made, source=[SALES, replace(LIMITS, rules=())]))
+    assert shop.batch("2024-01-01")
+    assert limits("batch") == [("huge", 1, 9_000), *seen]
+    paid("b", 9_000)
+    assert shop.epoch().lookups
+    assert limits("merged")[0] == ("huge", 2, 18_000)

@@ -40,6 +40,7 @@ from seamline.kernel.raw import (
 )
 from seamline.kernel.raw_queries import bind_lookups, query_raw_table, read_by
 from seamline.kernel.record_bounds import split_oversized_explosions, split_oversized_records
+from seamline.kernel.rule_records import split_wrong_rules
 from seamline.kernel.stray_intervals import TIMES, StrayIntervals
 from seamline.kernel.transforming import apply_transform
 from seamline.kernel.validation import REPEATED, parse_sql, validate_transformed_sql, validation_sql
@@ -183,7 +184,9 @@ def validate_source_records(
         accepted, wide = split_oversized_explosions(con, accepted, config.pipeline.views, source)
         late.append(wide)
     accepted, wrong = validate_items(con, accepted, config.pipeline)
-    more = [each.select(refused.column_names) for each in (*late, wrong) if each.num_rows]
+    late.append(wrong)
+    accepted, unruly = split_wrong_rules(accepted, config.pipeline)
+    more = [each.select(refused.column_names) for each in (*late, unruly) if each.num_rows]
     return accepted, pa.concat_tables([refused, *more]) if more else refused
 
 

@@ -17,6 +17,7 @@ from seamline.lake.engine.lookup_joins import relation_of
 from seamline.lake.engine.rule_conditions import bind_conditions, number_conditions
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.rule_versions import select_rules_in_force
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def restore_row_order(rows: pa.Table) -> pa.Table:
 @lru_cache(maxsize=16)
 def load_lookup_version(conditional: bool, path: Location) -> pa.Table:
     """Read one version of a look-up, once per worker; ``conditional`` rules get the numbers of their conditions."""
-    table = read_plain_columns(path)
+    table = select_rules_in_force(read_plain_columns(path))
     return number_conditions(table) if conditional else table
 
 

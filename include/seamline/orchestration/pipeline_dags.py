@@ -23,7 +23,7 @@ from airflow.sdk import (  # type: ignore[attr-defined]
     task,
 )
 
-from seamline.model.compile.compiled_pipeline import grid_of
+from seamline.model.compile.pipeline_checks import grid_of
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import parse_duration, parse_moment

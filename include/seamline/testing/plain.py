@@ -52,10 +52,12 @@ class Plain(PlainStream):
     def reprocess(self) -> None:
         """Validate what another record version validated, with the look-ups as they are."""
         version, known = self.pipeline.record_version, len(self.restated)
-        paths = self.lookups.version_paths(versions := self.lookups.current_versions())
+        kept = self.lookups.current_versions()
         waiting = {each.number for each in list_outdated_epochs(self.epochs, version, self.judged)}
         for each in [read for read in self.read if read.epoch.number in waiting]:
             number, at = each.epoch.number, each.epoch.committed_at
+            versions = {**kept, **self.make_rules(self.read_epochs(number))}
+            paths = self.lookups.version_paths(versions)
             accepted, refused = validate_raw_records(self.con, self.pipeline, each.raw, number, at, paths)
             marks = self.mark_copies(accepted, number)
             if marks is not None:

@@ -21,7 +21,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version, require_order
-from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.lookups.lookup_join import in_force
 from seamline.model.compile.record_rules import SOURCE
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement, fold_statements
@@ -46,6 +46,7 @@ from seamline.testing.validation import (
     Read,
     count_names,
     find_latest_event_times,
+    make_rule_versions,
     reprocess_interval_rows,
     validate_raw_records,
 )
@@ -102,7 +103,8 @@ class PlainStream:
         number = self.taken = next_number([self.taken])
         if dies_after and PHASES.index(dies_after) < PHASES.index("master"):
             return None
-        versions = self.lookups.current_versions()
+        rules = self.make_rules([*self.read_epochs(), (number, raw)])
+        versions = {**self.lookups.current_versions(), **rules}
         paths = self.lookups.version_paths(versions)
         accepted, refused = validate_raw_records(
             self.con, self.pipeline, raw, number, epoch.committed_at, paths
@@ -147,6 +149,16 @@ class PlainStream:
             else:
                 self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
         return whole
+
+    def read_epochs(self, until: int | None = None) -> list[tuple[int, pa.Table]]:
+        """Return the numbers of epochs with their raw records, up to one or all of them."""
+        return [
+            (each.epoch.number, each.raw) for each in self.read if until is None or each.epoch.number <= until
+        ]
+
+    def make_rules(self, epochs: Sequence[tuple[int, pa.Table]]) -> dict[str, str]:
+        """Make the tables of rules of some epochs from the beginning: nothing is remembered of them."""
+        return make_rule_versions(self.con, self.pipeline, epochs, self.layout)
 
     def count_named(self, number: int) -> int:
         """Count the decisions that joined rows of an epoch are made with."""

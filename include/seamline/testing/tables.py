@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
+from seamline.kernel.raw import select_new_records
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.lookup_restating import restate_lookup
@@ -29,11 +31,11 @@ from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.lookups.lookup_join import in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement
-from seamline.model.protocol.seam import Side
+from seamline.model.protocol.seam import NOTHING, Side
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.quality.certify import certify_run, require_passed
@@ -44,6 +46,7 @@ from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
+from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.state_parts import run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
@@ -87,7 +90,9 @@ class Tables:
         self.writer.repair_ledger()
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
-        self.lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
+        lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
+        self.lookups = RuleTopics(self.pipeline, lookups, self.spark)
+        self.lookups.resume(self.held)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
         self.joined = JoinedRows(self.writer, self.scratch / "joined")
 
@@ -102,7 +107,7 @@ class Tables:
         found = {**vector, **self.positions}
         before = Progress.resume(self.held, found, epoch.committed_at, self.pipeline.timed)
         before = replace(before, last_seen=self.last_seen(before))
-        versions = self.lookups.current_versions()
+        versions = {**self.lookups.current_versions(), **self.lookups.fold(self.select_rules(raw))}
         try:
             self.writer.end_phase("planned")
             result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
@@ -123,6 +128,7 @@ class Tables:
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
             self.joined.commit(self.writer.commit(whole, result, views))
+            self.lookups.hold(versions)
             if self.pipeline.surveyed:
                 self.surveys.commit(number)
         except Killed:
@@ -147,13 +153,30 @@ class Tables:
         seen = {part.lane: epoch.committed_at for epoch in self.held for part in epoch.ranges}
         return {**progress.last_seen, **seen}
 
+    def select_rules(self, raw: pa.Table) -> pa.Table:
+        """Return the records of an epoch that are rules, with their coordinates."""
+        mine = raw.filter(pc.is_in(raw["topic"], pa.array(sorted(self.lookups.topics), pa.string())))
+        return select_new_records(mine, self.configure(NOTHING, frozenset(), EPOCH, {}))
+
     def kernel(
         self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Location]
     ) -> Any:
         """Run the kernel in Spark's tasks; of no records Spark makes none, and the stream's epoch asks for none."""
         if not raw.num_rows:
             return KernelResult()
-        config = KernelConfig(
+        config = self.configure(number, views, at, lookups)
+        frame = self.spark.createDataFrame(raw)
+        if self.pipeline.surveyed:
+            config = self.surveys.survey(frame, config)
+        if config.parts:
+            return run_epoch_in_parts(frame, config)
+        return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
+
+    def configure(
+        self, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Location]
+    ) -> KernelConfig:
+        """Return what the kernel needs for an epoch."""
+        return KernelConfig(
             pipeline=self.writer.pipeline,
             topic_ids=self.topic_ids,
             token=self.token,
@@ -169,12 +192,6 @@ class Tables:
             parts=0 if self.joined.joins else number % 3,
             slices={view: slices.table.root for view, slices in self.writer.slices.items()},
         )
-        frame = self.spark.createDataFrame(raw)
-        if self.pipeline.surveyed:
-            config = self.surveys.survey(frame, config)
-        if config.parts:
-            return run_epoch_in_parts(frame, config)
-        return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.held[-1].committed_at if self.held else EPOCH

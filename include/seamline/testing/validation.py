@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,8 +17,11 @@ from seamline.kernel.epoch_kernel import validate_records as kernel_judged
 from seamline.kernel.formats import open_readers
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import select_new_records
+from seamline.kernel.rule_tables import list_rule_tables
+from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.rule_versions import keep_rule_version
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
@@ -56,7 +60,31 @@ def validate_raw_records(
     marks: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Validate records with the kernel, which splits them into rows and refusals."""
-    config = KernelConfig(
+    config = config_of(pipeline, number, at=at, lookups=lookups)
+    rows = join_marks(con, select_new_records(raw, config), pipeline, marks)
+    return kernel_judged(con, rows, config, open_readers(pipeline))
+
+
+def make_rule_versions(
+    con: duckdb.DuckDBPyConnection,
+    pipeline: CompiledPipeline,
+    epochs: Iterable[tuple[int, pa.Table]],
+    layout: Layout,
+) -> dict[str, str]:
+    """Make the tables of rules of all that was read, from the beginning; ``epochs`` are numbers and raw records."""
+    tables = list_rule_tables(pipeline)
+    if not tables:
+        return {}
+    read = [select_new_records(raw, config_of(pipeline, number)) for number, raw in epochs if raw.num_rows]
+    rows = pa.concat_tables([COORDINATES.empty_table(), *read])
+    return {
+        each.name: keep_rule_version(each.name, each.fold(con, each.empty, rows), layout) for each in tables
+    }
+
+
+def config_of(pipeline: CompiledPipeline, number: int, **more: Any) -> KernelConfig:
+    """Return the kernel's configuration for an epoch."""
+    return KernelConfig(
         pipeline=pipeline,
         topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.topics},
         token=1,
@@ -65,11 +93,8 @@ def validate_raw_records(
         views=frozenset(),
         master=Path(),
         quarantine=Path(),
-        at=at,
-        lookups=lookups,
+        **more,
     )
-    rows = join_marks(con, select_new_records(raw, config), pipeline, marks)
-    return kernel_judged(con, rows, config, open_readers(pipeline))
 
 
 def reprocess_interval_rows(

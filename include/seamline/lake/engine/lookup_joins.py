@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.query_steps import QueryStep
 from seamline.lake.engine.states import quote_identifier
-from seamline.model.compile.lookup_join import LookupJoin
+from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import METADATA
 from seamline.model.expressions import Expression
 from seamline.model.types.schema import Schema

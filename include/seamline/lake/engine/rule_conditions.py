@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine.lookup_joins import CONDITION, NUMBER
-from seamline.model.compile.lookup_join import LookupJoin, compile_rule_condition
+from seamline.model.compile.lookups.lookup_join import LookupJoin, compile_rule_condition
 
 
 def list_conditions(table: pa.Table) -> list[str]:

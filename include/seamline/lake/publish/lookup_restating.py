@@ -10,6 +10,7 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.lookup_tables import keep_lookup_version
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.lookups.lookup_join import in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval
@@ -57,11 +58,17 @@ def decide_restatement(
 ) -> Restatement:
     """Make a decision. The table is read, and its version kept, unless an epoch has used the one that is asked for.
 
-    Raises what ``plan.batch.restating_plan`` raises, and LookupBroken if the table has to be read and cannot be.
+    Of rules that a topic makes the newest table is that of the last epoch. Raises what ``plan.batch.restating_plan``
+    raises, and LookupBroken if the table has to be read and cannot be.
     """
     join = find_joined_lookup(pipeline, name)
-    used = version in first_uses(epochs, name, pipeline.record_version)
-    newest = version if used else keep_lookup_version(join, layout)
+    uses = first_uses(epochs, name, pipeline.record_version)
+    if version in uses:
+        newest = version
+    elif join.of:
+        newest = in_force(epochs, pipeline.record_version).get(name, "")
+    else:
+        newest = keep_lookup_version(join, layout)
     return plan_restatement(
         pipeline,
         epochs,

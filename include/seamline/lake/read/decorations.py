@@ -24,7 +24,7 @@ from seamline.lake.tables.lookup_tables import (
     write_lookup_version,
 )
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.compile.lookup_join import LookupJoin
+from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.errors import LookupBroken
 from seamline.model.recent import Recent
 

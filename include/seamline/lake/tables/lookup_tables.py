@@ -25,7 +25,7 @@ from seamline.lake.storage.exact_casts import cast_exactly, through_doubles
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location, replace_file
-from seamline.model.compile.lookup_join import MOST_CONDITIONS, LookupJoin, compile_rule_condition
+from seamline.model.compile.lookups.lookup_join import MOST_CONDITIONS, LookupJoin, compile_rule_condition
 from seamline.model.errors import DefinitionError, LookupBroken, SeamlineError
 
 log = logging.getLogger("seamline.lookups")
@@ -210,7 +210,7 @@ def hash_lookup_rows(table: pa.Table) -> str:
 
 
 class Lookups:
-    """The pinned look-ups of a pipeline, each by its newest version that could be read.
+    """The pinned look-ups of a pipeline that are of tables, each by its newest version that could be read.
 
     A table that cannot be read leaves the version before it in force; ``before`` are those of the last epoch.
     Making one reads all tables, and raises LookupBroken for one that has no version before it.
@@ -225,11 +225,12 @@ class Lookups:
         every: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.joins, self.layout, self.every, self.clock = joins, layout, every, clock
+        self.joins = tuple(join for join in joins if not join.of)
+        self.layout, self.every, self.clock = layout, every, clock
         self.seen: dict[str, object] = {}
-        names = {join.name for join in joins}
+        names = {join.name for join in self.joins}
         self.versions = {name: version for name, version in before.items() if name in names}
-        for join in joins:
+        for join in self.joins:
             self.poll(join)
         self.asked = clock()
 

@@ -16,8 +16,9 @@ from seamline.model.compile.evolution import Timed
 from seamline.model.compile.fingerprint import event_time_identity, record_version
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER
 from seamline.model.compile.join_rules import compile_joins, find_join
-from seamline.model.compile.lookup_join import LookupJoin, check_decorating_lookups
-from seamline.model.compile.pipeline_checks import check_settings, check_shape
+from seamline.model.compile.lookups.lookup_join import LookupJoin, check_decorating_lookups
+from seamline.model.compile.lookups.rule_sources import attach_rule_tables
+from seamline.model.compile.pipeline_checks import check_settings, check_shape, grid_of
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import SOURCE, Record
 from seamline.model.compile.sources import (
@@ -32,16 +33,7 @@ from seamline.model.definition.formats import Format
 from seamline.model.definition.pipeline import ROUNDED, KafkaSource, Pipeline, Rule, View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
-from seamline.model.time.intervals import (
-    FIRST,
-    LAST,
-    Grid,
-    floor_to,
-    format_utc_instant,
-    parse_duration,
-    parse_moment,
-)
-from seamline.model.time.zone_clock import SECOND
+from seamline.model.time.intervals import Grid
 from seamline.model.types.schema import Schema
 
 __all__ = [
@@ -188,6 +180,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
             replace(each, record=replace(each.record, sources=(name,), flagged=record.flagged))
             for name, each in zip(record.sources, made, strict=True)
         )
+        made = attach_rule_tables(made, lookups, problems)
     joins = compile_joins(
         pipeline, dict(zip(record.sources, (each.record for each in made), strict=False)), grid, problems
     )
@@ -268,33 +261,3 @@ def compile_own_view(
     made = compile_view(pipeline, view, record, grid, problems)
     judged = sources[0].judged
     return made and replace(version_of_view(pipeline, view, made, record, grid, judged), of=names)
-
-
-def grid_of(pipeline: Pipeline) -> Grid:
-    """Return the grid of intervals; the start must be a border of it."""
-    length, start = parse_duration(pipeline.batch.interval), parse_moment(pipeline.batch.start)
-    if parse_duration("1 day") % length and length % parse_duration("1 day"):
-        raise DefinitionError(
-            f"An interval of {pipeline.batch.interval} does not divide the day.",
-            hint='use "1 hour", "6 hours" or "1 day".',
-            field="interval",
-        )
-    if length < SECOND:
-        raise DefinitionError(
-            f"An interval of {pipeline.batch.interval} is shorter than a second.",
-            hint='use "1 hour", "6 hours" or "1 day".',
-            field="interval",
-        )
-    if not FIRST <= start < LAST:
-        raise DefinitionError(
-            f"{pipeline.batch.start} is too close to an end of the calendar.",
-            hint=f"start at {format_utc_instant(FIRST)} or later, and before {format_utc_instant(LAST)}.",
-            field="start",
-        )
-    if floor_to(start, length) != start:
-        raise DefinitionError(
-            f"{pipeline.batch.start} is inside an interval of {pipeline.batch.interval}.",
-            hint=f"start at {floor_to(start, length).isoformat()}.",
-            field="start",
-        )
-    return Grid(length, start)

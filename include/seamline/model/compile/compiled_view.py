@@ -14,7 +14,7 @@ from seamline.model.compile.evolution import list_used_columns
 from seamline.model.compile.explode import Explode, compile_explode, compile_row_explosion
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
-from seamline.model.compile.lookup_join import LookupJoin, compile_decorations
+from seamline.model.compile.lookups.lookup_join import LookupJoin, compile_decorations
 from seamline.model.compile.problems import (
     Problems,
     compile_condition,

@@ -11,7 +11,7 @@ from typing import Any
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
 from seamline.model.compile.join_rules import find_join, join_facts
-from seamline.model.compile.lookup_join import list_pinned_lookups
+from seamline.model.compile.lookups.lookup_join import list_pinned_lookups
 from seamline.model.compile.sources import has_several, list_narrowed, list_view_sources
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
@@ -55,7 +55,14 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "side": [[name, text] for name, text in pipeline.side.items()],
         "transform": transform_facts(pipeline) if pipeline.transform else None,
         "lookups": [
-            [each.name, each.table, list(each.on.items()), list(each.columns), each.prefix, *rule_facts(each)]
+            [
+                each.name,
+                table_of(each),
+                list(each.on.items()),
+                list(each.columns),
+                each.prefix,
+                *rule_facts(each),
+            ]
             for each in list_pinned_lookups(pipeline)
         ],
         "added": added_column_facts(uses, fresh=exact_later(pipeline)),
@@ -73,6 +80,11 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         "start": pipeline.batch.start,
         "rules": [[rule.name, rule.condition] for rule in pipeline.rules],
     }
+
+
+def table_of(lookup: Lookup) -> str | list[str]:
+    """Return where a look-up's rows are: a table's name, or that of a source in a list."""
+    return [lookup.of] if lookup.of else lookup.table
 
 
 def rule_facts(lookup: Lookup) -> list[str]:

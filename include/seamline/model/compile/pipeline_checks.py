@@ -16,7 +16,16 @@ from seamline.model.definition.pipeline import DURABILITY, KafkaSource, Pipeline
 from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
-from seamline.model.time.intervals import parse_duration
+from seamline.model.time.intervals import (
+    FIRST,
+    LAST,
+    Grid,
+    floor_to,
+    format_utc_instant,
+    parse_duration,
+    parse_moment,
+)
+from seamline.model.time.zone_clock import SECOND
 
 COUNTS: Mapping[str, tuple[int, str]] = {
     "batch.max_dirty": (1, "intervals"),
@@ -162,3 +171,33 @@ def check_names(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(field, pipeline.origin, f"{name!r} is declared twice.", "rename one of them.")
     if not pipeline.views:
         problems.note("views", pipeline.origin, "A pipeline needs a view.", "add one: View(name, keys, ...).")
+
+
+def grid_of(pipeline: Pipeline) -> Grid:
+    """Return the grid of intervals; the start must be a border of it."""
+    length, start = parse_duration(pipeline.batch.interval), parse_moment(pipeline.batch.start)
+    if parse_duration("1 day") % length and length % parse_duration("1 day"):
+        raise DefinitionError(
+            f"An interval of {pipeline.batch.interval} does not divide the day.",
+            hint='use "1 hour", "6 hours" or "1 day".',
+            field="interval",
+        )
+    if length < SECOND:
+        raise DefinitionError(
+            f"An interval of {pipeline.batch.interval} is shorter than a second.",
+            hint='use "1 hour", "6 hours" or "1 day".',
+            field="interval",
+        )
+    if not FIRST <= start < LAST:
+        raise DefinitionError(
+            f"{pipeline.batch.start} is too close to an end of the calendar.",
+            hint=f"start at {format_utc_instant(FIRST)} or later, and before {format_utc_instant(LAST)}.",
+            field="start",
+        )
+    if floor_to(start, length) != start:
+        raise DefinitionError(
+            f"{pipeline.batch.start} is inside an interval of {pipeline.batch.interval}.",
+            hint=f"start at {floor_to(start, length).isoformat()}.",
+            field="start",
+        )
+    return Grid(length, start)

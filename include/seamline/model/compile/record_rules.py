@@ -6,7 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from seamline.model.compile.lookup_join import LookupJoin, check_lookups, compile_lookup, list_pinned_lookups
+from seamline.model.compile.lookups.lookup_join import (
+    LookupJoin,
+    check_lookups,
+    compile_lookup,
+    list_pinned_lookups,
+)
 from seamline.model.compile.problems import Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, check_row_columns, compile_transform
 from seamline.model.definition.origin import Origin
@@ -57,6 +62,8 @@ class Record:
     """The names of the sources that rows are of; none where a pipeline has one without a name."""
     flagged: frozenset[str] = frozenset()
     """Columns that say where a row belongs which other sources of the pipeline need: rows of all have the same."""
+    ruling: tuple[LookupJoin, ...] = ()
+    """The look-ups of other sources whose rules these records are."""
 
     @property
     def schema(self) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from seamline.model.compile.lookup_join import LookupJoin, list_decorating_lookups
+from seamline.model.compile.lookups.lookup_join import LookupJoin, list_decorating_lookups
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View

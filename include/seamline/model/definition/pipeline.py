@@ -102,13 +102,13 @@ class Lookup:
 
     name: str
     """The look-up's name."""
-    table: str
+    table: str = ""
     """A csv or Parquet file or the folder of a Delta table, absolute or below the folder of definitions; or
     ``module:function`` of a function that returns an Arrow or pandas table."""
-    on: Mapping[str, str]
+    on: Mapping[str, str] = field(default_factory=dict)
     """The expression that each key column of the table must equal, by the column's name; with ``every`` it may be
     empty."""
-    columns: Sequence[str]
+    columns: Sequence[str] = ()
     """The columns to join: ``name`` for text, else ``name TYPE``."""
     prefix: str = ""
     """What stands before their names in a row; by default the look-up's name and an underscore."""
@@ -120,6 +120,9 @@ class Lookup:
     condition: str = ""
     """A column of the table that has a condition on the record in each row, which then matches where that is true;
     it needs ``every``."""
+    of: str = ""
+    """The name of another source of the pipeline, in place of ``table``: the newest record of each of its keys is a
+    row. An epoch reads rules before it reads the records that meet them; it needs ``every``."""
     origin: Origin = declare_origin_field()
 
 

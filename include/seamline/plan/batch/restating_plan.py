@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version
-from seamline.model.compile.lookup_join import LookupJoin
+from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch

@@ -46,6 +46,7 @@ from seamline.spark.build.reprocessing_task import ReprocessedRows, Task
 from seamline.spark.tasks.deadly_records import MOST, find_deadly_record
 from seamline.spark.tasks.deadly_suspects import Piece, Suspects
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
+from seamline.spark.tasks.rule_history import RuleHistory
 from seamline.spark.tasks.task import REPORT, collect_reports, limit_task_memory
 
 log = logging.getLogger("seamline.build")
@@ -58,13 +59,13 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
 
     What was done before, or is done by another process meanwhile, is not done again.
     """
-    done, held = 0, Reprocessed(pipeline, layout)
+    done, held, rules = 0, Reprocessed(pipeline, layout), RuleHistory(spark, pipeline, layout)
     while todo := list_outdated_epochs(
         each_epoch(layout), pipeline.record_version, held.verdicts(), until=until
     ):
         block, *_ = split_epochs(todo, RECORDS)
         try:
-            done += reprocess_block(spark, pipeline, layout, block)
+            done += reprocess_block(spark, pipeline, layout, block, rules)
         except Conflict as conflict:
             log.info("%s", conflict.message)
     views = [view.id for view in add_live_versions(pipeline, layout).views]
@@ -83,7 +84,11 @@ def find_attempt_note(layout: Layout, hash: str) -> Path:
 
 
 def reprocess_block(
-    spark: SparkSession, pipeline: CompiledPipeline, layout: Layout, block: Sequence[Epoch]
+    spark: SparkSession,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    block: Sequence[Epoch],
+    rules: RuleHistory,
 ) -> int:
     """Validate the records of some epochs and commit what comes out; return their number.
 
@@ -92,14 +97,18 @@ def reprocess_block(
     held = Reprocessed(pipeline, layout)
     # Before the look-ups: a restatement that is decided meanwhile is about these rows.
     known = len(list_restatements(layout))
-    lookups = {join.name: keep_lookup_version(join, layout) for join in pipeline.lookups}
+    kept = {join.name: keep_lookup_version(join, layout) for join in pipeline.lookups if not join.of}
+    lookups = {number: {**kept, **versions} for number, versions in rules.list_met(block).items()}
     numbers = [each.number for each in block]
     task = Task(
         pipeline=pipeline,
         root=held.begin(attempt := uuid.uuid4().hex, numbers),
         attempt=attempt,
         processed={each.number: each.committed_at for each in block},
-        lookups={name: layout.lookup(name, version) for name, version in lookups.items()},
+        lookups={
+            number: {name: layout.lookup(name, version) for name, version in versions.items()}
+            for number, versions in lookups.items()
+        },
     )
     stream = pipeline.definition.stream
     suspects = Suspects(
@@ -129,7 +138,7 @@ def reprocess_block(
             attempt,
             dict(found.accepted[each.number]),
             dict(found.refused[each.number]),
-            lookups,
+            lookups[each.number],
             known,
         )
         for each in block

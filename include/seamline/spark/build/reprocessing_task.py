@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
+from seamline.kernel.halving import Judge, reject_unreadable, validate_by_halves
 from seamline.kernel.marks import join_marks
-from seamline.kernel.raw import combine_small_batches, reject_all_rows
+from seamline.kernel.raw import combine_small_batches, filter_rows
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
@@ -31,9 +33,6 @@ from seamline.runtime.failpoints import fail_on_poison
 from seamline.spark.tasks.deadly_records import WHY
 from seamline.spark.tasks.task import FACTS
 from seamline.spark.tasks.task import SCHEMA as REPORTED
-
-Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
-"""Parts raw records with their coordinates into rows and refusals."""
 
 
 class ReprocessedRows:
@@ -103,8 +102,8 @@ class Task:
     """The attempt's name, by which the table of rows is partitioned."""
     processed: Mapping[int, datetime]
     """When each epoch was committed, by its number: the processing time of its rows."""
-    lookups: Mapping[str, Location]
-    """The file of each look-up's version, by look-up name."""
+    lookups: Mapping[int, Mapping[str, Location]]
+    """The file of each look-up's version, by look-up name, of each epoch."""
     condemned: tuple[OffsetRange, ...] = ()
     """Records to refuse without validating them, one offset each."""
     dry: bool = False
@@ -115,28 +114,37 @@ class Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
         found, con, readers = ReprocessedRows(), open_worker_duckdb(), open_readers(self.pipeline)
-        config = self.config
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
         length = self.pipeline.grid.length // MICROSECOND
 
-        def judge(raw: pa.Table) -> tuple[pa.Table, pa.Table]:
-            fail_on_poison(raw["_value"])
-            return validate_records(con, raw, config, readers)
-
         for chunk in combine_small_batches(batches):
-            for rows, refused in self.parts(self.raw(con, chunk), judge):
-                if not self.dry:
-                    sink.write(fill_missing_columns(rows, sink.schema))
-                    sink.write(fill_missing_columns(refused, sink.schema))
-                found.count_chunk(rows, refused, length)
+            for lookups, raw in self.split_by_lookups(self.raw(con, chunk)):
+                config = self.configure(lookups)
+
+                def judge(some: pa.Table, config: KernelConfig = config) -> tuple[pa.Table, pa.Table]:
+                    fail_on_poison(some["_value"])
+                    return validate_records(con, some, config, readers)
+
+                for rows, refused in self.parts(raw, judge):
+                    if not self.dry:
+                        sink.write(fill_missing_columns(rows, sink.schema))
+                        sink.write(fill_missing_columns(refused, sink.schema))
+                    found.count_chunk(rows, refused, length)
         found.files = sink.close()
         yield pa.RecordBatch.from_pylist(
             [{"kind": FACTS, "payload": found.to_json().encode()}], schema=REPORTED
         )
 
-    @property
-    def config(self) -> KernelConfig:
+    def split_by_lookups(self, raw: pa.Table) -> Iterator[tuple[Mapping[str, Location], pa.Table]]:
+        """Yield records that meet the same versions of look-ups together, with their files."""
+        epochs: dict[tuple[tuple[str, Location], ...], list[int]] = {}
+        for epoch in pc.unique(raw["_epoch"]).to_pylist():
+            epochs.setdefault(tuple(self.lookups[epoch].items()), []).append(epoch)
+        for lookups, numbers in epochs.items():
+            yield dict(lookups), filter_rows(raw, pc.is_in(raw["_epoch"], pa.array(numbers, pa.int64())))
+
+    def configure(self, lookups: Mapping[str, Location]) -> KernelConfig:
         """Return the kernel's configuration; rows carry the numbers of their own epochs."""
         return KernelConfig(
             pipeline=self.pipeline,
@@ -147,7 +155,7 @@ class Task:
             views=frozenset(),
             master=self.root,
             quarantine=self.root,
-            lookups=self.lookups,
+            lookups=lookups,
         )
 
     def parts(self, raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
@@ -170,22 +178,3 @@ class Task:
             chunk = join_marks(con, chunk, replace(self.pipeline, views=()), self.marks)
         moments = pa.array([self.processed[epoch] for epoch in chunk["_epoch"].to_pylist()], INSTANT)
         return chunk.append_column("_processing_time", moments)
-
-
-def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Validate records; where that fails, each half alone, down to the record that cannot be validated (rule 17)."""
-    try:
-        yield judge(raw)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it would have condemned the record when read
-        if raw.num_rows > 1:
-            half = raw.num_rows // 2
-            yield from validate_by_halves(raw.slice(0, half), judge)
-            yield from validate_by_halves(raw.slice(half), judge)
-        else:
-            yield reject_unreadable(raw, f"{type(error).__name__}: {error}"[:500])
-
-
-def reject_unreadable(raw: pa.Table, why: str) -> tuple[pa.Table, pa.Table]:
-    """Refuse records for what the kernel cannot bear."""
-    none = raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT))
-    return none, reject_all_rows(raw, "kernel error", why)

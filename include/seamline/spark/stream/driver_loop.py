@@ -23,7 +23,7 @@ from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookup_join import in_force
+from seamline.model.compile.lookups.lookup_join import in_force
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.control import Control
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
@@ -42,13 +42,13 @@ from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
 from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.spark.stream.triggers import Triggers
 from seamline.spark.tasks.task import warm_workers
 
 log = logging.getLogger("seamline.stream")
-TICK, TELL_EVERY = 0.25, 5.0
-GIVE_UP = 45
+TICK, TELL_EVERY, GIVE_UP = 0.25, 5.0, 45
 
 
 class Driver:
@@ -83,9 +83,11 @@ class Driver:
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout)
-        held = self.writer.repair_ledger()
-        ledger = register_accepted_holes(self.writer, self.topics, self.poll.control, held)
-        self.epochs = Epochs(self.writer, self.topics, self.lookups, ledger, self.folder / "driver.json")
+        ledger = register_accepted_holes(
+            self.writer, self.topics, self.poll.control, self.writer.repair_ledger()
+        )
+        lookups = RuleTopics(self.pipeline, self.lookups, spark)
+        self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
@@ -168,7 +170,7 @@ class Driver:
             with translate_store_errors():
                 self.epochs.declare_idle_edge(self.asked.drained)
                 self.epochs.state_news(len(self.asked.restated))
-                if view := self.next_view_behind():
+                if view := self.turns.next_view(self.writer.behind, time.monotonic()):
                     moved = self.epochs.catch_up(self.spark, [view])
                     awaits = view in self.writer.awaiting
                     self.turns = self.turns.record_step(
@@ -182,10 +184,6 @@ class Driver:
         except TRIED_AGAIN as error:
             # A commit may have landed or not, the ledger's row of an epoch before too: the tables are read again.
             self.failure = error
-
-    def next_view_behind(self) -> str:
-        """Return the view that is to catch up a step now; empty if there is none."""
-        return self.turns.next_view(self.writer.behind, time.monotonic())
 
     def pause(self, query: StreamingQuery | None) -> None:
         """Run no query while the stream is paused: the driver stays up, and its heartbeat has the lag."""

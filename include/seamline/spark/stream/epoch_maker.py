@@ -16,7 +16,6 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
-from seamline.lake.tables.lookup_tables import Lookups
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_end_offsets
@@ -34,6 +33,7 @@ from seamline.spark.stream.kernel_runs import KernelRuns
 from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
@@ -51,12 +51,7 @@ class Epochs(KernelRuns):
     """Makes one epoch after another; the caller sees to it that only one is made at a time."""
 
     def __init__(
-        self,
-        writer: Writer,
-        topics: Topics,
-        lookups: Lookups,
-        ledger: Sequence[Epoch],
-        heartbeat: Path,
+        self, writer: Writer, topics: Topics, lookups: RuleTopics, ledger: Sequence[Epoch], heartbeat: Path
     ) -> None:
         super().__init__(writer, topics, lookups, Attempted(heartbeat.with_name("attempt.json")))
         stream = self.pipeline.definition.stream
@@ -91,7 +86,7 @@ class Epochs(KernelRuns):
             frame = coalesce_small_epoch(frame, ranges)
             held = self.progress.vector
             attempt = self.run_attempt(
-                frame, held, self.attempted, condemned=condemned, proved=self.size.proved
+                frame, held, self.attempted, condemned=condemned, proved=self.size.proved, ranges=ranges
             )
         except KernelFailed as error:
             self.record_bytes = 0
@@ -166,6 +161,7 @@ class Epochs(KernelRuns):
     def commit_attempt(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
         self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
+        self.lookups.hold(attempt.versions)
         if self.surveys:
             self.surveys.commit(epoch.number)
         log_warnings(self.refusals.add(epoch.number, attempt.result.refused, epoch.committed_at))
@@ -205,6 +201,7 @@ class Epochs(KernelRuns):
         self.topics.require_kept(
             find_log_tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
         )
+        self.lookups.resume(ledger)
         return Progress.resume(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reload_log(self) -> list[Epoch]:

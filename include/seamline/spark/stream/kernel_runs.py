@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
-from seamline.lake.tables.lookup_tables import Lookups
+from seamline.kernel.raw import select_new_records
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.offsets import Vector
+from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
@@ -22,6 +23,7 @@ from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
@@ -45,7 +47,7 @@ class KernelRuns:
     passing: Note | None = None
     """A record of a hole that is passed over without being read."""
 
-    def __init__(self, writer: Writer, topics: Topics, lookups: Lookups, attempted: Attempted) -> None:
+    def __init__(self, writer: Writer, topics: Topics, lookups: RuleTopics, attempted: Attempted) -> None:
         self.writer, self.topics, self.lookups = writer, topics, lookups
         self.pipeline = writer.pipeline
         folder = attempted.file.with_name("ids")
@@ -66,9 +68,19 @@ class KernelRuns:
             self.batch_size = wanted
 
     def run_attempt(
-        self, frame: DataFrame, held: Vector, noted: Attempted, *, condemned: str, proved: bool
+        self,
+        frame: DataFrame,
+        held: Vector,
+        noted: Attempted,
+        *,
+        condemned: str,
+        proved: bool,
+        ranges: Sequence[OffsetRange] = (),
     ) -> Attempt:
-        """Run the kernel under a number of its own; the topics are the same before and after (rule 13)."""
+        """Run the kernel under a number of its own; the topics are the same before and after (rule 13).
+
+        Rules in ``ranges`` are in force for all that is read with them.
+        """
         self.topics.assert_same()
         versions = self.lookups.current_versions()
         if condemned and not proved:
@@ -77,6 +89,8 @@ class KernelRuns:
                 log.warning("The failure was not caused by a record: %s", condemned)
                 condemned = ""
         noted.enter_stage(KEPT if condemned else JUDGED)
+        if not condemned:
+            versions = {**versions, **self.fold_rules(frame.sparkSession, ranges)}
         number, views = self.writer.take_number(), self.writer.current
         self.writer.end_phase("planned")
         records = sum(map(len, noted.note.ranges)) if noted.note else 0
@@ -88,6 +102,18 @@ class KernelRuns:
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
+
+    def fold_rules(self, spark: SparkSession, ranges: Sequence[OffsetRange]) -> Mapping[str, str]:
+        """Return the versions of the tables of rules that the records of ``ranges`` change; KernelFailed."""
+        ids = {self.topics.ids[name] for name in self.lookups.topics}
+        if not (mine := [part for part in ranges if part.lane.topic_id in ids]):
+            return {}
+        try:
+            raw = self.topics.read_ranges(spark, mine)
+            config = self.configure(NOTHING, frozenset(), {}, {}, "")
+            return self.lookups.fold(select_new_records(raw, config))
+        except Exception as error:
+            raise KernelFailed(error) from error
 
     def count_parts(self, frame: DataFrame) -> int:
         """Return into how many parts an epoch goes that goes into parts."""
@@ -123,7 +149,27 @@ class KernelRuns:
 
         In ``parts`` each of them merges states and writes slices; with 0 the states are the result's.
         """
-        config = KernelConfig(
+        config = replace(self.configure(number, views, held, versions, condemned), dry=dry)
+        if parts:
+            slices = {view: each.table.root for view, each in self.writer.slices.items()}
+            config = replace(config, parts=parts, slices=slices)
+        try:
+            if condemned and (note := self.passing or self.unreadable_note):
+                return run([make_unread_record(note, self.topics.ids)], config)
+            if self.surveys and not condemned:
+                config = self.surveys.survey(frame, config)
+                self.writer.end_phase("surveyed")
+            if config.parts:
+                return run_epoch_in_parts(frame, config)
+            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
+        except Exception as error:
+            raise KernelFailed(error) from error
+
+    def configure(
+        self, number: int, views: frozenset[str], held: Vector, versions: Mapping[str, str], condemned: str
+    ) -> KernelConfig:
+        """Return what the kernel needs for one run."""
+        return KernelConfig(
             pipeline=self.pipeline,
             topic_ids=self.topics.ids,
             token=self.writer.token,
@@ -136,18 +182,4 @@ class KernelRuns:
             watermark=self.progress.mark,
             at=datetime.now(UTC),
             lookups=self.lookups.version_paths(versions),
-            dry=dry,
-            parts=parts,
-            slices={view: slices.table.root for view, slices in self.writer.slices.items()} if parts else {},
         )
-        try:
-            if condemned and (note := self.passing or self.unreadable_note):
-                return run([make_unread_record(note, self.topics.ids)], config)
-            if self.surveys and not condemned:
-                config = self.surveys.survey(frame, config)
-                self.writer.end_phase("surveyed")
-            if config.parts:
-                return run_epoch_in_parts(frame, config)
-            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
-        except Exception as error:
-            raise KernelFailed(error) from error

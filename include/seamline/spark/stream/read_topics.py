@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kafka import connections
@@ -209,6 +211,11 @@ class Topics:
             .load()
             .selectExpr(*RAW)
         )
+
+    def read_ranges(self, spark: SparkSession, parts: Sequence[OffsetRange]) -> pa.Table:
+        """Read the raw records of some ranges, at least one, into this process."""
+        frames = [self.read_range(spark, part) for part in parts]
+        return reduce(DataFrame.unionByName, frames).toArrow()
 
     def format_assignment(self, lane: Lane) -> str:
         """Format one lane as Spark's Kafka source wants it."""

@@ -17,7 +17,7 @@ from seamline.model.definition.used_names import (
 )
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.types.schema import NAME as COLUMN
 from seamline.model.types.schema import STRING, Field, Schema, SqlType, TypeKind, parse_field
 
@@ -32,7 +32,7 @@ class LookupJoin:
     name: str
     """The look-up's name."""
     table: str
-    """Where the table is, as declared."""
+    """Where the table is, as declared; empty where it is of a source."""
     keys: tuple[tuple[str, Expression], ...]
     """Columns of the table with what each must equal."""
     columns: tuple[tuple[str, Field], ...]
@@ -47,6 +47,8 @@ class LookupJoin:
     """What those conditions see of a record."""
     conditions: tuple[Expression, ...] = ()
     """Those of one version of the table, in the order of ``list_conditions``."""
+    of: str = ""
+    """The source whose newest records are the rows; empty where they are in a table."""
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -57,7 +59,7 @@ class LookupJoin:
     def shape(self) -> tuple[object, ...]:
         """Return what a version of the table is checked and read by: whoever shares a name shares that."""
         keys = tuple(key for key, _ in self.keys)
-        return self.table, keys, self.columns, bool(self.every), self.condition, self.sees
+        return self.table, self.of, keys, self.columns, bool(self.every), self.condition, self.sees
 
 
 def list_pinned_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
@@ -80,7 +82,7 @@ def list_decorating_lookups(pipeline: Pipeline) -> tuple[Lookup, ...]:
 
 def asks_only(lookup: Lookup, keys: Schema) -> bool:
     """Return whether a look-up asks for nothing but a view's keys; a table of rules is for records alone."""
-    if lookup.every:
+    if lookup.every or lookup.of:
         return False
     try:
         return bool([compile_expression(text, keys) for text in lookup.on.values()])
@@ -95,6 +97,14 @@ def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
         if epoch.lookups and is_compatible_version(epoch.record_version, record_version):
             found = epoch.lookups
     return found
+
+
+def named_last(epochs: Sequence[Epoch], record_version: str) -> Mapping[str, str]:
+    """Return the versions that the last epoch with records names; none if it had another record version."""
+    for epoch in reversed(epochs):
+        if epoch.kind is EpochKind.READ and epoch.ranges:
+            return epoch.lookups if is_compatible_version(epoch.record_version, record_version) else {}
+    return {}
 
 
 def list_row_names(lookup: Lookup) -> list[str]:
@@ -114,12 +124,12 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
         place, origin = f"lookups[{lookup.name}]", lookup.origin
         if problems.check_name(place, origin, lookup.name) and names.count(lookup.name) > 1:
             problems.note(place, origin, f"{lookup.name!r} is declared twice.", "rename one of them.")
-        if not lookup.table.strip():
+        if bool(lookup.table.strip()) == bool(lookup.of):
             problems.note(
                 f"{place}.table",
                 origin,
-                "The look-up names no table.",
-                'name a file, a folder, or "module:function".',
+                "The look-up names a table and a source." if lookup.of else "The look-up names no table.",
+                'name a file, a folder, or "module:function"; or, with of=, another source of the pipeline.',
             )
         if not lookup.on and not lookup.every:
             problems.note(
@@ -143,6 +153,20 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 origin,
                 "A condition selects any number of rows, and a record has a column of one.",
                 'name the array of all that match: every="limits".',
+            )
+        elif lookup.of:
+            problems.note(
+                f"{place}.of",
+                origin,
+                "What a source says is a table of rules, of which a record meets any number.",
+                'name the array of all that match: every="limits".',
+            )
+        if lookup.of and not pipeline.sources[0].name:
+            problems.note(
+                f"{place}.of",
+                origin,
+                "The pipeline's only source cannot have its rules from another one.",
+                'write source=[KafkaSource(name="payments", lookups=[...]), KafkaSource(name="limits")].',
             )
 
 
@@ -219,7 +243,7 @@ def compile_lookup(lookup: Lookup, row: Schema, seen: Schema, problems: Problems
         columns.append((field.name, named))
     if len(problems.found) > before or not columns:
         return None
-    join = LookupJoin(lookup.name, lookup.table, tuple(keys), tuple(columns))
+    join = LookupJoin(lookup.name, lookup.table, tuple(keys), tuple(columns), of=lookup.of)
     return compile_rules_table(lookup, join, row, seen, problems) if lookup.every else join
 
 

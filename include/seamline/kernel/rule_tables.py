@@ -1,0 +1,124 @@
+"""Tables of rules made of records: the kernel says which are rules, and the newest of each key make the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.kernel.epoch_kernel import KernelConfig, validate_source_records
+from seamline.kernel.formats import open_readers
+from seamline.kernel.halving import validate_by_halves
+from seamline.kernel.validation import REPEATED
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.tables.lookup_tables import columns_of
+from seamline.lake.tables.rule_versions import IN_FORCE, PLACE, fold_rules, rules_schema
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.lookups.lookup_join import LookupJoin
+from seamline.model.compile.record_rules import SELECTED
+from seamline.model.protocol.seam import NOTHING
+
+CHUNK = 50_000
+"""Records that are validated at once."""
+AT = "_read"
+"""The place of a record among those that were read."""
+
+
+@dataclass(frozen=True)
+class RuleTable:
+    """The table that the records of one source make for one look-up."""
+
+    join: LookupJoin
+    """The look-up."""
+    source: CompiledPipeline
+    """The source alone."""
+
+    @property
+    def name(self) -> str:
+        """The look-up's name."""
+        return self.join.name
+
+    @property
+    def empty(self) -> pa.Table:
+        """The version of before the first rule."""
+        return rules_schema(self.join).empty_table()
+
+    def fold(self, con: duckdb.DuckDBPyConnection, held: pa.Table, raw: pa.Table) -> pa.Table:
+        """Return the version that follows ``held`` when the raw records of epochs are taken in.
+
+        ``raw`` has ``COORDINATES``; records of other topics than the source's are passed over. The first record of a
+        topic that was created again ends all rules of the one before.
+        """
+        raw = raw.filter(pc.is_in(raw["_topic"], pa.array(self.source.source.topics, pa.string())))
+        raw = raw.sort_by([(name, "ascending") for name in ("_epoch", "_topic", "_partition", "_offset")])
+        newest = dict(zip(raw["_topic"].to_pylist(), raw["_topic_id"].to_pylist(), strict=True))
+        held, raw = drop_closed_topics(held, newest), drop_closed_topics(raw, newest)
+        raw = raw.append_column(AT, pa.arange(0, raw.num_rows))
+        found = [self.read_rules(con, raw.slice(at, CHUNK)) for at in range(0, raw.num_rows, CHUNK)]
+        rules = pa.concat_tables([self.schema.empty_table(), *found])
+        return fold_rules(held, rules, count_before_removal(raw, rules), self.join)
+
+    def read_rules(self, con: duckdb.DuckDBPyConnection, raw: pa.Table) -> pa.Table:
+        """Return the rules among raw records, in their order; one that is not selected has no name."""
+        config = KernelConfig(
+            pipeline=self.source,
+            topic_ids={},
+            token=0,
+            epoch=NOTHING,
+            committed={},
+            views=frozenset(),
+            master=Path(),
+            quarantine=Path(),
+        )
+        [reader] = open_readers(self.source)
+        if self.source.record.dedup:
+            raw = raw.append_column(REPEATED, pa.repeat(pa.scalar(False), raw.num_rows))
+        if "_processing_time" not in raw.column_names:
+            raw = raw.append_column("_processing_time", raw["_kafka_timestamp"].cast(INSTANT))
+        parts = validate_by_halves(raw, lambda some: validate_source_records(con, some, config, reader))
+        found = [self.shape(accepted) for accepted, _ in parts if accepted.num_rows]
+        return pa.concat_tables(found) if found else self.schema.empty_table()
+
+    def shape(self, accepted: pa.Table) -> pa.Table:
+        """Return accepted rows as a version has them, with their places among the records."""
+        columns = [accepted[name] for name in PLACE]
+        named = self.join.columns[0][1].name
+        for loaded, name, _ in columns_of(self.join):
+            field = self.source.schema.field(name)
+            assert field is not None
+            values = accepted[field.name]
+            if loaded == named and self.source.record.selective:
+                values = pc.if_else(accepted[SELECTED], values, pa.scalar(None, values.type))
+            columns.append(values)
+        return pa.table([*columns, accepted[AT]], names=self.schema.names).cast(self.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of rules that were read: those of a version, and their places."""
+        kept = [field for field in rules_schema(self.join) if field.name != IN_FORCE]
+        return pa.schema([*kept, pa.field(AT, pa.int64())])
+
+
+def drop_closed_topics(rows: pa.Table, newest: Mapping[str, str]) -> pa.Table:
+    """Drop the rows of topics that were created again; ``newest`` has the id by a topic's name."""
+    names, ids = list(newest), list(newest.values())
+    now = pc.take(pa.array(ids, pa.string()), pc.index_in(rows["_topic"], pa.array(names, pa.string())))
+    return rows.filter(pc.fill_null(pc.equal(rows["_topic_id"], now), True))
+
+
+def count_before_removal(raw: pa.Table, rules: pa.Table) -> dict[bytes, int]:
+    """Return, for each key that has a tombstone, how many of the rules were read before its last one."""
+    gone = raw.filter(pc.and_(pc.is_null(raw["_value"]), pc.is_valid(raw["_key"])))
+    last = dict(zip(gone["_key"].to_pylist(), gone[AT].to_pylist(), strict=True))
+    places = rules[AT].to_numpy()
+    return {key: int(places.searchsorted(at)) for key, at in last.items()}
+
+
+def list_rule_tables(pipeline: CompiledPipeline) -> tuple[RuleTable, ...]:
+    """List the tables of rules that sources of a pipeline make."""
+    alone = {each.source.name: each for each in pipeline.by_source} if pipeline.alone else {}
+    return tuple(RuleTable(join, alone[join.of]) for join in pipeline.lookups if join.of)

@@ -1,0 +1,117 @@
+"""Versions of a table of rules that a topic makes: the newest rule of each key, and which of them are in force.
+
+A version has each rule's key and place in Kafka beside what a look-up reads of it, so that the next one can be made of
+it, and rules that are not in force, so that they can come into force.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+
+import pyarrow as pa
+
+from seamline.lake.engine.lookup_joins import CONDITION, key_name
+from seamline.lake.storage.arrow_types import COORDINATES
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_plain_columns
+from seamline.lake.store.locations import Location
+from seamline.lake.tables.lookup_tables import (
+    MOST_OF_ALL,
+    MOST_RULES,
+    hash_lookup_rows,
+    table_schema,
+    write_lookup_version,
+)
+from seamline.model.compile.lookups.lookup_join import MOST_CONDITIONS, LookupJoin
+
+log = logging.getLogger("seamline.lookups")
+PLACE = ("_topic", "_topic_id", "_partition", "_offset", "_kafka_timestamp", "_key")
+"""What a version keeps of the record that a rule came in."""
+IN_FORCE = "_in_force"
+"""Whether records meet a rule: a newer one may have its name, and there may be more than can be compared."""
+
+
+def rules_schema(join: LookupJoin) -> pa.Schema:
+    """Return the columns of a version."""
+    places = [COORDINATES.field(name) for name in PLACE]
+    return pa.schema([*places, *table_schema(join), pa.field(IN_FORCE, pa.bool_())])
+
+
+@lru_cache(maxsize=8)
+def read_rules(path: Location) -> pa.Table:
+    """Read all rules of a version, those that are not in force too."""
+    return read_plain_columns(path)
+
+
+def select_rules_in_force(table: pa.Table) -> pa.Table:
+    """Return what a look-up reads of a version; a table that no topic makes is returned as it is."""
+    if IN_FORCE not in table.column_names:
+        return table
+    return table.filter(table[IN_FORCE]).drop_columns([*PLACE, IN_FORCE])
+
+
+def fold_rules(held: pa.Table, rules: pa.Table, removed: Mapping[bytes, int], join: LookupJoin) -> pa.Table:
+    """Put newer rules over those that are held, and return the next version.
+
+    ``rules`` are in the order in which they were read, without ``IN_FORCE``; ``removed`` has for a key the number of
+    those of them that were read before its last tombstone.
+    """
+    newest = {key: at for at, key in enumerate(held["_key"].to_pylist()) if key not in removed}
+    for at, key in enumerate(rules["_key"].to_pylist()):
+        if at >= removed.get(key, 0):
+            newest[key] = held.num_rows + at
+    both = pa.concat_tables([held.drop_columns([IN_FORCE]), rules.select(held.column_names[:-1])])
+    kept = both.take(pa.array(newest.values(), pa.int64()))
+    kept = kept.sort_by(
+        [(name, "ascending") for name in ("_kafka_timestamp", "_topic", "_partition", "_offset")]
+    ).combine_chunks()
+    return kept.append_column(
+        rules_schema(join).field(IN_FORCE), pa.array(judge_rules(join, kept), pa.bool_())
+    )
+
+
+def judge_rules(join: LookupJoin, kept: pa.Table) -> list[bool]:
+    """Return of each rule, oldest first, whether it is in force.
+
+    A rule without a key of the look-up matches nothing. Of rules of one key and name the newest is in force; beyond the
+    bounds of a table of rules the oldest are, and a warning names the first that is not.
+    """
+    keys = [key_name(name) for name, _ in join.keys]
+    name = join.columns[0][1].name
+    columns = [kept[each].to_pylist() for each in (*keys, name, *([CONDITION] if join.condition else []))]
+    rows = list(zip(*columns, strict=True)) if kept.num_rows else []
+    newest = {row[: len(keys) + 1]: at for at, row in enumerate(rows)}
+    most, counts, conditions, found = MOST_RULES if keys else MOST_OF_ALL, Counter[object](), set[str](), []
+    beyond = list[object]()
+    for at, row in enumerate(rows):
+        key, named = row[: len(keys)], row[: len(keys) + 1]
+        good = None not in named and newest[named] == at
+        if good and (
+            counts[key] == most
+            or (join.condition and row[-1] not in conditions and len(conditions) == MOST_CONDITIONS)
+        ):
+            good = False
+            beyond.append(row[len(keys)])
+        if good:
+            counts[key] += 1
+            conditions.update(row[-1:] if join.condition else ())
+        found.append(good)
+    if beyond:
+        log.warning(
+            "Look-up %s: %s rules of source %r are not in force, %r the first: a key has %s at most, and there are %s "
+            "different conditions at most.",
+            join.name, f"{len(beyond):,}", join.of, beyond[0], f"{most:,}", f"{MOST_CONDITIONS:,}",
+        )  # fmt: skip
+    return found
+
+
+def keep_rule_version(name: str, table: pa.Table, layout: Layout) -> str:
+    """Store a version under its hash, and return that."""
+    version = hash_lookup_rows(table)
+    path = layout.lookup(name, version)
+    if not path.exists():
+        write_lookup_version(table, path)
+    return version

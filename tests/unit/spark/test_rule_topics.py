@@ -1,0 +1,141 @@
+"""What a stream goes on from: the tables of rules that the master's epochs name, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.unit.model.test_rule_topics import card_limits
+
+from seamline.lake.storage.arrow_types import COORDINATES
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.rule_versions import read_rules
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.stream import rule_topics
+from seamline.spark.stream.rule_topics import RuleTopics
+
+NOW = datetime(2024, 3, 1, tzinfo=UTC)
+PIPELINE = compile_pipeline(card_limits())
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> RuleTopics:
+    """Those of a stream before its first epoch."""
+    return start(tmp_path)
+
+
+def start(folder: Path, *log: Epoch) -> RuleTopics:
+    """Start a stream behind a log; Spark is asked for nothing."""
+    made = RuleTopics(PIPELINE, Lookups(PIPELINE.lookups, Layout(folder, "cards"), {}), None)  # type: ignore[arg-type]
+    made.resume(log)
+    return made
+
+
+def sent(*records: tuple[str, str | None], topic_id: str = "T", start: int = 0) -> pa.Table:
+    """Return raw records: keys with the names of rules, None for a tombstone."""
+    rows: list[dict[str, Any]] = []
+    for offset, (key, name) in enumerate(records, start):
+        rule = {"country": "NO", "name": name, "least": 0, "when": "true"}
+        rows.append(
+            {
+                "_topic": "limits",
+                "_topic_id": topic_id,
+                "_partition": 0,
+                "_offset": offset,
+                "_kafka_timestamp": NOW,
+                "_key": key.encode(),
+                "_value": name and json.dumps(rule).encode(),
+                "_headers": None,
+                "_epoch": 0,
+                "_record_version": PIPELINE.record_version,
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=COORDINATES)
+
+
+def epoch(number: int, versions: Any, **changes: Any) -> Epoch:
+    """Return an epoch that has read something, and names versions."""
+    made = Epoch(
+        number=number,
+        token=1,
+        committed_at=NOW,
+        record_version=PIPELINE.record_version,
+        ranges=(OffsetRange(Lane("P", 0), number, number + 1),),
+        lookups=versions,
+    )
+    return replace(made, **changes)
+
+
+def names(rules: RuleTopics, versions: Any) -> list[str]:
+    """Name the rules that are in force."""
+    table = read_rules(rules.version_paths(versions)["limits"])
+    return table.filter(table["_in_force"])["limits_name"].to_pylist()  # type: ignore[no-any-return]
+
+
+def test_an_attempt_that_fails_is_forgotten(rules: RuleTopics) -> None:
+    """The next one goes on from what the last held epoch names."""
+    rules.fold(sent(("a", "one")))
+    assert rules.fold(sent()) == rules.held
+    first = rules.fold(sent(("a", "one"), ("b", "two")))
+    assert names(rules, first) == ["one", "two"]
+    rules.hold(first)
+    assert names(rules, rules.fold(sent(("a", None), start=2))) == ["two"]
+    assert names(rules, rules.fold(sent(("b", None), start=2))) == ["one"]
+
+
+def test_a_start_goes_on_from_what_the_last_epoch_names(tmp_path: Path, rules: RuleTopics) -> None:
+    """Not from the newest file; epochs that read nothing, and those that fill holes, name nothing of their own."""
+    first = rules.fold(sent(("a", "one")))
+    rules.hold(first)
+    second = rules.fold(sent(("b", "two"), start=1))
+    log = [
+        epoch(0, first),
+        epoch(1, {}, ranges=()),
+        epoch(2, second, kind=EpochKind.AMEND),
+        epoch(3, {}, kind=EpochKind.HOLE),
+    ]
+    assert start(tmp_path, *log).held == first
+    assert start(tmp_path, *log, epoch(4, second)).held == second
+
+
+def test_what_another_definition_has_named_is_made_again(
+    tmp_path: Path, rules: RuleTopics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an older epoch had this one: rules may have come in between."""
+    first = rules.fold(sent(("a", "one")))
+    asked = list[str]()
+
+    class History:
+        def __init__(self, *_: object) -> None:
+            asked.append("history")
+
+        def finish(self) -> Any:
+            return first
+
+    monkeypatch.setattr(rule_topics, "RuleHistory", History)
+    made = start(tmp_path, epoch(0, first), epoch(1, first, record_version="another"))
+    assert asked == ["history"]
+    assert made.held == first
+
+
+def test_a_topic_that_is_created_again_begins_anew(rules: RuleTopics) -> None:
+    """With its first record, whatever that is; until then the rules of the old one are in force."""
+    rules.hold(rules.fold(sent(("a", "one"), ("b", "two"))))
+    assert names(rules, rules.fold(sent())) == ["one", "two"]
+    assert names(rules, rules.fold(sent(("b", "three"), topic_id="U"))) == ["three"]
+    assert names(rules, rules.fold(sent(("a", None), topic_id="U"))) == []
+
+
+def test_a_version_is_named_by_what_it_says(rules: RuleTopics) -> None:
+    """The same rules in the same places are the same version, however they came."""
+    at_once = rules.fold(sent(("a", "one"), ("b", "two")))
+    rules.hold(rules.fold(sent(("a", "one"))))
+    assert rules.fold(sent(("b", "two"), start=1)) == at_once
