@@ -27,7 +27,7 @@ from benchmarks.results import Results
 from seamline.kernel.epoch_kernel import run
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch

@@ -34,7 +34,7 @@ from seamline.lake.engine import states
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
-from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch

@@ -33,7 +33,7 @@ ROUNDS = 3
 def start(past: Past) -> object:
     """Do what a driver does before it reads: without Spark and Kafka."""
     from seamline.lake.log.epoch_log import read_condensed_log
-    from seamline.model.compile.lookups.lookup_join import in_force
+    from seamline.model.compile.lookups.named_versions import in_force
     from seamline.model.protocol.holes import find_gaps, to_register
     from seamline.spark.stream.epoch_writer import Writer
     from seamline.spark.stream.progress import Progress

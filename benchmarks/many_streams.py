@@ -21,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -240,7 +240,8 @@ def kill_stream(name: str) -> None:
     """Kill a supervisor with all that it has started."""
     for each in list_supervisors(name):
         for process in (*each.children(recursive=True), each):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def send(connection: KafkaConnection, live: list[str], rate: int, hour: Hour, over: threading.Event) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.compile.evolution import require_order
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.errors import ProtocolError, StraddlesCut
 from seamline.model.protocol.condensed import (
     Summed,

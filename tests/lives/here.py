@@ -23,7 +23,7 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import COORDINATES, master_schema, partial_schema, slices_schema
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.record_rules import SELECTED

@@ -23,7 +23,7 @@ from tests.lives.records import Column, meant
 import seamline
 from seamline import Join, Lookup, View
 from seamline.lake.storage.arrow_types import arrow_type
-from seamline.lake.tables.lookup_tables import hash_lookup_rows, load_lookup
+from seamline.lake.tables.lookups.lookup_tables import hash_lookup_rows, load_lookup
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.windows import Session
 from seamline.model.errors import DefinitionError

@@ -190,7 +190,8 @@ def read_again(stream: Stream, epoch: Epoch, *, short: int = 0) -> None:
         patch.object(reprocessing, "raw_records", lambda *_: None),
         patch.object(reprocessing, "run_past_deadly_records", lambda *_: [found.to_json().encode()]),
     ):
-        reprocessing.reprocess_block(None, EDITED, stream.layout, [epoch])  # type: ignore[arg-type]
+        rules = reprocessing.RuleHistory(None, EDITED, stream.layout)  # type: ignore[arg-type]
+        reprocessing.reprocess_block(None, EDITED, stream.layout, rules, [epoch])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("how", ["a backup", "another line"])

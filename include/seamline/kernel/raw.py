@@ -42,7 +42,13 @@ def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
     topics = pc.unique(raw["topic"]).to_pylist()
     if any(config.committed.values()):
         raw = pa.concat_tables([drop_committed_records(raw, topic, topics, config) for topic in topics])
-    ids = pa.array([config.topic_ids[topic] for topic in topics], pa.string())
+    return add_coordinates(raw, config.topic_ids, config.epoch, config.pipeline.record_version)
+
+
+def add_coordinates(raw: pa.Table, topic_ids: Mapping[str, str], epoch: int, record_version: str) -> pa.Table:
+    """Return raw records with ``COORDINATES``."""
+    topics = pc.unique(raw["topic"]).to_pylist()
+    ids = pa.array([topic_ids[topic] for topic in topics], pa.string())
     count = raw.num_rows
     columns = [
         raw["topic"],
@@ -53,8 +59,8 @@ def select_new_records(raw: pa.Table, config: KernelConfig) -> pa.Table:
         raw["key"].cast(pa.binary()),
         raw["value"].cast(pa.binary()),
         parse_headers(raw),
-        pa.repeat(pa.scalar(config.epoch, pa.int64()), count),
-        pa.repeat(pa.scalar(config.pipeline.record_version), count),
+        pa.repeat(pa.scalar(epoch, pa.int64()), count),
+        pa.repeat(pa.scalar(record_version), count),
     ]
     return pa.table(columns, schema=COORDINATES)
 

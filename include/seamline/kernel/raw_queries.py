@@ -17,7 +17,7 @@ from seamline.lake.engine.lookup_joins import relation_of
 from seamline.lake.engine.rule_conditions import bind_conditions, number_conditions
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.rule_versions import select_rules_in_force
+from seamline.lake.tables.lookups.rule_versions import select_rules_in_force
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
-from seamline.lake.tables.lookup_tables import find_wrong_condition
+from seamline.lake.tables.lookups.lookup_tables import find_wrong_condition
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import SELECTED
@@ -61,9 +62,9 @@ def find_wrong_rules(
                 yield at, f"{name}: {join.condition}: {why.message}"
 
 
-def column_of(rows: pa.Table, pipeline: CompiledPipeline, name: str) -> list[object]:
+def column_of(rows: pa.Table, pipeline: CompiledPipeline, name: str) -> list[Any]:
     """Return the values of a column, whose name may be spelt in other letters."""
     field = pipeline.schema.field(name)
     assert field is not None
-    found: list[object] = rows[field.name].to_pylist()
+    found: list[Any] = rows[field.name].to_pylist()
     return found

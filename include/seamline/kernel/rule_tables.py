@@ -15,8 +15,8 @@ from seamline.kernel.formats import open_readers
 from seamline.kernel.halving import validate_by_halves
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.arrow_types import INSTANT
-from seamline.lake.tables.lookup_tables import columns_of
-from seamline.lake.tables.rule_versions import IN_FORCE, PLACE, fold_rules, rules_schema
+from seamline.lake.tables.lookups.lookup_tables import columns_of
+from seamline.lake.tables.lookups.rule_versions import IN_FORCE, PLACE, fold_rules, rules_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import SELECTED

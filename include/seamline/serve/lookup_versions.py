@@ -11,7 +11,8 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import list_restatements
 from seamline.lake.tables.reprocessed import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookups.lookup_join import LookupJoin, in_force
+from seamline.model.compile.lookups.lookup_join import LookupJoin
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import merge_intervals
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seamline.lake.engine.lookup_joins import guarded_value_sql, key_name
 from seamline.lake.storage.arrow_types import key_fields
-from seamline.lake.tables.lookup_tables import load_lookup
+from seamline.lake.tables.lookups.lookup_tables import load_lookup
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.errors import LookupBroken

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import is_compatible_version, require_order
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.compile.record_rules import SOURCE
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement, fold_statements

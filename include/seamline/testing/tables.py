@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
-from seamline.kernel.raw import select_new_records
+from seamline.kernel.raw import add_coordinates
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.publish.lookup_restating import restate_lookup
@@ -28,10 +28,10 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restatement import Restatement
@@ -46,8 +46,8 @@ from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
-from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.surveying import Surveys
+from seamline.spark.tasks.rule_topics import RuleTopics
 from seamline.spark.tasks.state_parts import run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 from seamline.testing.engine import cuts_of
@@ -156,7 +156,7 @@ class Tables:
     def select_rules(self, raw: pa.Table) -> pa.Table:
         """Return the records of an epoch that are rules, with their coordinates."""
         mine = raw.filter(pc.is_in(raw["topic"], pa.array(sorted(self.lookups.topics), pa.string())))
-        return select_new_records(mine, self.configure(NOTHING, frozenset(), EPOCH, {}))
+        return add_coordinates(mine, self.topic_ids, NOTHING, self.pipeline.record_version)
 
     def kernel(
         self, raw: pa.Table, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Location]
@@ -164,19 +164,7 @@ class Tables:
         """Run the kernel in Spark's tasks; of no records Spark makes none, and the stream's epoch asks for none."""
         if not raw.num_rows:
             return KernelResult()
-        config = self.configure(number, views, at, lookups)
-        frame = self.spark.createDataFrame(raw)
-        if self.pipeline.surveyed:
-            config = self.surveys.survey(frame, config)
-        if config.parts:
-            return run_epoch_in_parts(frame, config)
-        return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
-
-    def configure(
-        self, number: int, views: frozenset[str], at: datetime, lookups: dict[str, Location]
-    ) -> KernelConfig:
-        """Return what the kernel needs for an epoch."""
-        return KernelConfig(
+        config = KernelConfig(
             pipeline=self.writer.pipeline,
             topic_ids=self.topic_ids,
             token=self.token,
@@ -192,6 +180,12 @@ class Tables:
             parts=0 if self.joined.joins else number % 3,
             slices={view: slices.table.root for view, slices in self.writer.slices.items()},
         )
+        frame = self.spark.createDataFrame(raw)
+        if self.pipeline.surveyed:
+            config = self.surveys.survey(frame, config)
+        if config.parts:
+            return run_epoch_in_parts(frame, config)
+        return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
 
     def restate(self, lookup: str, span: Interval, reason: str) -> Restatement:
         now = self.held[-1].committed_at if self.held else EPOCH

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,12 +15,12 @@ from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.epoch_kernel import validate_records as kernel_judged
 from seamline.kernel.formats import open_readers
 from seamline.kernel.marks import PLACE, join_marks
-from seamline.kernel.raw import select_new_records
+from seamline.kernel.raw import add_coordinates, select_new_records
 from seamline.kernel.rule_tables import list_rule_tables
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.rule_versions import keep_rule_version
+from seamline.lake.tables.lookups.rule_versions import keep_rule_version
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
@@ -60,7 +59,18 @@ def validate_raw_records(
     marks: pa.Table | None = None,
 ) -> tuple[pa.Table, pa.Table]:
     """Validate records with the kernel, which splits them into rows and refusals."""
-    config = config_of(pipeline, number, at=at, lookups=lookups)
+    config = KernelConfig(
+        pipeline=pipeline,
+        topic_ids=topic_ids_of(pipeline),
+        token=1,
+        epoch=number,
+        committed={},
+        views=frozenset(),
+        master=Path(),
+        quarantine=Path(),
+        at=at,
+        lookups=lookups,
+    )
     rows = join_marks(con, select_new_records(raw, config), pipeline, marks)
     return kernel_judged(con, rows, config, open_readers(pipeline))
 
@@ -75,26 +85,17 @@ def make_rule_versions(
     tables = list_rule_tables(pipeline)
     if not tables:
         return {}
-    read = [select_new_records(raw, config_of(pipeline, number)) for number, raw in epochs if raw.num_rows]
+    ids = topic_ids_of(pipeline)
+    read = [add_coordinates(raw, ids, number, pipeline.record_version) for number, raw in epochs]
     rows = pa.concat_tables([COORDINATES.empty_table(), *read])
     return {
         each.name: keep_rule_version(each.name, each.fold(con, each.empty, rows), layout) for each in tables
     }
 
 
-def config_of(pipeline: CompiledPipeline, number: int, **more: Any) -> KernelConfig:
-    """Return the kernel's configuration for an epoch."""
-    return KernelConfig(
-        pipeline=pipeline,
-        topic_ids={topic: f"id of {topic}" for topic in pipeline.definition.topics},
-        token=1,
-        epoch=number,
-        committed={},
-        views=frozenset(),
-        master=Path(),
-        quarantine=Path(),
-        **more,
-    )
+def topic_ids_of(pipeline: CompiledPipeline) -> dict[str, str]:
+    """Return the ids of the topics, by name."""
+    return {topic: f"id of {topic}" for topic in pipeline.definition.topics}
 
 
 def reprocess_interval_rows(

@@ -24,7 +24,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline, compile_with_problems
 from seamline.model.compile.evolution import AND, is_compatible_version, list_earlier_versions, require_order
 from seamline.model.compile.live_versions import live_views, stood_still
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch

@@ -22,10 +22,10 @@ from seamline.lake.log.master import Master
 from seamline.lake.read.decorations import load_current_lookup
 from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups, load_lookup
+from seamline.lake.tables.lookups.lookup_tables import Lookups, load_lookup
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import LookupBroken
 from seamline.model.measures import Measure

@@ -11,8 +11,8 @@ import pytest
 from tests.unit.records import pipeline
 
 from seamline import Lookup, Rule, Tumbling, View, count, sum
-from seamline.lake.tables import lookup_tables
-from seamline.lake.tables.lookup_tables import load_lookup
+from seamline.lake.tables.lookups import lookup_tables
+from seamline.lake.tables.lookups.lookup_tables import load_lookup
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json

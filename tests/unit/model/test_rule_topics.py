@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seamline import Batch, KafkaSource, Lookup, Pipeline, Rule, Tumbling, View, count, sum
-from seamline.lake.tables import rule_versions
+from seamline.lake.tables.lookups import rule_versions
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.testing import Scenario

@@ -60,7 +60,7 @@ class Machine:
         made.joined = SimpleNamespace(
             joins={}, derive=lambda *_: None, commit=lambda _: None, forget=lambda: None
         )
-        made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict)
+        made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict, topics=())
         made.writer = SimpleNamespace(
             take_number=lambda: 1, current=frozenset(), end_phase=lambda _: None, token=1
         )

@@ -380,7 +380,7 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     epochs.attempted = Attempted(tmp_path / "attempt.json")
     epochs.surveys = SimpleNamespace(settle=lambda _: runs.append("forgotten"))
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
-    epochs.lookups = SimpleNamespace(current_versions=dict)
+    epochs.lookups = SimpleNamespace(current_versions=dict, topics=())
     epochs.writer = SimpleNamespace(take_number=lambda: 8, current=frozenset({"v"}), end_phase=lambda _: None)
     assert (
         epochs.run_attempt(

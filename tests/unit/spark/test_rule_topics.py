@@ -14,13 +14,13 @@ from tests.unit.model.test_rule_topics import card_limits
 
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.lookup_tables import Lookups
-from seamline.lake.tables.rule_versions import read_rules
+from seamline.lake.tables.lookups.lookup_tables import Lookups
+from seamline.lake.tables.lookups.rule_versions import read_rules
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.spark.stream import rule_topics
-from seamline.spark.stream.rule_topics import RuleTopics
+from seamline.spark.tasks import rule_topics
+from seamline.spark.tasks.rule_topics import RuleTopics
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
 PIPELINE = compile_pipeline(card_limits())

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import Interval

@@ -16,7 +16,7 @@ from seamline.lake.storage.arrow_types import decoration_fields
 from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.storage.parquet_files import read_replaced_file
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.lookup_tables import (
+from seamline.lake.tables.lookups.lookup_tables import (
     hash_lookup_rows,
     load_lookup,
     read_lookup_mark,

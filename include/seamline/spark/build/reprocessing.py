@@ -25,7 +25,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.lookup_tables import keep_lookup_version
+from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
 from seamline.lake.tables.view_versions import add_live_versions
@@ -65,7 +65,7 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
     ):
         block, *_ = split_epochs(todo, RECORDS)
         try:
-            done += reprocess_block(spark, pipeline, layout, block, rules)
+            done += reprocess_block(spark, pipeline, layout, rules, block)
         except Conflict as conflict:
             log.info("%s", conflict.message)
     views = [view.id for view in add_live_versions(pipeline, layout).views]
@@ -87,8 +87,8 @@ def reprocess_block(
     spark: SparkSession,
     pipeline: CompiledPipeline,
     layout: Layout,
-    block: Sequence[Epoch],
     rules: RuleHistory,
+    block: Sequence[Epoch],
 ) -> int:
     """Validate the records of some epochs and commit what comes out; return their number.
 

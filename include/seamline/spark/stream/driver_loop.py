@@ -20,10 +20,10 @@ from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import ControlTable, Desired
-from seamline.lake.tables.lookup_tables import Lookups
+from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookups.lookup_join import in_force
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.control import Control
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
@@ -42,9 +42,9 @@ from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.spark.stream.triggers import Triggers
+from seamline.spark.tasks.rule_topics import RuleTopics
 from seamline.spark.tasks.task import warm_workers
 
 log = logging.getLogger("seamline.stream")

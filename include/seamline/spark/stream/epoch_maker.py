@@ -33,7 +33,6 @@ from seamline.spark.stream.kernel_runs import KernelRuns
 from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
@@ -41,6 +40,7 @@ from seamline.spark.tasks.kernel_attempts import (
     find_worker_message,
     is_frame_alive,
 )
+from seamline.spark.tasks.rule_topics import RuleTopics
 
 log = logging.getLogger("seamline.stream")
 EXCUSED = 10

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from seamline.kernel.epoch_kernel import KernelConfig, run
 from seamline.kernel.kernel_result import KernelResult
-from seamline.kernel.raw import select_new_records
+from seamline.kernel.raw import add_coordinates
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
@@ -23,13 +22,13 @@ from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
-from seamline.spark.stream.rule_topics import RuleTopics
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
     make_unread_record,
 )
+from seamline.spark.tasks.rule_topics import RuleTopics
 from seamline.spark.tasks.spread import count_task_slots
 from seamline.spark.tasks.state_parts import count_states, run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
@@ -90,7 +89,7 @@ class KernelRuns:
                 condemned = ""
         noted.enter_stage(KEPT if condemned else JUDGED)
         if not condemned:
-            versions = {**versions, **self.fold_rules(frame.sparkSession, ranges)}
+            versions = {**versions, **self.fold_rules(frame, ranges)}
         number, views = self.writer.take_number(), self.writer.current
         self.writer.end_phase("planned")
         records = sum(map(len, noted.note.ranges)) if noted.note else 0
@@ -103,15 +102,15 @@ class KernelRuns:
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
 
-    def fold_rules(self, spark: SparkSession, ranges: Sequence[OffsetRange]) -> Mapping[str, str]:
+    def fold_rules(self, frame: DataFrame, ranges: Sequence[OffsetRange]) -> Mapping[str, str]:
         """Return the versions of the tables of rules that the records of ``ranges`` change; KernelFailed."""
         ids = {self.topics.ids[name] for name in self.lookups.topics}
         if not (mine := [part for part in ranges if part.lane.topic_id in ids]):
             return {}
         try:
-            raw = self.topics.read_ranges(spark, mine)
-            config = self.configure(NOTHING, frozenset(), {}, {}, "")
-            return self.lookups.fold(select_new_records(raw, config))
+            raw = self.topics.read_ranges(frame.sparkSession, mine)
+            version = self.pipeline.record_version
+            return self.lookups.fold(add_coordinates(raw, self.topics.ids, NOTHING, version))
         except Exception as error:
             raise KernelFailed(error) from error
 
@@ -149,27 +148,7 @@ class KernelRuns:
 
         In ``parts`` each of them merges states and writes slices; with 0 the states are the result's.
         """
-        config = replace(self.configure(number, views, held, versions, condemned), dry=dry)
-        if parts:
-            slices = {view: each.table.root for view, each in self.writer.slices.items()}
-            config = replace(config, parts=parts, slices=slices)
-        try:
-            if condemned and (note := self.passing or self.unreadable_note):
-                return run([make_unread_record(note, self.topics.ids)], config)
-            if self.surveys and not condemned:
-                config = self.surveys.survey(frame, config)
-                self.writer.end_phase("surveyed")
-            if config.parts:
-                return run_epoch_in_parts(frame, config)
-            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
-        except Exception as error:
-            raise KernelFailed(error) from error
-
-    def configure(
-        self, number: int, views: frozenset[str], held: Vector, versions: Mapping[str, str], condemned: str
-    ) -> KernelConfig:
-        """Return what the kernel needs for one run."""
-        return KernelConfig(
+        config = KernelConfig(
             pipeline=self.pipeline,
             topic_ids=self.topics.ids,
             token=self.writer.token,
@@ -182,4 +161,18 @@ class KernelRuns:
             watermark=self.progress.mark,
             at=datetime.now(UTC),
             lookups=self.lookups.version_paths(versions),
+            dry=dry,
+            parts=parts,
+            slices={view: slices.table.root for view, slices in self.writer.slices.items()} if parts else {},
         )
+        try:
+            if condemned and (note := self.passing or self.unreadable_note):
+                return run([make_unread_record(note, self.topics.ids)], config)
+            if self.surveys and not condemned:
+                config = self.surveys.survey(frame, config)
+                self.writer.end_phase("surveyed")
+            if config.parts:
+                return run_epoch_in_parts(frame, config)
+            return merge_task_reports(collect_reports(frame.mapInArrow(kernel_task(config), REPORT)))
+        except Exception as error:
+            raise KernelFailed(error) from error

@@ -8,7 +8,7 @@ import time
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
-from seamline.lake.tables.lookup_tables import read_lookup_mark
+from seamline.lake.tables.lookups.lookup_tables import read_lookup_mark
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.live_versions import list_primary_views
 from seamline.model.time.intervals import parse_duration

@@ -16,7 +16,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.rule_versions import keep_rule_version
+from seamline.lake.tables.lookups.rule_versions import keep_rule_version
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.seam import NOTHING

@@ -19,7 +19,7 @@ from seamline.lake.storage.delta_table import EPOCH, Table
 from seamline.lake.store import created_files
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.generations import Generations
-from seamline.lake.tables.lookup_tables import write_lookup_version
+from seamline.lake.tables.lookups.lookup_tables import write_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.pipeline import Stream as Settings

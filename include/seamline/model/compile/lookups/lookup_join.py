@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.compile.problems import Problems, compile_condition, require_exact_key
 from seamline.model.definition.pipeline import Lookup, Pipeline
 from seamline.model.definition.used_names import (
@@ -17,7 +16,6 @@ from seamline.model.definition.used_names import (
 )
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.types.schema import NAME as COLUMN
 from seamline.model.types.schema import STRING, Field, Schema, SqlType, TypeKind, parse_field
 
@@ -90,23 +88,6 @@ def asks_only(lookup: Lookup, keys: Schema) -> bool:
         return False
 
 
-def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
-    """Return the versions of look-ups that the last epoch of a record version had; none before the first."""
-    found: Mapping[str, str] = {}
-    for epoch in epochs:
-        if epoch.lookups and is_compatible_version(epoch.record_version, record_version):
-            found = epoch.lookups
-    return found
-
-
-def named_last(epochs: Sequence[Epoch], record_version: str) -> Mapping[str, str]:
-    """Return the versions that the last epoch with records names; none if it had another record version."""
-    for epoch in reversed(epochs):
-        if epoch.kind is EpochKind.READ and epoch.ranges:
-            return epoch.lookups if is_compatible_version(epoch.record_version, record_version) else {}
-    return {}
-
-
 def list_row_names(lookup: Lookup) -> list[str]:
     """List what a record gets of a look-up."""
     return [lookup.every] if lookup.every else [row_name(lookup, each) for each in lookup.columns]
@@ -166,7 +147,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 f"{place}.of",
                 origin,
                 "The pipeline's only source cannot have its rules from another one.",
-                'write source=[KafkaSource(name="payments", lookups=[...]), KafkaSource(name="limits")].',
+                'write source=[KafkaSource(name="cards", lookups=[...]), KafkaSource(name="limits", ...)].',
             )
 
 

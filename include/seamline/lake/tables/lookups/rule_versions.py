@@ -18,7 +18,7 @@ from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.lookup_tables import (
+from seamline.lake.tables.lookups.lookup_tables import (
     MOST_OF_ALL,
     MOST_RULES,
     hash_lookup_rows,

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.kernel.rule_tables import list_rule_tables
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.lookup_tables import Lookups
-from seamline.lake.tables.rule_versions import keep_rule_version, read_rules
+from seamline.lake.tables.lookups.lookup_tables import Lookups
+from seamline.lake.tables.lookups.rule_versions import keep_rule_version, read_rules
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.lookups.lookup_join import named_last
+from seamline.model.compile.lookups.named_versions import named_last
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.tasks.rule_history import RuleHistory
 

@@ -1,0 +1,1 @@
+"""Look-ups by version: tables that somebody keeps, and tables of rules that topics make."""
