@@ -39,6 +39,7 @@ PAGES = (
     f"{SHOWN}/views",
     f"{SHOWN}/views/delay_by_carrier",
     f"{SHOWN}/stream",
+    f"{SHOWN}/lookups",
     f"{SHOWN}/plan",
     f"{SHOWN}/audits",
 )

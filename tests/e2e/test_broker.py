@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from kafka import KafkaProducer
 from tests.ports import free_ports
 
+from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.present_offsets import find_present_offsets
@@ -58,6 +60,20 @@ def test_offsets_are_those_of_the_records(broker: Broker, admin: TopicAdmin) -> 
     assert {(part, offset) for _, part, offset in told} == {
         (part, offset) for part, end in {0: 200, 1: 100}.items() for offset in range(end)
     }
+
+
+def test_a_topic_is_created_with_its_settings(
+    broker: Broker, admin: TopicAdmin, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The broker refuses one that it does not know the value of, by its name."""
+    address = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.connection.brokers}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(address))
+    asked = ["topics", "create", "compacted", "--partitions", "1", "--config"]
+    assert main([*asked, "cleanup.policy=sometimes"]) != 0
+    assert "cleanup.policy" in capsys.readouterr().err
+    assert "compacted" not in admin.topics()
+    assert main([*asked, "cleanup.policy=compact", "--config", "segment.ms=1000"]) == 0
+    assert admin.partitions("compacted") == [0]
 
 
 def test_many_ask_by_one_connection(broker: Broker, admin: TopicAdmin) -> None:

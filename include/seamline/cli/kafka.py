@@ -30,14 +30,24 @@ def list_(connection: str) -> None:
 @topics.command()
 @click.argument("topic")
 @click.option("--partitions", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option(
+    "--config",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the topic, such as cleanup.policy=compact; may be repeated.",
+)
 @click.pass_obj
-def create(connection: str, topic: str, partitions: int) -> None:
+def create(connection: str, topic: str, partitions: int, settings: tuple[str, ...]) -> None:
     """Create a topic; does nothing if it exists."""
     from seamline.kafka.admin import TopicAdmin
     from seamline.kafka.connections import read_airflow_connection
 
+    pairs = [each.partition("=")[::2] for each in settings]
+    if wrong := [name for name, value in pairs if not (name and value)]:
+        raise click.UsageError(f"--config {wrong[0]}: a setting is written NAME=VALUE.")
     with TopicAdmin(read_airflow_connection(connection)) as admin:
-        made = admin.create_topic(topic, partitions)
+        made = admin.create_topic(topic, partitions, config=dict(pairs))
     click.echo(f"{topic}: {'created' if made else 'was there already'}.")
 
 

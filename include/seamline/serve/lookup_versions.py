@@ -13,6 +13,7 @@ from seamline.lake.tables.reprocessed import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.lookups.named_versions import in_force
+from seamline.model.protocol.condensed import count_of, first_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import merge_intervals
 
@@ -34,12 +35,15 @@ class Use:
 
 
 def list_lookup_uses(epochs: Iterable[Epoch]) -> dict[str, list[Use]]:
-    """List the versions of each pinned look-up by its name, in the order of their first epochs."""
+    """List the versions of each pinned look-up by its name, in the order of their first epochs.
+
+    Of a condensed log the epochs that read nothing are counted too.
+    """
     found: dict[str, dict[str, Use]] = {}
     for epoch in epochs:
         for name, version in epoch.lookups.items():
-            use = found.setdefault(name, {}).setdefault(version, Use(version, epoch.number))
-            use.last, use.epochs = epoch.number, use.epochs + 1
+            use = found.setdefault(name, {}).setdefault(version, Use(version, first_of(epoch)))
+            use.last, use.epochs = epoch.number, use.epochs + count_of([epoch])
             for interval, rows in epoch.accepted.items():
                 use.accepted[interval] = use.accepted.get(interval, 0) + rows
     return {name: list(some.values()) for name, some in found.items()}
@@ -54,7 +58,7 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
     lines = [pipeline.name if some else f"{pipeline.name} has no look-ups"]
     gone = set(used) - set(declared)
     for name in [*declared, *sorted(gone)]:
-        table = declared[name].table if name in declared else "no longer in the definition"
+        table = describe_table(declared[name]) if name in declared else "no longer in the definition"
         lines.append(f"  {name}  {table}: pinned, in the rows")
         for use in used.get(name, ()):
             lines += format_lookup_use(pipeline, use, now=current.get(name) == use.version)
@@ -63,6 +67,11 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
         version = decorations.load_current_lookup(join, layout).version or "none yet"
         lines.append(f"  {join.name}  {join.table}: beside {', '.join(views)}, version {version} shown")
     return lines
+
+
+def describe_table(join: LookupJoin) -> str:
+    """Say where a look-up's rows are from."""
+    return f"the records of {join.of}" if join.of else join.table
 
 
 def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:

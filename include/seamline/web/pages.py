@@ -27,6 +27,7 @@ from seamline.plan.wording.plan_text import format_plan_total, group_left_out
 from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.refused_records import list_refusals
+from seamline.serve.rules_in_force import list_lookup_states
 from seamline.web import charts
 from seamline.web.access import (
     kafka_env,
@@ -220,3 +221,10 @@ def audits(pipeline: str, request: Request) -> Response:
     """Show the newest audits."""
     found = [(each, list(audited(each))) for each in audits_of(open_requested_pipeline(pipeline)[1], 10)]
     return render_page_response(request, "audits.html", here="audits", found=found)
+
+
+@router.get("/pipelines/{pipeline}/lookups", dependencies=[readers])
+def lookups(pipeline: str, request: Request) -> Response:
+    """Show the look-ups that rows are made with, their versions, and the rules in force."""
+    found = list_lookup_states(*open_requested_pipeline(pipeline))
+    return render_page_response(request, "lookups.html", here="lookups", found=found)

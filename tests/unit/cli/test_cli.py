@@ -291,6 +291,7 @@ def test_a_full_disk_leaves_a_sentence_a_code_and_no_claim(
         (["plan", "shop", "--from", "2012-01-01", "--to", "2013-01-01"], 8),
         (["run", "shop", "--from", "2999-01-01", "--to", "2999-01-02"], 8),
         (["topics", "list", "--nonsense"], 2),
+        (["topics", "create", "t", "--config", "cleanup.policy"], 2),
     ],
 )
 def test_mistakes_leave_a_sentence_and_a_code(

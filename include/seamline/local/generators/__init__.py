@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from seamline.local.generators import (
     ad_attribution,
     ad_campaigns,
+    card_limits,
     interval_join,
     orders_shipped,
     payments,
@@ -19,6 +20,7 @@ from seamline.local.generators.record import Generator, Load, Record
 GENERATORS: Mapping[str, Generator] = {
     "ad_attribution": ad_attribution.GENERATOR,
     "ad_campaigns": ad_campaigns.GENERATOR,
+    "card_limits": card_limits.GENERATOR,
     "interval_join": interval_join.GENERATOR,
     "orders_shipped": orders_shipped.GENERATOR,
     "payments": payments.GENERATOR,
