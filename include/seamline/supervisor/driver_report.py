@@ -12,6 +12,7 @@ from seamline.lake.status.status_files import read_json_file
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.observation import Sample
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.runtime.processes import Life, is_local_process, state_of
 
 
@@ -47,6 +48,8 @@ class DriverReport:
     """The hot key of each view that has one, by version id."""
     indexed: Mapping[str, int] = field(default_factory=dict)
     """Rows that the index of each join keeps, by the join's name."""
+    rules: Mapping[str, RuleCount] = field(default_factory=dict)
+    """The rules that topics make, by the look-up's name."""
     process: str = ""
     """The driver's process, as ``processes.own_process_name`` says; empty from a driver that does not say."""
 
@@ -74,6 +77,7 @@ class DriverReport:
             parse_moment(row["up"]) if row.get("up") else None,
             {view: KeyShare(**each) for view, each in row.get("hot", {}).items()},
             dict(row.get("indexed", {})),
+            {name: RuleCount(**each) for name, each in row.get("rules", {}).items()},
             str(row.get("process", "")),
         )
 

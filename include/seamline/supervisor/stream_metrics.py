@@ -145,6 +145,16 @@ FAMILIES = (
         ("join",),
     ),
     Family(
+        "seamline_lookup_rules",
+        "Rules of a look-up that its topic makes: in force, or waiting for room.",
+        lambda found: (
+            ((name, state), count)
+            for name, each in sorted(found.rules.items())
+            for state, count in sorted(vars(each).items())
+        ),
+        ("lookup", "state"),
+    ),
+    Family(
         "seamline_driver_restarts_total",
         "Starts of the driver but the first, under its present supervisor.",
         make_unlabelled_sample(lambda found: found.restarts),

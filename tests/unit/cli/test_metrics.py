@@ -17,6 +17,7 @@ from seamline.cli import main
 from seamline.lake.storage import log_store
 from seamline.lake.store.locations import replace_file
 from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.stream_metrics import FAMILIES, Streams, make_metrics_registry
 
@@ -48,6 +49,7 @@ def test_every_metric_says_what_is_observed():
         seconds={"files": 0.5},
         trigger={"addBatch": 0.7, "rows_per_second": 9.0},
         disk_free=0.25,
+        rules={"limits": RuleCount(6, 1)},
     )
     found = scraped(seen)
     assert found["seamline_stream_up"] == {("orders",): 0.0}
@@ -68,6 +70,10 @@ def test_every_metric_says_what_is_observed():
     }
     assert found["seamline_driver_restarts"] == {("orders",): 3.0}
     assert found["seamline_holes_undecided"] == {("orders",): 1.0}
+    assert found["seamline_lookup_rules"] == {
+        ("orders", "limits", "in_force"): 6.0,
+        ("orders", "limits", "waiting"): 1.0,
+    }
     assert found["seamline_warehouse_free_ratio"] == {("orders",): 0.25}
     assert found["seamline_observation_errors"] == {("orders",): 1.0}
     assert found["seamline_alert"] == {("orders", "growing_lag", ""): 1.0}

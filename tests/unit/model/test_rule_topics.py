@@ -188,7 +188,8 @@ def test_beyond_the_bounds_the_oldest_rules_are_in_force(
     cards.pay(5, country="SE")
     cards.scenario.epoch()
     assert sorted(cards.found()) == ["a", "b"]
-    assert "2 rules of source 'limits' are not in force, 'c' the first" in caplog.text
+    assert "2 rules are not in force in look-up limits" in caplog.text
+    assert "The first is 'c'." in caplog.text
     cards.rule("b")
     cards.pay(5)
     cards.pay(5, country="SE")

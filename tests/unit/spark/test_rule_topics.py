@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,12 @@ from seamline.lake.tables.lookups.rule_versions import read_rules
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.rule_counts import RuleCount
+from seamline.plan.wording.observation_text import format_observation_notes, serialize_observation
 from seamline.spark.tasks import rule_topics
 from seamline.spark.tasks.rule_topics import RuleTopics
+from seamline.supervisor.driver_report import DriverReport
 
 NOW = datetime(2024, 3, 1, tzinfo=UTC)
 PIPELINE = compile_pipeline(card_limits())
@@ -86,9 +90,21 @@ def test_an_attempt_that_fails_is_forgotten(rules: RuleTopics) -> None:
     assert rules.fold(sent()) == rules.held
     first = rules.fold(sent(("a", "one"), ("b", "two")))
     assert names(rules, first) == ["one", "two"]
+    assert rules.counts == {"limits": RuleCount(0, 0)}
     rules.hold(first)
+    assert rules.counts == {"limits": RuleCount(2, 0)}
     assert names(rules, rules.fold(sent(("a", None), start=2))) == ["two"]
     assert names(rules, rules.fold(sent(("b", None), start=2))) == ["one"]
+
+
+def test_people_are_told_how_many_rules_there_are() -> None:
+    """By the driver's heartbeat; those that wait for room are an alert."""
+    report = {"pid": 1, "token": 1, "epoch": 1, "state": "running", "at": "2024-03-01T00:00:00Z", "lag": {}}
+    said = DriverReport.parse({**report, "rules": {"limits": asdict(RuleCount(2, 1))}})
+    assert said.rules == {"limits": RuleCount(2, 1)}
+    found = Observation("cards", NOW, rules=said.rules)
+    assert "look-up limits has 2 rules in force, 1 wait for room" in [*format_observation_notes(found)]
+    assert serialize_observation(found)["rules"] == {"limits": {"in_force": 2, "waiting": 1}}
 
 
 def test_a_start_goes_on_from_what_the_last_epoch_names(tmp_path: Path, rules: RuleTopics) -> None:

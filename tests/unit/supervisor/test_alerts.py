@@ -26,6 +26,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_problems
 from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor import alert_notification as telling
 from seamline.supervisor.alert_notification import WEBHOOK, channels_of, deliver_alerts, notify_alerts
@@ -70,6 +71,7 @@ def test_the_partition_of_a_wrong_clock_is_named():
         ({"given_up": True, "strikes": 1, "last_error": "exit code 1"}, AlertKind.GAVE_UP, "1 failure: exit code 1"),
         ({"disk_free": 0.049}, AlertKind.DISK, "4.9% of"),
         ({"astray": {("sales", 3): 1234}}, AlertKind.CLOCK, "1,234 records of the newest epochs were"),
+        ({"rules": {"limits": RuleCount(9, 1)}}, AlertKind.RULES, "1 rule is not in force in look-up limits"),
     ],
 )  # fmt: skip
 def test_each_trouble_is_found_and_named(change, kind, words):

@@ -10,7 +10,7 @@ from seamline.model.time.intervals import format_utc_instant
 
 
 class AlertKind(StrEnum):
-    """What can be wrong: each is distinguished by its subject, which is empty but for views and partitions."""
+    """What can be wrong: each is distinguished by its subject, a view, partition or look-up, or empty."""
 
     STALE = "stale_stream"
     LAG = "growing_lag"
@@ -20,6 +20,7 @@ class AlertKind(StrEnum):
     GAVE_UP = "stream_given_up"
     DISK = "disk_nearly_full"
     CLOCK = "wrong_event_times"
+    RULES = "rules_not_in_force"
 
 
 @dataclass(frozen=True)

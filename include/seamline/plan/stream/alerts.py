@@ -13,6 +13,7 @@ from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standi
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.observation import Observation
+from seamline.plan.stream.rule_counts import describe_waiting_rules
 from seamline.plan.stream.stream_state import Actual
 
 
@@ -35,6 +36,7 @@ PATIENCE: Mapping[AlertKind, Patience] = {
     AlertKind.GAVE_UP: Patience(),
     AlertKind.DISK: Patience(),
     AlertKind.CLOCK: Patience(timedelta(minutes=1)),
+    AlertKind.RULES: Patience(timedelta(minutes=1)),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
@@ -59,6 +61,7 @@ def find_stream_problems(found: Observation) -> Findings:
         AlertKind.GAVE_UP: single_finding(describe_giving_up(found)),
         AlertKind.DISK: find_full_disk(found.disk_free),
         AlertKind.CLOCK: find_wrong_clocks(found),
+        AlertKind.RULES: find_waiting_rules(found),
     }
 
 
@@ -134,6 +137,12 @@ def find_wrong_clocks(found: Observation) -> Mapping[str, str] | None:
         for (topic, partition), records in found.astray.items()
         if records >= ASTRAY
     }
+
+
+def find_waiting_rules(found: Observation) -> Mapping[str, str]:
+    """Name the look-ups for which a topic has more rules than there is room for."""
+    waiting = {name: each.waiting for name, each in found.rules.items() if each.waiting}
+    return {name: describe_waiting_rules(name, count) for name, count in waiting.items()}
 
 
 def single_finding(message: str) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from seamline.model.protocol.alert import Standing
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.hot_keys import KeyShare
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
 
 SHORT = 5.0
@@ -182,6 +183,8 @@ class Observation:
     """The key that has a tenth or more of the last epoch's rows, by the id of the version."""
     indexed: Mapping[str, int] = field(default_factory=dict)
     """Rows that the driver's index of each join keeps, by the join's name."""
+    rules: Mapping[str, RuleCount] = field(default_factory=dict)
+    """The rules that topics make, by the look-up's name."""
 
     @property
     def epoch_age(self) -> timedelta | None:

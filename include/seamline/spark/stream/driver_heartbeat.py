@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.hot_keys import KeyShare
+from seamline.plan.stream.rule_counts import RuleCount
 
 MINUTE = timedelta(minutes=1)
 
@@ -44,6 +45,8 @@ class Heartbeat:
     """The key that has a tenth or more of the rows of the last epoch of some size, by version id."""
     indexed: Mapping[str, int] = field(default_factory=dict)
     """Rows that the index of each join keeps, by the join's name."""
+    rules: Mapping[str, RuleCount] = field(default_factory=dict)
+    """The rules that topics make, by the look-up's name."""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)

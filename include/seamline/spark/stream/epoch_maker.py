@@ -162,6 +162,7 @@ class Epochs(KernelRuns):
         """Commit an epoch, and remember it."""
         self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
         self.lookups.hold(attempt.versions)
+        self.writer.rules = self.lookups.counts
         if self.surveys:
             self.surveys.commit(epoch.number)
         log_warnings(self.refusals.add(epoch.number, attempt.result.refused, epoch.committed_at))
@@ -202,6 +203,7 @@ class Epochs(KernelRuns):
             find_log_tails(master, quarantine, {lane: at for lane, at in starts.items() if lane in known})
         )
         self.lookups.resume(ledger)
+        self.writer.rules = self.lookups.counts
         return Progress.resume(ledger, starts, datetime.now(UTC), self.pipeline.timed)
 
     def reload_log(self) -> list[Epoch]:

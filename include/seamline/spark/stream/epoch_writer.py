@@ -34,6 +34,7 @@ from seamline.plan.batch.reprocessing_plan import last_filled_interval
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
 from seamline.plan.stream.hot_keys import KeyShare, list_hot_keys
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.spark.stream.commit_threads import CommitThreads
 from seamline.spark.stream.epoch_timing import EpochTiming
@@ -106,6 +107,7 @@ class Writer:
         self.errors: dict[str, str] = {}
         self.hot: Mapping[str, KeyShare] = {}
         self.indexed: dict[str, int] = {}
+        self.rules: Mapping[str, RuleCount] = {}
         self.restated = 0
         self.awaiting: set[str] = set()
         self.sure = True

@@ -52,6 +52,7 @@ class Pulse:
                 errors=dict(writer.errors),
                 hot=dict(writer.hot),
                 indexed=dict(writer.indexed),
+                rules=dict(writer.rules),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,

@@ -15,10 +15,11 @@ from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.kernel.rule_tables import list_rule_tables
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.lookups.lookup_tables import Lookups
-from seamline.lake.tables.lookups.rule_versions import keep_rule_version, read_rules
+from seamline.lake.tables.lookups.rule_versions import count_rules, keep_rule_version, read_rules
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.named_versions import named_last
 from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream.rule_counts import RuleCount
 from seamline.spark.tasks.rule_history import RuleHistory
 
 
@@ -30,6 +31,7 @@ class RuleTopics:
         self.tables = list_rule_tables(pipeline)
         self.topics = frozenset(topic for each in self.tables for topic in each.source.source.topics)
         self.held: dict[str, str] = {}
+        self.counts: dict[str, RuleCount] = {}
 
     def resume(self, log: Sequence[Epoch]) -> None:
         """Go on from what the last epoch of the log names, or read the log where it was read by other rules."""
@@ -41,7 +43,11 @@ class RuleTopics:
 
     def hold(self, versions: Mapping[str, str]) -> None:
         """Go on from the versions that an epoch of the master names."""
-        self.held = {each.name: versions[each.name] for each in self.tables}
+        before, self.held = self.held, {each.name: versions[each.name] for each in self.tables}
+        for each in self.tables:
+            if before.get(each.name) != (version := self.held[each.name]):
+                path = self.lookups.layout.lookup(each.name, version)
+                self.counts[each.name] = count_rules(each.join, read_rules(path))
 
     def current_versions(self) -> Mapping[str, str]:
         """Return the version of each look-up before the next epoch's own rules."""

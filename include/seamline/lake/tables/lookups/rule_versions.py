@@ -26,6 +26,7 @@ from seamline.lake.tables.lookups.lookup_tables import (
     write_lookup_version,
 )
 from seamline.model.compile.lookups.lookup_join import MOST_CONDITIONS, LookupJoin
+from seamline.plan.stream.rule_counts import RuleCount, describe_waiting_rules
 
 log = logging.getLogger("seamline.lookups")
 PLACE = ("_topic", "_topic_id", "_partition", "_offset", "_kafka_timestamp", "_key")
@@ -68,44 +69,44 @@ def fold_rules(held: pa.Table, rules: pa.Table, removed: Mapping[bytes, int], jo
     kept = kept.sort_by(
         [(name, "ascending") for name in ("_kafka_timestamp", "_topic", "_partition", "_offset")]
     ).combine_chunks()
-    return kept.append_column(
-        rules_schema(join).field(IN_FORCE), pa.array(judge_rules(join, kept), pa.bool_())
-    )
+    good, waiting = judge_rules(join, kept)
+    if waiting:
+        name = kept[join.columns[0][1].name][waiting[0]].as_py()
+        log.warning("%s The first is %r.", describe_waiting_rules(join.name, len(waiting)), name)
+    return kept.append_column(rules_schema(join).field(IN_FORCE), pa.array(good, pa.bool_()))
 
 
-def judge_rules(join: LookupJoin, kept: pa.Table) -> list[bool]:
-    """Return of each rule, oldest first, whether it is in force.
+def judge_rules(join: LookupJoin, kept: pa.Table) -> tuple[list[bool], list[int]]:
+    """Return of each rule, oldest first, whether it is in force, and the places of those that wait for room.
 
     A rule without a key of the look-up matches nothing. Of rules of one key and name the newest is in force; beyond the
-    bounds of a table of rules the oldest are, and a warning names the first that is not.
+    bounds of a table of rules the oldest are, and the others wait.
     """
     keys = [key_name(name) for name, _ in join.keys]
     name = join.columns[0][1].name
     columns = [kept[each].to_pylist() for each in (*keys, name, *([CONDITION] if join.condition else []))]
     rows = list(zip(*columns, strict=True)) if kept.num_rows else []
     newest = {row[: len(keys) + 1]: at for at, row in enumerate(rows)}
-    most, counts, conditions, found = MOST_RULES if keys else MOST_OF_ALL, Counter[object](), set[str](), []
-    beyond = list[object]()
+    most, counts, conditions = MOST_RULES if keys else MOST_OF_ALL, Counter[object](), set[str]()
+    found, waiting = list[bool](), list[int]()
     for at, row in enumerate(rows):
         key, named = row[: len(keys)], row[: len(keys) + 1]
         good = None not in named and newest[named] == at
-        if good and (
-            counts[key] == most
-            or (join.condition and row[-1] not in conditions and len(conditions) == MOST_CONDITIONS)
-        ):
+        fresh = join.condition and row[-1] not in conditions
+        if good and (counts[key] == most or (fresh and len(conditions) == MOST_CONDITIONS)):
             good = False
-            beyond.append(row[len(keys)])
+            waiting.append(at)
         if good:
             counts[key] += 1
             conditions.update(row[-1:] if join.condition else ())
         found.append(good)
-    if beyond:
-        log.warning(
-            "Look-up %s: %s rules of source %r are not in force, %r the first: a key has %s at most, and there are %s "
-            "different conditions at most.",
-            join.name, f"{len(beyond):,}", join.of, beyond[0], f"{most:,}", f"{MOST_CONDITIONS:,}",
-        )  # fmt: skip
-    return found
+    return found, waiting
+
+
+def count_rules(join: LookupJoin, table: pa.Table) -> RuleCount:
+    """Count the rules of a version."""
+    good, waiting = judge_rules(join, table)
+    return RuleCount(good.count(True), len(waiting))
 
 
 def keep_rule_version(name: str, table: pa.Table, layout: Layout) -> str:
