@@ -1,21 +1,26 @@
 """What tables of rules add to an event's delay: python -m benchmarks.rules [--rate 5000] [--count 1000] [--rounds 3]
 
 The example ad_campaigns at a steady rate, as `benchmarks.freshness` measures it, and beside it the same with a table of
-rules whose matches feed a second view: a rule on each ad, all rules on the five kinds of ads, and rules of which each
-has a condition of its own. All are run in each round, in another order. Prints the delay of the first view, whose
-numbers no rule changes, and the cores of the pipeline: medians of the rounds.
+rules whose matches feed a second view: a rule on each ad, all rules on the five kinds of ads, rules of which each has
+a condition of its own, and a rule on each ad from a topic, one of which changes each second. All are run in each round,
+in another order. Prints the delay of the first view, whose numbers no rule changes, and the cores of the pipeline:
+medians of the rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import random
 import sys
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 
@@ -26,7 +31,9 @@ from benchmarks.freshness import Run, measured, new_topic
 from benchmarks.machine import machine
 from benchmarks.results import Results
 from benchmarks.spine import broker
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.produce import RecordWriter
 from seamline.local.stack import StreamStack
 from seamline.serve.read import read
 
@@ -45,6 +52,7 @@ SORTS = {
     "on each ad": "on={'of': 'ad_id'}, columns=['name', 'least INT'], where='ad_id % 50 >= r_least'",
     "on five kinds": "on={'of': 'ad_type'}, columns=['name', 'least INT'], where='ad_id % 50 = r_least'",
     "own conditions": "on={}, columns=['name'], condition='when'",
+    "from a topic": "on={'of': 'ad_id'}, columns=['name', 'least INT'], where='ad_id % 50 >= r_least'",
 }
 """How a record finds its rules, by the name that is printed."""
 
@@ -59,7 +67,7 @@ def make_rules(sort: str, count: int) -> Iterable[tuple[object, ...]]:
         return
     yield "of", "name", "least"
     for number in range(count):
-        of = number % ads.ADS if sort == "on each ad" else KINDS[number % len(KINDS)]
+        of = KINDS[number % len(KINDS)] if sort == "on five kinds" else number % ads.ADS
         yield of, f"rule {number}", number % 50
 
 
@@ -68,9 +76,57 @@ def define(sort: str, topic: str, table: Path) -> str:
     text = ads.definition(topic, epoch=1_000_000)
     if not SORTS[sort]:
         return text
+    if sort == "from a topic":
+        return define_by_topic(text, topic)
     lookup = f"\n        Lookup('r', {str(table)!r}, {SORTS[sort]}, every='found'),"
     text = text.replace("lookups=[", f"lookups=[{lookup}", 1)
     return text.replace("    views=[", f"    views=[{BY_RULE}", 1)
+
+
+def define_by_topic(text: str, topic: str) -> str:
+    """Return the text of the pipeline with a second source, whose records are the rules of the first."""
+    lookup = f"\n        Lookup('r', of='ruling', {SORTS['from a topic']}, every='found'),"
+    ruling = (
+        f"KafkaSource(name='ruling', topic='{topic}.rules', schema='of INT, name STRING, least INT', "
+        "event_time='_kafka_timestamp')"
+    )
+    text = text.replace("source=KafkaSource(", "source=[KafkaSource(name='events',", 1)
+    text = text.replace("    ),\n    lookups=[", f"    lookups=[{lookup}", 1)
+    text = text.replace("    views=[", f"    ), {ruling}],\n    views=[{BY_RULE}", 1)
+    return text.replace("keys=", "of='events', keys=")
+
+
+@contextmanager
+def changing_rules(connection: KafkaConnection, topic: str, rules: int) -> Iterator[None]:
+    """Send all rules to a topic, and another one of them each second."""
+    over = threading.Event()
+    names, *rows = make_rules("from a topic", rules)
+
+    def send(writer: RecordWriter, row: tuple[object, ...], least: int) -> None:
+        value = {**dict(zip(map(str, names), row, strict=True)), "least": least}
+        writer.send(topic, key=str(row[1]).encode(), value=json.dumps(value).encode(), partition=0)
+
+    def change() -> None:
+        with RecordWriter(connection) as writer:
+            for number, row in enumerate(cycle(rows)):
+                if over.wait(1):
+                    return
+                send(writer, row, number % 49)
+                writer.flush()
+
+    with TopicAdmin(connection) as admin:
+        admin.create_topic(topic, 1, config={"cleanup.policy": "compact"})
+        with RecordWriter(connection) as writer:
+            for row in rows:
+                send(writer, row, int(str(row[2])))
+        changer = threading.Thread(target=change)
+        changer.start()
+        try:
+            yield
+        finally:
+            over.set()
+            changer.join()
+            admin.delete_topic(topic)
 
 
 def measure(connection: KafkaConnection, home: Path, sort: str, rate: int, rules: int) -> Run:
@@ -80,7 +136,9 @@ def measure(connection: KafkaConnection, home: Path, sort: str, rate: int, rules
     if SORTS[sort]:
         with table.open("w", newline="") as file:
             csv.writer(file).writerows(make_rules(sort, rules))
-    with new_topic(connection, home.name) as topic:
+    with new_topic(connection, home.name) as topic, ExitStack() as beside:
+        if sort == "from a topic":
+            beside.enter_context(changing_rules(connection, f"{topic}.rules", rules))
         stack = StreamStack(home / "stack", define(sort, topic, table), connection, "ad_campaigns")
         stack.start()
         assert stack.driver

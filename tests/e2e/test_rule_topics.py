@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.local.stack import StreamStack
+from seamline.model.errors import TopicRecreated
 
 PAYMENTS, LIMITS = "cards.payments", "cards.limits"
 DEFINITION = """
@@ -73,13 +75,22 @@ def stack(kafka: KafkaConnection, tmp_path: Path) -> Iterator[StreamStack]:
     """The topic of rules is compacted, and keeps what it has long enough to be read."""
     with TopicAdmin(kafka) as admin:
         admin.create_topic(PAYMENTS, 2)
-        admin.create_topic(LIMITS, 1, config={"cleanup.policy": "compact"})
+        create_rules(admin)
         made = StreamStack(tmp_path, DEFINITION, kafka, "cards")
         yield made
         if made.driver:
             made.kill()
         admin.delete_topic(PAYMENTS)
         admin.delete_topic(LIMITS)
+
+
+def create_rules(admin: TopicAdmin) -> None:
+    admin.create_topic(LIMITS, 1, config={"cleanup.policy": "compact"})
+
+
+def read_master(stack: StreamStack) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = DeltaTable(str(stack.layout.table("master"))).to_pyarrow_table().to_pylist()
+    return rows
 
 
 class Shop:
@@ -145,7 +156,7 @@ def test_each_payment_meets_the_rules_of_its_own_epoch(stack: StreamStack, kafka
         stack.drain(shop.sent + len(shop.rules), PATIENCE)
     assert stack.stop() == 0
 
-    rows = DeltaTable(str(stack.layout.table("master"))).to_pyarrow_table().to_pylist()
+    rows = read_master(stack)
     payments = [row for row in rows if row["_topic"] == PAYMENTS]
     assert sorted(row["id"] for row in payments) == list(range(shop.sent))
     [rules] = {row["_topic_id"] for row in rows if row["_topic"] == LIMITS}
@@ -156,3 +167,44 @@ def test_each_payment_meets_the_rules_of_its_own_epoch(stack: StreamStack, kafka
     for row in payments:
         assert row["limits"] == shop.names(ends[row["_epoch"]], row["country"], row["amount"]), row
     assert len({epoch.lookups["limits"] for epoch in log if epoch.lookups}) > len("kills")
+
+
+@pytest.mark.faults
+def test_rules_of_a_topic_that_is_created_again_begin_anew(
+    stack: StreamStack, kafka: KafkaConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream stops until somebody accepts that; then the first rule of the new topic ends all of the old one."""
+    for name, value in stack.settings.items():
+        monkeypatch.setenv(name, value)
+
+    def send(**rules: str) -> None:
+        with RecordWriter(kafka) as writer:
+            for key, least in rules.items():
+                value = {"country": "NO", "name": key, "least": int(least), "when": "true"}
+                writer.send(LIMITS, key=key.encode(), value=json.dumps(value).encode(), partition=0)
+
+    def pay(id: int) -> None:
+        with RecordWriter(kafka) as writer:
+            row = {"id": id, "country": "NO", "amount": 50, "at": "2024-01-01T06:00:00Z"}
+            writer.send(PAYMENTS, value=json.dumps(row).encode(), partition=0)
+        stack.wait(f"payment {id}", lambda: any(row["id"] == id for row in read_master(stack)), PATIENCE)
+
+    send(old="10", high="90")
+    stack.start()
+    stack.drain(2, PATIENCE)
+    pay(0)
+    assert stack.stop() == 0
+    with TopicAdmin(kafka) as admin:
+        admin.delete_topic(LIMITS)
+        create_rules(admin)
+    stack.start()
+    assert stack.driver and stack.driver.wait(PATIENCE) == TopicRecreated.exit_code
+    assert main(["holes", "accept", "cards", "--reason", "made again"]) == 0
+    stack.start()
+    pay(1)
+    send(new="20")
+    stack.wait("the rule", lambda: any(row["name"] == "new" for row in read_master(stack)), PATIENCE)
+    pay(2)
+    assert stack.stop() == 0
+    met = {row["id"]: row["limits"] for row in read_master(stack) if row["_topic"] == PAYMENTS}
+    assert met == {0: ["old"], 1: ["old"], 2: ["new"]}
