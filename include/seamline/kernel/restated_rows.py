@@ -29,7 +29,7 @@ from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
 from seamline.model.errors import NotRestatable
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.restatement import Restatement, apply_restatements
+from seamline.model.protocol.restatement import Restatement, apply_restatements, carry_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
@@ -69,6 +69,8 @@ class RowReprocessing:
     """Versions of the look-ups of each of these, by look-up name."""
     known: tuple[int, ...]
     """How many of the decisions had been made by each of these."""
+    carried: tuple[Restatement | None, ...] = ()
+    """What each of the decisions means for rows that were validated again after it; None for nothing."""
 
     @classmethod
     def of(
@@ -84,14 +86,26 @@ class RowReprocessing:
         ``decisions`` are all of them, in their order.
         """
         first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
-        verdicts = verdicts or {}
+        verdicts, epochs, decisions = verdicts or {}, list(epochs), tuple(decisions)
+        uses: dict[tuple[str, str], int] = {}
+        for epoch in epochs:
+            for used in epoch.lookups.items():
+                uses.setdefault(used, first_of(epoch))
+        carried = carry_restatements(
+            decisions,
+            {join.name for join in pipeline.lookups if join.of},
+            uses,
+            {number: verdict.lookups for number, verdict in verdicts.items()},
+        )
         for epoch in apply_verdicts(epochs, pipeline.record_version, verdicts):
             number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
             if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):
                 first.append(first_of(epoch))
                 read.append(epoch.lookups)
                 known.append(number)
-        return cls(pipeline, layout, tuple(decisions), tuple(first), tuple(read), tuple(known))
+        return cls(
+            pipeline, layout, decisions, tuple(first), tuple(read), tuple(known), carried=tuple(carried)
+        )
 
     def reprocess_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Judge rows of the master again, or say in TROUBLE why not; runs in a task."""
@@ -142,7 +156,9 @@ class RowReprocessing:
         if at < 0 or not is_compatible_version(version, self.pipeline.record_version):
             return None
         moment = EPOCH + timedelta(microseconds=cell * self.interval_length)
-        meant = apply_restatements(self.decisions[self.known[at] :], self.read[at], moment, epoch)
+        known = self.known[at]
+        carried = [each for each in self.carried[:known] if each]
+        meant = apply_restatements([*carried, *self.decisions[known:]], self.read[at], moment, epoch)
         return (version, tuple(meant.items())) if meant != self.read[at] else None
 
     def validate(

@@ -28,7 +28,7 @@ def split_wrong_rules(accepted: pa.Table, pipeline: CompiledPipeline) -> tuple[p
             wrong.setdefault(at, (f"error in lookup {join.name}", detail))
     for at, key in enumerate(accepted["_key"].to_pylist()):
         if key is None:
-            wrong[at] = KEYLESS, "a rule is known by the key of its record"
+            wrong[at] = KEYLESS, "send each rule with a key in Kafka, by which it can be changed and removed"
     if not wrong:
         return accepted, accepted.slice(0, 0)
     places = sorted(wrong)
@@ -59,7 +59,7 @@ def find_wrong_rules(
                     f"{name}: no {join.condition}; write true for a rule that has no condition of its own",
                 )
             elif why := find_wrong_condition(texts[at], join):
-                yield at, f"{name}: {join.condition}: {why.message}"
+                yield at, f"{name}: {join.condition}: {why.message} {why.hint}".strip()
 
 
 def column_of(rows: pa.Table, pipeline: CompiledPipeline, name: str) -> list[Any]:

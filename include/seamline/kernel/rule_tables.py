@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -77,8 +78,9 @@ class RuleTable:
         [reader] = open_readers(self.source)
         if self.source.record.dedup:
             raw = raw.append_column(REPEATED, pa.repeat(pa.scalar(False), raw.num_rows))
-        if "_processing_time" not in raw.column_names:
-            raw = raw.append_column("_processing_time", raw["_kafka_timestamp"].cast(INSTANT))
+        # A rule's event time is in no view: the time of processing is only one that a task would accept, too.
+        now = pa.scalar(datetime.now(UTC), INSTANT)
+        raw = raw.append_column("_processing_time", pa.repeat(now, raw.num_rows))
         parts = validate_by_halves(raw, lambda some: validate_source_records(con, some, config, reader))
         found = [self.shape(accepted) for accepted, _ in parts if accepted.num_rows]
         return pa.concat_tables(found) if found else self.schema.empty_table()

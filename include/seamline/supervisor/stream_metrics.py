@@ -146,7 +146,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_lookup_rules",
-        "Rules of a look-up that its topic makes: in force, or waiting for room.",
+        "Rules of a look-up that its topic makes, by state: in_force, or waiting for room.",
         lambda found: (
             ((name, state), count)
             for name, each in sorted(found.rules.items())
@@ -186,7 +186,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_alert",
-        "1 for each alert that is raised; its subject is empty but for views.",
+        "1 for each alert that is raised; its subject is a view, a partition, a look-up, or empty.",
         lambda found: (((each.kind.value, each.subject), 1.0) for each in found.alerts),
         ("alert", "subject"),
     ),

@@ -174,7 +174,9 @@ class Plain(PlainStream):
                 self.con,
                 self.pipeline,
                 view,
-                reprocess_interval_rows(self.con, read, self.layout, interval, decisions),
+                reprocess_interval_rows(
+                    self.con, read, self.layout, interval, self.list_meant(read, decisions)
+                ),
             )
         ]
 

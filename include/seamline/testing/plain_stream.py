@@ -170,6 +170,22 @@ class PlainStream:
         accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
         return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
 
+    def list_meant(self, read: Read, decisions: Sequence[Restatement]) -> list[Restatement]:
+        """List the decisions that an epoch's rows follow: before it was validated again, those about a topic's rules.
+
+        A version is then the one that the first epoch to name it has met anew.
+        """
+        topics = {join.name for join in self.pipeline.lookups if join.of}
+        before = [each for each in decisions[: read.known] if each.lookup in topics]
+        return [*map(self.rename_version, before), *decisions[read.known :]]
+
+    def rename_version(self, decision: Restatement) -> Restatement:
+        """Return a decision by the version that the definition of today makes."""
+        name, version = decision.lookup, decision.version
+        first = next((each.number for each in self.epochs if each.lookups.get(name) == version), NOTHING)
+        again = self.judged.get(first)
+        return replace(decision, version=again.epoch.lookups[name]) if again else decision
+
     def restate_rows(self, read: Read, decisions: Sequence[Restatement]) -> pa.Table:
         """Return an epoch's accepted rows as decisions have them."""
         if not decisions:
@@ -178,7 +194,9 @@ class PlainStream:
         return pa.concat_tables(
             [read.accepted.slice(0, 0)]
             + [
-                reprocess_interval_rows(self.con, read, self.layout, grid.named(id), decisions)
+                reprocess_interval_rows(
+                    self.con, read, self.layout, grid.named(id), self.list_meant(read, decisions)
+                )
                 for id in sorted({*map(self.interval_of, read.accepted["_event_time"].to_pylist())})
             ]
         )

@@ -105,10 +105,10 @@ def reprocess_interval_rows(
     interval: Interval,
     decisions: Sequence[Restatement],
 ) -> pa.Table:
-    """Return an epoch's rows of an interval, from its raw records where that was decided."""
+    """Return an epoch's rows of an interval, from its raw records where that was decided since it was validated."""
     epoch = read.epoch
     rows = of_interval(read.accepted, interval)
-    versions = apply_restatements(decisions[read.known :], epoch.lookups, interval.start, epoch.number)
+    versions = apply_restatements(decisions, epoch.lookups, interval.start, epoch.number)
     if versions == epoch.lookups:
         return rows
     paths = {name: layout.lookup(name, version) for name, version in versions.items()}

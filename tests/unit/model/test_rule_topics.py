@@ -257,13 +257,21 @@ def test_another_definition_reads_all_rules_anew() -> None:
         (replace(LOOKUP, of=""), "table", "The look-up names no table."),
         (
             replace(LOOKUP, columns=["name", "least DECIMAL(10,2)", "most INT"]),
-            "of",
+            "columns",
             "Source 'limits' has no column 'most'.",
         ),
-        (replace(LOOKUP, columns=["name", "least INT"]), "of", "is DECIMAL(10,2), not INT."),
-        (replace(LOOKUP, on={"country": "amount"}), "of", "Column 'country' of source 'limits' is STRING"),
-        (replace(LOOKUP, condition="least"), "of", "Column 'least' of source 'limits' is DECIMAL(10,2)"),
-        (replace(LOOKUP, every="", where="", condition=""), "of", "of which a record meets any number"),
+        (replace(LOOKUP, columns=["name", "least INT"]), "columns", "is DECIMAL(10,2), not INT."),
+        (
+            replace(LOOKUP, on={"country": "amount"}),
+            "on[country]",
+            "Column 'country' of source 'limits' is STRING",
+        ),
+        (
+            replace(LOOKUP, condition="least"),
+            "condition",
+            "Column 'least' of source 'limits' is DECIMAL(10,2)",
+        ),
+        (replace(LOOKUP, every="", where="", condition=""), "of", "of= needs every="),
     ],
     ids=["no source", "itself", "both", "neither", "no column", "type", "key", "condition", "no array"],
 )

@@ -164,5 +164,5 @@ def test_no_more_is_listed_than_a_page_has_room_for(stream: Stream, monkeypatch:
     for number in range(3):
         stream.hold(limit(f"DE r{number}", "1.00"), paid("5.00"))
     said = page(stream.layout)
-    assert "1 more are not listed" in said
+    assert "1 rule not listed" in said
     assert "2 older versions not listed" in said

@@ -121,8 +121,8 @@ class Lookup:
     """A column of the table that has a condition on the record in each row, which then matches where that is true;
     it needs ``every``."""
     of: str = ""
-    """The name of another source of the pipeline, in place of ``table``: the newest record of each of its keys is a
-    row. An epoch reads rules before it reads the records that meet them; it needs ``every``."""
+    """Another source of the pipeline, in place of ``table``: the newest record of each Kafka key is a row, which a
+    tombstone removes. An epoch's own rules apply to all its records. It needs ``every``."""
     origin: Origin = declare_origin_field()
 
 

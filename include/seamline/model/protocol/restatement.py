@@ -5,8 +5,8 @@ Decisions are numbered from 1 in their order and never taken back; a generation 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -56,6 +56,29 @@ def apply_restatements(
     for each in decisions:
         if each.lookup in found and epoch <= each.epoch and moment in each.span:
             found[each.lookup] = each.version
+    return found
+
+
+def carry_restatements(
+    decisions: Iterable[Restatement],
+    lookups: Collection[str],
+    uses: Mapping[tuple[str, str], int],
+    versions: Mapping[int, Mapping[str, str]],
+) -> list[Restatement | None]:
+    """Return what decisions of before rows were validated again mean for these, None for nothing.
+
+    Records that are validated again meet a look-up's table as it is, which has what was corrected: no decision about it
+    is left. Rules of a topic they meet as they were read, so decisions about such ``lookups`` go on, by the versions
+    that validating them again has made: ``uses`` has the first epoch that named a look-up's version, ``versions`` what
+    an epoch names now, where that is another. A version that no epoch of the log names is that of the decision's epoch.
+    """
+    found: list[Restatement | None] = []
+    for each in decisions:
+        epoch = uses.get((each.lookup, each.version))
+        if epoch is None:
+            epoch = max((number for number in versions if number <= each.epoch), default=-1)
+        version = versions.get(epoch, {}).get(each.lookup, each.version)
+        found.append(replace(each, version=version) if each.lookup in lookups else None)
     return found
 
 

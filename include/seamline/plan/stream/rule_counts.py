@@ -18,4 +18,7 @@ class RuleCount:
 def describe_waiting_rules(name: str, count: int) -> str:
     """Say that rules of a look-up wait for room."""
     said = "1 rule is" if count == 1 else f"{count:,} rules are"
-    return f"{said} not in force in look-up {name}: it has more than are compared with a record."
+    return (
+        f"{said} not in force in look-up {name}: there are more than 10,000 of a key, 1,000 without one, or 1,000 "
+        "different conditions. Tombstones make room."
+    )

@@ -110,7 +110,9 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 f"{place}.table",
                 origin,
                 "The look-up names a table and a source." if lookup.of else "The look-up names no table.",
-                'name a file, a folder, or "module:function"; or, with of=, another source of the pipeline.',
+                "keep table= or of=."
+                if lookup.of
+                else 'name a file, a folder, or "module:function"; or, with of=, another source of the pipeline.',
             )
         if not lookup.on and not lookup.every:
             problems.note(
@@ -139,7 +141,7 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 f"{place}.of",
                 origin,
-                "What a source says is a table of rules, of which a record meets any number.",
+                "of= needs every=: what a source says is a table of rules, and a record meets any number of them.",
                 'name the array of all that match: every="limits".',
             )
         if lookup.of and not pipeline.sources[0].name:

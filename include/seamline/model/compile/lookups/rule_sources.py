@@ -21,16 +21,17 @@ def attach_rule_tables(
     names = [each.definition.only_source.name for each in sources]
     for join in (each for each in lookups if each.of):
         askers = [each for each in sources if join in each.record.lookups]
-        if join.of not in names:
-            note_rule_problem(
-                askers[0],
-                join,
-                f"There is no source {join.of!r}.",
-                f"name one of {', '.join(names)}.",
-                problems,
-            )
-        else:
-            check_rule_source(sources[names.index(join.of)], join, askers, problems)
+        others = [name for name, each in zip(names, sources, strict=True) if each not in askers]
+        if join.of in others:
+            check_rule_source(sources[names.index(join.of)], join, askers[0], problems)
+            continue
+        said = (
+            "Its records would be their own rules."
+            if join.of in names
+            else f"There is no source {join.of!r}."
+        )
+        hint = f"name one of {', '.join(others)}." if others else "declare a source of rules beside it."
+        note_rule_problem(askers[0], join, "of", said, hint, problems)
     return tuple(
         replace(each, record=replace(each.record, ruling=tuple(join for join in lookups if join.of == name)))
         for name, each in zip(names, sources, strict=True)
@@ -38,53 +39,45 @@ def attach_rule_tables(
 
 
 def check_rule_source(
-    source: CompiledSource, join: LookupJoin, askers: Sequence[CompiledSource], problems: Problems
+    source: CompiledSource, join: LookupJoin, asker: CompiledSource, problems: Problems
 ) -> None:
     """Note what rules cannot be made of."""
-    if source in askers:
+    if source.record.lookups:
         note_rule_problem(
-            source, join, "Its records would be their own rules.", "name another source.", problems
-        )
-    elif source.record.lookups:
-        note_rule_problem(
-            askers[0],
+            asker,
             join,
+            "of",
             f"Source {join.of!r} has look-ups of its own, and what is a rule must not depend on them.",
             "move what they add into the rules themselves.",
             problems,
         )
-    for name, wanted in list_asked_columns(join):
+    for place, name, wanted, hint in list_asked_columns(join):
         found = source.record.schema.field(name)
         if found is None:
+            said = f"Source {join.of!r} has no column {name!r}."
             note_rule_problem(
-                askers[0],
-                join,
-                f"Source {join.of!r} has no column {name!r}.",
-                format_known_columns(source.record.schema, name),
-                problems,
+                asker, join, place, said, format_known_columns(source.record.schema, name), problems
             )
         elif found.type != wanted:
-            note_rule_problem(
-                askers[0],
-                join,
-                f"Column {name!r} of source {join.of!r} is {found.type}, not {wanted}.",
-                f'declare its type in columns=["{name} {found.type}"], or CAST what the key must equal.',
-                problems,
-            )
+            said = f"Column {name!r} of source {join.of!r} is {found.type}, not {wanted}."
+            note_rule_problem(asker, join, place, said, hint.format(found.type), problems)
 
 
-def list_asked_columns(join: LookupJoin) -> Iterator[tuple[str, SqlType]]:
-    """List the columns that a rule must have, with their types."""
-    yield from ((name, key.type) for name, key in join.keys)
-    yield from ((name, field.type) for name, field in join.columns)
+def list_asked_columns(join: LookupJoin) -> Iterator[tuple[str, str, SqlType, str]]:
+    """List the columns that a rule must have: where each is asked for, its name and type, and a hint for another."""
+    for name, key in join.keys:
+        yield f"on[{name}]", name, key.type, "CAST what the key must equal to {}."
+    for name, field in join.columns:
+        yield "columns", name, field.type, f'declare the type that it has: columns=["{name} {{}}"].'
     if join.condition:
-        yield join.condition, STRING
+        hint = f"a condition is a text: change the schema of source {join.of!r}, or name another column."
+        yield "condition", join.condition, STRING, hint
 
 
 def note_rule_problem(
-    asker: CompiledSource, join: LookupJoin, said: str, hint: str, problems: Problems
+    asker: CompiledSource, join: LookupJoin, place: str, said: str, hint: str, problems: Problems
 ) -> None:
-    """Note a problem at the look-up of the source that asks."""
+    """Note a problem at a setting of the look-up of the source that asks."""
     source = asker.definition.only_source
     origin = next(each.origin for each in source.lookups if each.name == join.name)
-    problems.note(f"source[{source.name}].lookups[{join.name}].of", origin, said, hint)
+    problems.note(f"source[{source.name}].lookups[{join.name}].{place}", origin, said, hint)
