@@ -256,7 +256,7 @@ def test_rules_of_a_topic_are_those_that_were_read_by_then(
     """Changed, taken out and killed in between; a build joins nothing, and what restates or reads anew joins again.
 
     By hand: 20 and 200 meet some (10), 200 many (100); then 20 meets many (10) alone, and 60 what b has left. Read anew
-    without the bound, b has a huge of 5,000 from the second epoch on, which its 9,000 meets; what was restated stays so.
+    without the bound, b has a huge of 5,000 from the second epoch on, which its 9,000 meets; a restatement stays.
     """
     made = replace(
         RULES, source=[SALES, LIMITS], views=[replace(RULES.views[0], of="sales")], lookups=(), side={}
