@@ -9,6 +9,8 @@ import pyarrow as pa
 from seamline.kernel.raw import reject_all_rows
 from seamline.lake.storage.arrow_types import INSTANT
 
+UNREADABLE = "kernel error"
+"""The reason of records that cannot be validated."""
 Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 """Parts raw records with their coordinates into rows and refusals."""
 
@@ -29,4 +31,4 @@ def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, 
 def reject_unreadable(raw: pa.Table, why: str) -> tuple[pa.Table, pa.Table]:
     """Refuse records for what the kernel cannot bear."""
     none = raw.slice(0, 0).append_column("_event_time", pa.array([], INSTANT))
-    return none, reject_all_rows(raw, "kernel error", why)
+    return none, reject_all_rows(raw, UNREADABLE, why)

@@ -86,17 +86,10 @@ class RowReprocessing:
         ``decisions`` are all of them, in their order.
         """
         first, read, known = list[int](), list[Mapping[str, str]](), list[int]()
-        verdicts, epochs, decisions = verdicts or {}, list(epochs), tuple(decisions)
-        uses: dict[tuple[str, str], int] = {}
-        for epoch in epochs:
-            for used in epoch.lookups.items():
-                uses.setdefault(used, first_of(epoch))
-        carried = carry_restatements(
-            decisions,
-            {join.name for join in pipeline.lookups if join.of},
-            uses,
-            {number: verdict.lookups for number, verdict in verdicts.items()},
-        )
+        verdicts, decisions = verdicts or {}, tuple(decisions)
+        topics = {join.name for join in pipeline.lookups if join.of}
+        again = {number: verdict.lookups for number, verdict in verdicts.items()}
+        carried = carry_restatements(decisions, topics, again)
         for epoch in apply_verdicts(epochs, pipeline.record_version, verdicts):
             number = verdicts[epoch.number].restated if epoch.number in verdicts else 0
             if epoch.lookups and (not read or (read[-1], known[-1]) != (epoch.lookups, number)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from seamline.kernel.epoch_kernel import KernelConfig, validate_source_records
 from seamline.kernel.formats import open_readers
-from seamline.kernel.halving import validate_by_halves
+from seamline.kernel.halving import UNREADABLE, validate_by_halves
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.tables.lookups.lookup_tables import columns_of
@@ -23,9 +24,10 @@ from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.protocol.seam import NOTHING
 
+log = logging.getLogger("seamline.lookups")
 CHUNK = 50_000
 """Records that are validated at once."""
-AT = "_read"
+AT = "number of the record"
 """The place of a record among those that were read."""
 
 
@@ -48,22 +50,26 @@ class RuleTable:
         """The version of before the first rule."""
         return rules_schema(self.join).empty_table()
 
-    def fold(self, con: duckdb.DuckDBPyConnection, held: pa.Table, raw: pa.Table) -> pa.Table:
+    def fold(
+        self, con: duckdb.DuckDBPyConnection, held: pa.Table, raw: pa.Table, *, halving: bool = False
+    ) -> pa.Table:
         """Return the version that follows ``held`` when the raw records of epochs are taken in.
 
         ``raw`` has ``COORDINATES``; records of other topics than the source's are passed over. The first record of a
-        topic that was created again ends all rules of the one before.
+        topic that was created again ends all rules of the one before. What the kernel raises is raised, or with
+        ``halving`` takes the record out that it is about, and is logged.
         """
         raw = raw.filter(pc.is_in(raw["_topic"], pa.array(self.source.source.topics, pa.string())))
         raw = raw.sort_by([(name, "ascending") for name in ("_epoch", "_topic", "_partition", "_offset")])
         newest = dict(zip(raw["_topic"].to_pylist(), raw["_topic_id"].to_pylist(), strict=True))
-        held, raw = drop_closed_topics(held, newest), drop_closed_topics(raw, newest)
+        held = drop_closed_topics(held, newest, PLACE["_topic"], PLACE["_topic_id"])
+        raw = drop_closed_topics(raw, newest, "_topic", "_topic_id")
         raw = raw.append_column(AT, pa.arange(0, raw.num_rows))
-        found = [self.read_rules(con, raw.slice(at, CHUNK)) for at in range(0, raw.num_rows, CHUNK)]
+        found = [self.read_rules(con, raw.slice(at, CHUNK), halving) for at in range(0, raw.num_rows, CHUNK)]
         rules = pa.concat_tables([self.schema.empty_table(), *found])
         return fold_rules(held, rules, count_before_removal(raw, rules), self.join)
 
-    def read_rules(self, con: duckdb.DuckDBPyConnection, raw: pa.Table) -> pa.Table:
+    def read_rules(self, con: duckdb.DuckDBPyConnection, raw: pa.Table, halving: bool) -> pa.Table:
         """Return the rules among raw records, in their order; one that is not selected has no name."""
         config = KernelConfig(
             pipeline=self.source,
@@ -81,9 +87,18 @@ class RuleTable:
         # A rule's event time is in no view: the time of processing is only one that a task would accept, too.
         now = pa.scalar(datetime.now(UTC), INSTANT)
         raw = raw.append_column("_processing_time", pa.repeat(now, raw.num_rows))
-        parts = validate_by_halves(raw, lambda some: validate_source_records(con, some, config, reader))
-        found = [self.shape(accepted) for accepted, _ in parts if accepted.num_rows]
-        return pa.concat_tables(found) if found else self.schema.empty_table()
+
+        def judge(some: pa.Table) -> tuple[pa.Table, pa.Table]:
+            return validate_source_records(con, some, config, reader)
+
+        found = [self.schema.empty_table()]
+        for accepted, refused in validate_by_halves(raw, judge) if halving else [judge(raw)]:
+            if accepted.num_rows:
+                found.append(self.shape(accepted))
+            for row in refused.filter(pc.equal(refused["_reason"], UNREADABLE)).to_pylist():
+                place = f"{row['_topic']}/{row['_partition']}@{row['_offset']}"
+                log.error("The rule at %s cannot be read again: %s", place, row["_detail"])
+        return pa.concat_tables(found)
 
     def shape(self, accepted: pa.Table) -> pa.Table:
         """Return accepted rows as a version has them, with their places among the records."""
@@ -105,11 +120,14 @@ class RuleTable:
         return pa.schema([*kept, pa.field(AT, pa.int64())])
 
 
-def drop_closed_topics(rows: pa.Table, newest: Mapping[str, str]) -> pa.Table:
-    """Drop the rows of topics that were created again; ``newest`` has the id by a topic's name."""
+def drop_closed_topics(rows: pa.Table, newest: Mapping[str, str], topic: str, topic_id: str) -> pa.Table:
+    """Drop the rows of topics that were created again; ``newest`` has the id by a topic's name.
+
+    ``topic`` and ``topic_id`` are columns.
+    """
     names, ids = list(newest), list(newest.values())
-    now = pc.take(pa.array(ids, pa.string()), pc.index_in(rows["_topic"], pa.array(names, pa.string())))
-    return rows.filter(pc.fill_null(pc.equal(rows["_topic_id"], now), True))
+    now = pc.take(pa.array(ids, pa.string()), pc.index_in(rows[topic], pa.array(names, pa.string())))
+    return rows.filter(pc.fill_null(pc.equal(rows[topic_id], now), True))
 
 
 def count_before_removal(raw: pa.Table, rules: pa.Table) -> dict[bytes, int]:

@@ -186,14 +186,16 @@ class Log:
 
 def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
     """List by interval the versions of each look-up, in the order they came."""
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    found: dict[str, dict[str, dict[str, None]]] = {}
     for epoch in epochs:
         for interval in epoch.accepted if epoch.lookups else ():
             mine = found.setdefault(interval, {})
             for name, version in epoch.lookups.items():
-                if version not in mine.get(name, ()):
-                    mine[name] = (*mine.get(name, ()), version)
-    return found
+                mine.setdefault(name, {})[version] = None
+    return {
+        interval: {name: tuple(versions) for name, versions in mine.items()}
+        for interval, mine in found.items()
+    }
 
 
 @dataclass(frozen=True)

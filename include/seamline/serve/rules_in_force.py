@@ -11,7 +11,7 @@ from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.tables.control_table import list_restatements
-from seamline.lake.tables.lookups.rule_versions import IN_FORCE
+from seamline.lake.tables.lookups.rule_versions import IN_FORCE, PLACE
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.lookups.named_versions import in_force
@@ -89,8 +89,9 @@ def list_rules(join: LookupJoin, layout: Layout, version: str) -> RuleList | Non
     if join.condition:
         shown[join.condition] = CONDITION
     if IN_FORCE in table.column_names:
-        shown |= {"in force": IN_FORCE, "Kafka key": "_key", "sent": "_kafka_timestamp", "offset": "_offset"}
-        table = table.sort_by([(IN_FORCE, "descending"), ("_kafka_timestamp", "descending")])
+        places = {"Kafka key": "_key", "Kafka timestamp": "_kafka_timestamp", "Kafka offset": "_offset"}
+        shown |= {"in force": IN_FORCE} | {name: PLACE[of] for name, of in places.items()}
+        table = table.sort_by([(IN_FORCE, "descending"), (PLACE["_kafka_timestamp"], "descending")])
     rows = table.slice(0, RULES).select(list(shown.values())).to_pydict()
     cells: Sequence[Sequence[Any]] = list(rows.values())
     good = table[IN_FORCE].to_pylist().count(True) if IN_FORCE in table.column_names else table.num_rows

@@ -149,7 +149,7 @@ FAMILIES = (
         "Rules of a look-up that its topic makes, by state: in_force, or waiting for room.",
         lambda found: (
             ((name, state), count)
-            for name, each in sorted(found.rules.items())
+            for name, each in sorted((found.rules or {}).items())
             for state, count in sorted(vars(each).items())
         ),
         ("lookup", "state"),

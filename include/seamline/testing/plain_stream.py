@@ -181,10 +181,8 @@ class PlainStream:
 
     def rename_version(self, decision: Restatement) -> Restatement:
         """Return a decision by the version that the definition of today makes."""
-        name, version = decision.lookup, decision.version
-        first = next((each.number for each in self.epochs if each.lookups.get(name) == version), NOTHING)
-        again = self.judged.get(first)
-        return replace(decision, version=again.epoch.lookups[name]) if again else decision
+        again = self.judged.get(decision.used)
+        return replace(decision, version=again.epoch.lookups[decision.lookup]) if again else decision
 
     def restate_rows(self, read: Read, decisions: Sequence[Restatement]) -> pa.Table:
         """Return an epoch's accepted rows as decisions have them."""

@@ -91,7 +91,7 @@ class Tables:
         self.held = known_epochs(self.layout)
         before = in_force(self.held, self.pipeline.record_version)
         lookups = Lookups(self.pipeline.lookups, self.layout, before, every=0)
-        self.lookups = RuleTopics(self.pipeline, lookups, self.spark)
+        self.lookups = RuleTopics(self.writer.pipeline, lookups, self.spark)
         self.lookups.resume(self.held)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
         self.joined = JoinedRows(self.writer, self.scratch / "joined")

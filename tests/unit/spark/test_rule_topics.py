@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.model.test_rule_topics import card_limits
+from tests.unit.model.test_rule_topics import LIMITS, LOOKUP, PAYMENTS, card_limits
 
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookups.lookup_tables import Lookups
-from seamline.lake.tables.lookups.rule_versions import read_rules
+from seamline.lake.tables.lookups.rule_versions import IN_FORCE, read_rules
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -81,7 +81,7 @@ def epoch(number: int, versions: Any, **changes: Any) -> Epoch:
 def names(rules: RuleTopics, versions: Any) -> list[str]:
     """Name the rules that are in force."""
     table = read_rules(rules.version_paths(versions)["limits"])
-    return table.filter(table["_in_force"])["limits_name"].to_pylist()  # type: ignore[no-any-return]
+    return table.filter(table[IN_FORCE])["limits_name"].to_pylist()  # type: ignore[no-any-return]
 
 
 def test_an_attempt_that_fails_is_forgotten(rules: RuleTopics) -> None:
@@ -131,15 +131,18 @@ def test_what_another_definition_has_named_is_made_again(
 
     class History:
         def __init__(self, *_: object) -> None:
-            asked.append("history")
+            pass
 
         def finish(self) -> Any:
+            asked.append("history")
             return first
 
     monkeypatch.setattr(rule_topics, "RuleHistory", History)
     made = start(tmp_path, epoch(0, first), epoch(1, first, record_version="another"))
     assert asked == ["history"]
     assert made.held == first
+    start(tmp_path, epoch(0, first))
+    assert asked == ["history"]
 
 
 def test_a_topic_that_is_created_again_begins_anew(rules: RuleTopics) -> None:
@@ -148,6 +151,32 @@ def test_a_topic_that_is_created_again_begins_anew(rules: RuleTopics) -> None:
     assert names(rules, rules.fold(sent())) == ["one", "two"]
     assert names(rules, rules.fold(sent(("b", "three"), topic_id="U"))) == ["three"]
     assert names(rules, rules.fold(sent(("a", None), topic_id="U"))) == []
+
+
+def test_a_rule_that_says_the_same_again_changes_nothing(rules: RuleTopics) -> None:
+    """Also in between others; after a tombstone it is a new one."""
+    first = rules.fold(sent(("a", "one"), ("b", "two")))
+    rules.hold(first)
+    assert rules.fold(sent(("b", "two"), ("a", "one"), start=2)) == first
+    again = rules.fold(sent(("a", None), ("a", "one"), start=2))
+    assert again != first
+    assert names(rules, again) == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    "column", ["key", "topic", "topic_id", "partition", "offset", "kafka_timestamp", "in_force", "read"]
+)
+def test_a_column_may_be_called_as_ours_are(tmp_path: Path, column: str) -> None:
+    """A version has a rule's own columns beside the place of its record."""
+    limits = replace(LIMITS, schema=LIMITS.schema.replace("country", column))
+    payments = replace(PAYMENTS, lookups=[replace(LOOKUP, on={column: "country"})])
+    made = compile_pipeline(card_limits(payments, limits))
+    rules = RuleTopics(made, Lookups(made.lookups, Layout(tmp_path, "cards"), {}), None)  # type: ignore[arg-type]
+    rules.resume([])
+    value = {column: "NO", "name": "large", "least": 0, "when": "true"}
+    raw = sent(("a", "one")).to_pylist()[0] | {"_value": json.dumps(value).encode()}
+    versions = rules.fold(pa.Table.from_pylist([raw], schema=COORDINATES))
+    assert names(rules, versions) == ["large"]
 
 
 def test_a_version_is_named_by_what_it_says(rules: RuleTopics) -> None:

@@ -31,6 +31,8 @@ class Restatement:
     """Why, in that person's words."""
     at: datetime
     """When, UTC."""
+    used: int = -1
+    """The first epoch whose records met the version, where its rules come from a topic; else -1."""
 
     def __str__(self) -> str:
         return (
@@ -40,7 +42,8 @@ class Restatement:
 
     def to_row(self) -> dict[str, Any]:
         """Write it as JSON-like facts."""
-        return {**vars(self), "span": str(self.span), "at": format_utc_instant(self.at)}
+        row = {**vars(self), "span": str(self.span), "at": format_utc_instant(self.at)}
+        return {name: value for name, value in row.items() if name != "used" or value >= 0}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Restatement:
@@ -62,22 +65,17 @@ def apply_restatements(
 def carry_restatements(
     decisions: Iterable[Restatement],
     lookups: Collection[str],
-    uses: Mapping[tuple[str, str], int],
     versions: Mapping[int, Mapping[str, str]],
 ) -> list[Restatement | None]:
     """Return what decisions of before rows were validated again mean for these, None for nothing.
 
     Records that are validated again meet a look-up's table as it is, which has what was corrected: no decision about it
-    is left. Rules of a topic they meet as they were read, so decisions about such ``lookups`` go on, by the versions
-    that validating them again has made: ``uses`` has the first epoch that named a look-up's version, ``versions`` what
-    an epoch names now, where that is another. A version that no epoch of the log names is that of the decision's epoch.
+    is left. Rules of a topic they meet as they were read, so decisions about such ``lookups`` go on, by what
+    validating the epoch again has made of the table that is meant: ``versions`` has what such epochs name now.
     """
     found: list[Restatement | None] = []
     for each in decisions:
-        epoch = uses.get((each.lookup, each.version))
-        if epoch is None:
-            epoch = max((number for number in versions if number <= each.epoch), default=-1)
-        version = versions.get(epoch, {}).get(each.lookup, each.version)
+        version = versions.get(each.used, {}).get(each.lookup, each.version)
         found.append(replace(each, version=version) if each.lookup in lookups else None)
     return found
 

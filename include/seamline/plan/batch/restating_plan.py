@@ -110,7 +110,8 @@ def plan_restatement(
             f"{edge.number}: what was read in between would stay as it is.",
             hint="wait for the next edge (edge_every=), then restate.",
         )
-    return Restatement(name, wanted, span, edge.number, actor, reason, now)
+    used = uses.get(wanted, -1) if find_joined_lookup(pipeline, name).of else -1
+    return Restatement(name, wanted, span, edge.number, actor, reason, now, used)
 
 
 def list_unbuilt_intervals(

@@ -139,8 +139,10 @@ def find_wrong_clocks(found: Observation) -> Mapping[str, str] | None:
     }
 
 
-def find_waiting_rules(found: Observation) -> Mapping[str, str]:
+def find_waiting_rules(found: Observation) -> Mapping[str, str] | None:
     """Name the look-ups for which a topic has more rules than there is room for."""
+    if found.rules is None:
+        return None
     waiting = {name: each.waiting for name, each in found.rules.items() if each.waiting}
     return {name: describe_waiting_rules(name, count) for name, count in waiting.items()}
 

@@ -183,8 +183,8 @@ class Observation:
     """The key that has a tenth or more of the last epoch's rows, by the id of the version."""
     indexed: Mapping[str, int] = field(default_factory=dict)
     """Rows that the driver's index of each join keeps, by the join's name."""
-    rules: Mapping[str, RuleCount] = field(default_factory=dict)
-    """The rules that topics make, by the look-up's name."""
+    rules: Mapping[str, RuleCount] | None = None
+    """The rules that topics make, by the look-up's name; None where no driver says."""
 
     @property
     def epoch_age(self) -> timedelta | None:

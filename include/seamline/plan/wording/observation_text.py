@@ -68,7 +68,7 @@ def format_view_notes(found: Observation) -> Iterator[str]:
         yield f"view {view} has a hot key: {hot.key} is {hot.share:.0%} of the last epoch"
     for join, rows in sorted(found.indexed.items()):
         yield f"join {join} keeps {rows:,} rows in the driver's index"
-    for lookup, rules in sorted(found.rules.items()):
+    for lookup, rules in sorted((found.rules or {}).items()):
         waiting = f", {rules.waiting:,} wait for room" if rules.waiting else ""
         yield f"look-up {lookup} has {rules.in_force:,} rules in force{waiting}"
 
@@ -138,7 +138,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
         },
         "hot_keys": {view: {"key": each.key, "share": each.share} for view, each in found.hot.items()},
         "indexed_rows": dict(found.indexed),
-        "rules": {name: vars(each) for name, each in found.rules.items()},
+        "rules": {name: vars(each) for name, each in (found.rules or {}).items()},
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,

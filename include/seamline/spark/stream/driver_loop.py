@@ -86,7 +86,7 @@ class Driver:
         ledger = register_accepted_holes(
             self.writer, self.topics, self.poll.control, self.writer.repair_ledger()
         )
-        lookups = RuleTopics(self.pipeline, self.lookups, spark)
+        lookups = RuleTopics(self.writer.pipeline, self.lookups, spark)
         self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from seamline.kernel.epoch_kernel import open_worker_duckdb
+from seamline.kernel.halving import UNREADABLE
 from seamline.kernel.rule_tables import list_rule_tables
 from seamline.lake.log.epoch_log import each_epoch
 from seamline.lake.log.master import Master
@@ -21,6 +22,8 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.seam import NOTHING
 
+MOST = 50_000
+"""Records that are in this process at a time."""
 Versions = Mapping[str, str]
 """The version of each table of rules, by the look-up's name."""
 
@@ -49,29 +52,30 @@ class RuleHistory:
             return {each.number: {} for each in epochs}
         first, last = epochs[0].number, epochs[-1].number
         self.met = {number: met for number, met in self.met.items() if number >= first}
-        wanted = {each.number for each in epochs}
-        between = [each for each in each_epoch(self.layout) if self.until < each.number <= last]
-        found = self.read(last)
-        bringing = {*pc.unique(found["_epoch"]).to_pylist()}
-        for epoch in between:
-            if epoch.number in bringing and epoch.kind is EpochKind.READ:
-                self.take(found.filter(pc.equal(found["_epoch"], epoch.number)))
-            if epoch.number in wanted:
-                self.met[epoch.number] = self.keep()
+        wanted, at = {each.number for each in epochs}, iter(sorted(each.number for each in epochs))
+        waiting = next(at, None)
+        for found in self.read(last):
+            for number in sorted({*pc.unique(found["_epoch"]).to_pylist()}):
+                while waiting is not None and waiting < number:
+                    self.met.setdefault(waiting, self.keep())
+                    waiting = next(at, None)
+                self.take(found.filter(pc.equal(found["_epoch"], number)))
+        while waiting is not None:
+            self.met.setdefault(waiting, self.keep())
+            waiting = next(at, None)
         return {number: self.met[number] for number in wanted}
 
     def finish(self) -> Versions:
-        """Return the versions that the next epoch begins with; the whole log is taken in at one step."""
-        numbers = [each.number for each in each_epoch(self.layout) if each.kind is EpochKind.READ]
-        if self.tables and numbers:
-            found = self.read(numbers[-1])
-            self.take(found.filter(pc.is_in(found["_epoch"], pa.array(numbers, pa.int64()))))
+        """Return the versions that the next epoch begins with; of a log that has grown only the rest is read."""
+        last = max((each.number for each in each_epoch(self.layout)), default=NOTHING)
+        for found in self.read(last) if self.tables else ():
+            self.take(found)
         return self.keep()
 
     def take(self, raw: pa.Table) -> None:
         """Take raw records in."""
         for each in self.tables:
-            after = each.fold(open_worker_duckdb(), self.held[each.name], raw)
+            after = each.fold(open_worker_duckdb(), self.held[each.name], raw, halving=True)
             if not after.equals(self.held[each.name]):
                 self.held[each.name] = after
                 self.kept.pop(each.name, None)
@@ -83,20 +87,41 @@ class RuleHistory:
                 self.kept[each.name] = keep_rule_version(each.name, self.held[each.name], self.layout)
         return dict(self.kept)
 
-    def read(self, until: int) -> pa.Table:
-        """Read the records of the topics in epochs up to one that were not read yet, accepted or refused."""
-        if until <= self.until:
-            return COORDINATES.empty_table()
-        found = [
-            self.read_table(table, until)
-            for table in (Master.open(self.layout).table, Table.open(self.layout.table("quarantine")))
-        ]
-        self.until = until
-        return pa.concat_tables(found)
+    def read(self, until: int) -> Iterator[pa.Table]:
+        """Yield the records of the topics in epochs up to one that were not read yet, accepted or refused.
 
-    def read_table(self, table: Table, until: int) -> pa.Table:
-        """Read what one table has of them."""
+        Some epochs come at a time, as many as memory has room for. A record that has ended its process is passed over:
+        it was refused then, and would end this one.
+        """
+        if until <= self.until:
+            return
+        master, quarantine = Master.open(self.layout).table, Table.open(self.layout.table("quarantine"))
+        rows = (
+            self.select_records(quarantine).where(f.col("_reason") != UNREADABLE).select(*COORDINATES.names)
+        )
+        rows = rows.unionByName(self.select_records(master).select(*COORDINATES.names))
+        rows = rows.where((f.col("_epoch") > self.until) & (f.col("_epoch") <= until))
+        read = {each.number for each in each_epoch(self.layout) if each.kind is EpochKind.READ}
+        counts = {row["_epoch"]: row["count"] for row in rows.groupBy("_epoch").count().collect()}
+        for numbers in group_epochs({number: counts[number] for number in sorted(counts) if number in read}):
+            within = f.col("_epoch").between(numbers[0], numbers[-1]) & f.col("_epoch").isin(numbers)
+            yield rows.where(within).toArrow().cast(COORDINATES)
+        self.until = until
+
+    def select_records(self, table: Table) -> DataFrame:
+        """Select the records of the topics in one table."""
         rows = self.spark.read.format("delta").option("versionAsOf", table.version).load(str(table.root))
-        within = (f.col("_epoch") > self.until) & (f.col("_epoch") <= until)
-        mine = rows.where(within & f.col("_topic").isin(self.topics)).select(*COORDINATES.names)
-        return mine.toArrow().cast(COORDINATES)
+        return rows.where(f.col("_topic").isin(self.topics))
+
+
+def group_epochs(counts: Mapping[int, int], most: int = MOST) -> Iterator[list[int]]:
+    """Group epochs, in order, so that each group but those of one epoch has ``most`` records at most."""
+    group, size = list[int](), 0
+    for number, count in counts.items():
+        if group and size + count > most:
+            yield group
+            group, size = [], 0
+        group.append(number)
+        size += count
+    if group:
+        yield group

@@ -27,19 +27,21 @@ class RuleTopics:
     """The versions of all look-ups as the next epoch finds them; ``lookups`` are those that somebody keeps."""
 
     def __init__(self, pipeline: CompiledPipeline, lookups: Lookups, spark: SparkSession) -> None:
-        self.pipeline, self.lookups, self.spark = pipeline, lookups, spark
+        self.pipeline, self.lookups = pipeline, lookups
         self.tables = list_rule_tables(pipeline)
         self.topics = frozenset(topic for each in self.tables for topic in each.source.source.topics)
         self.held: dict[str, str] = {}
         self.counts: dict[str, RuleCount] = {}
+        self.history = RuleHistory(spark, pipeline, lookups.layout)
 
     def resume(self, log: Sequence[Epoch]) -> None:
         """Go on from what the last epoch of the log names, or read the log where it was read by other rules."""
         named = named_last(log, self.pipeline.record_version)
-        if all(each.name in named for each in self.tables):
-            self.hold(named)
-        else:
-            self.hold(RuleHistory(self.spark, self.pipeline, self.lookups.layout).finish())
+        kept = (
+            each.name in named and self.lookups.layout.lookup(each.name, named[each.name]).exists()
+            for each in self.tables
+        )
+        self.hold(named if all(kept) else self.history.finish())
 
     def hold(self, versions: Mapping[str, str]) -> None:
         """Go on from the versions that an epoch of the master names."""

@@ -29,15 +29,19 @@ from seamline.model.compile.lookups.lookup_join import MOST_CONDITIONS, LookupJo
 from seamline.plan.stream.rule_counts import RuleCount, describe_waiting_rules
 
 log = logging.getLogger("seamline.lookups")
-PLACE = ("_topic", "_topic_id", "_partition", "_offset", "_kafka_timestamp", "_key")
-"""What a version keeps of the record that a rule came in."""
-IN_FORCE = "_in_force"
+PLACE: Mapping[str, str] = {
+    name: f"record {name[1:]}"
+    for name in ("_topic", "_topic_id", "_partition", "_offset", "_kafka_timestamp", "_key")
+}
+"""What a version keeps of the record that a rule came in, by the names of its columns: no other is called so."""
+KEY, ORDER = PLACE["_key"], [PLACE[name] for name in ("_kafka_timestamp", "_topic", "_partition", "_offset")]
+IN_FORCE = "in force"
 """Whether records meet a rule: a newer one may have its name, and there may be more than can be compared."""
 
 
 def rules_schema(join: LookupJoin) -> pa.Schema:
     """Return the columns of a version."""
-    places = [COORDINATES.field(name) for name in PLACE]
+    places = [COORDINATES.field(name).with_name(kept) for name, kept in PLACE.items()]
     return pa.schema([*places, *table_schema(join), pa.field(IN_FORCE, pa.bool_())])
 
 
@@ -51,24 +55,29 @@ def select_rules_in_force(table: pa.Table) -> pa.Table:
     """Return what a look-up reads of a version; a table that no topic makes is returned as it is."""
     if IN_FORCE not in table.column_names:
         return table
-    return table.filter(table[IN_FORCE]).drop_columns([*PLACE, IN_FORCE])
+    return table.filter(table[IN_FORCE]).drop_columns([*PLACE.values(), IN_FORCE])
 
 
 def fold_rules(held: pa.Table, rules: pa.Table, removed: Mapping[bytes, int], join: LookupJoin) -> pa.Table:
     """Put newer rules over those that are held, and return the next version.
 
     ``rules`` are in the order in which they were read, without ``IN_FORCE``; ``removed`` has for a key the number of
-    those of them that were read before its last tombstone.
+    those of them that were read before its last tombstone. One without a name takes its key out, too; one that says
+    what its key's last one says changes nothing.
     """
-    newest = {key: at for at, key in enumerate(held["_key"].to_pylist()) if key not in removed}
-    for at, key in enumerate(rules["_key"].to_pylist()):
-        if at >= removed.get(key, 0):
-            newest[key] = held.num_rows + at
+    newest = {key: at for at, key in enumerate(held[KEY].to_pylist()) if key not in removed}
     both = pa.concat_tables([held.drop_columns([IN_FORCE]), rules.select(held.column_names[:-1])])
+    said = list(zip(*(both[name].to_pylist() for name in table_schema(join).names), strict=True))
+    names = both[join.columns[0][1].name].to_pylist()
+    for at, key in enumerate(rules[KEY].to_pylist(), held.num_rows):
+        if at - held.num_rows < removed.get(key, 0):
+            continue
+        if names[at] is None:
+            newest.pop(key, None)
+        elif key not in newest or said[newest[key]] != said[at]:
+            newest[key] = at
     kept = both.take(pa.array(newest.values(), pa.int64()))
-    kept = kept.sort_by(
-        [(name, "ascending") for name in ("_kafka_timestamp", "_topic", "_partition", "_offset")]
-    ).combine_chunks()
+    kept = kept.sort_by([(name, "ascending") for name in ORDER]).combine_chunks()
     good, waiting = judge_rules(join, kept)
     if waiting:
         name = kept[join.columns[0][1].name][waiting[0]].as_py()

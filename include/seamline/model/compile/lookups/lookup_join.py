@@ -56,7 +56,7 @@ class LookupJoin:
     @property
     def shape(self) -> tuple[object, ...]:
         """Return what a version of the table is checked and read by: whoever shares a name shares that."""
-        keys = tuple(key for key, _ in self.keys)
+        keys = tuple((key, made.type) for key, made in self.keys)
         return self.table, self.of, keys, self.columns, bool(self.every), self.condition, self.sees
 
 
