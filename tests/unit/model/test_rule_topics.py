@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,8 @@ from seamline import Batch, KafkaSource, Lookup, Pipeline, Rule, Tumbling, View,
 from seamline.lake.tables.lookups import rule_versions
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.protocol.restatement import Restatement, carry_restatements
+from seamline.model.time.intervals import Interval
 from seamline.testing import Scenario
 
 LIMITS = KafkaSource(
@@ -282,6 +285,35 @@ def test_a_source_that_cannot_be_rules_is_refused(lookup: Lookup, field: str, sa
     assert any(
         said in each.message and each.field.endswith(f"lookups[limits].{field}") for each in problems
     ), [(each.field, each.message) for each in problems]
+
+
+def test_sources_that_share_a_table_ask_it_by_keys_of_one_type() -> None:
+    """A number is no text: each record of the second source would be an error of the kernel."""
+    plain = replace(LOOKUP, condition="")
+    refunds = KafkaSource(
+        name="refunds",
+        topic="refunds",
+        schema="code INT, amount DECIMAL(10,2), at TIMESTAMP",
+        event_time="at",
+        lookups=[replace(plain, on={"country": "code"})],
+        where="size(limits) = 0",
+    )
+    made, problems = compile_with_problems(
+        card_limits(source=[replace(PAYMENTS, lookups=[plain]), refunds, LIMITS])
+    )
+    assert made is None
+    assert "Another source has a look-up 'limits' with another table, key or columns." in problems[0].message
+
+
+def test_a_decision_about_rules_goes_on_by_what_its_epoch_names_now() -> None:
+    """One about a table that somebody keeps ends: what is validated again meets the corrected table."""
+    day = Interval(datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 3, 2, tzinfo=UTC))
+    kept = Restatement("cities", "v", day, 3, "ada", "moved", day.end)
+    rules = Restatement("limits", "old", day, 9, "ada", "too low", day.end, used=2)
+    new = {2: {"limits": "new"}, 9: {"limits": "newer"}}
+    assert carry_restatements([kept, rules], {"limits"}, new) == [None, replace(rules, version="new")]
+    assert [Restatement.from_row(each.to_row()) for each in (kept, rules)] == [kept, rules]
+    assert "used" not in kept.to_row(), "as earlier releases read it"
 
 
 def test_rules_of_rules_are_refused() -> None:

@@ -57,6 +57,12 @@ def test_the_partition_of_a_wrong_clock_is_named():
     assert find_stream_problems(FINE)[AlertKind.CLOCK] is None
 
 
+def test_what_no_driver_says_of_rules_ends_no_alert():
+    """A host whose report cannot be read has perhaps too many rules yet."""
+    assert find_stream_problems(FINE)[AlertKind.RULES] is None
+    assert find_stream_problems(replace(FINE, rules={"limits": RuleCount(9, 0)}))[AlertKind.RULES] == {}
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
