@@ -66,6 +66,7 @@ def run_demo(home: Path, *more: str) -> tuple[int, str]:
     return running.returncode, said
 
 
+@pytest.mark.faults
 def test_a_demo_that_is_interrupted_leaves_nothing_running(tmp_path: Path) -> None:
     """With its broker, Airflow, stream and replay up; what it does then is done by tests/cluster/test_core.py, too."""
     home, said = tmp_path / "demo", list[str]()
