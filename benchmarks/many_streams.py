@@ -123,6 +123,8 @@ def services(
         for name, value in os.environ.items()
         if name.startswith(("SEAMLINE_", "AIRFLOW_CONN_KAFKA"))
     }
+    # As Airflow has it by default: a demo's ten seconds are for one pipeline.
+    told["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "30"
     airflow = AirflowStandalone(home / "airflow", port, root=ROOT, env=told)
     broker.start()
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 from tests.charts.rendering import AIRFLOW, CHART, ROOT
 
+from seamline.local.airflow import AirflowStandalone
 from seamline.orchestration.pools import POOLS
 from seamline.version import RECORDED
 
@@ -55,6 +56,17 @@ def test_airflow_compares_where_the_chart_supervises() -> None:
     given = airflow_variables()
     assert given["SEAMLINE_RECONCILE"] == "compare"
     assert given["SEAMLINE_STREAM_QUEUE"] == "default"
+
+
+def test_the_dags_of_many_pipelines_are_not_taken_for_removed(tmp_path: Path) -> None:
+    """By its defaults 200 pipelines on a busy machine lost all DAGs, for up to 24 minutes, and nothing said so."""
+    page = (ROOT / "docs" / "airflow.md").read_text()
+    told = dict(re.findall(r"^    (AIRFLOW__\w+(?:TIMEOUT|THRESHOLD))=(\d+)$", page, re.MULTILINE))
+    assert len(told) == 3
+    composed = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["x-airflow"]["environment"]
+    local = AirflowStandalone(tmp_path, 8080, root=ROOT).settings()
+    for settings in (airflow_variables(), composed, local):
+        assert told.items() <= settings.items()
 
 
 def test_airflow_has_its_pools() -> None:

@@ -82,6 +82,7 @@ class AirflowStandalone:
             "API__BASE_URL": self.url,
             "API__WORKERS": "1",
             "CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+            "CORE__DAGBAG_IMPORT_TIMEOUT": "120",
             "CORE__DAGS_FOLDER": str(self.root / "dags"),
             "CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "CORE__EXECUTOR": "LocalExecutor",
@@ -92,8 +93,11 @@ class AirflowStandalone:
             "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
                 f"{user}:{role}" for user, role in self.users.items()
             ),
+            "DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
             "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+            # All DAGs are of one file: where that is slow to store, Airflow would take them for removed and run none.
+            "DAG_PROCESSOR__STALE_DAG_THRESHOLD": "600",
             # Its default, five seconds, is short on a busy machine: a command would fail with "database is locked".
             "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}?timeout=60",
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
