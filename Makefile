@@ -7,7 +7,7 @@ SLOW := tests/cluster tests/e2e tests/dags tests/conformance
 # Trials that nothing beside them disturbs.
 QUICK := tests/faults/test_backfill_beside_the_stream.py tests/faults/test_double_start.py
 # Files whose quick tests make test has run, and whose slow ones bear others beside them.
-BESIDE := tests/e2e/test_broker.py tests/e2e/test_killed_runs.py tests/e2e/test_losses.py tests/e2e/test_operations.py
+BESIDE := tests/e2e/test_batch_dag.py tests/e2e/test_broker.py tests/e2e/test_killed_runs.py tests/e2e/test_losses.py tests/e2e/test_operations.py tests/e2e/test_rule_topics.py
 BIN := .venv/bin
 ENV := . .seamline/env &&
 

@@ -250,7 +250,7 @@ def live(life, seed):
     [
         pytest.param(LIFE, 0, id="every kind"),
         pytest.param(ORDERED, 1, id="ordered", marks=pytest.mark.faults),
-        pytest.param(ORDERED_SOURCES, 2, id="sources"),
+        pytest.param(ORDERED_SOURCES, 2, id="sources", marks=pytest.mark.faults),
     ],
 )
 def test_two_engines_give_one_answer(scenario, spark, pipeline, seed):

@@ -24,6 +24,7 @@ from seamline.local.flights import Span, read_flights
 from seamline.model.time.intervals import parse_moment
 from seamline.supervisor import prespawned
 
+pytestmark = pytest.mark.faults
 RESULT = "RESULT "
 TEST = f"""
 import json, os, sys
