@@ -26,7 +26,7 @@ from benchmarks.spine import TOPIC, broker
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.local.flights import Span, read_flights
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.protocol.offsets import Lane, OffsetRange

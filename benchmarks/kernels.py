@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.testing.engine import RAW

@@ -24,8 +24,9 @@ from benchmarks.kernels import records, task
 from benchmarks.machine import machine
 from benchmarks.views import EPOCHS, MEASURES, NOW, ROOT, ROWS, WARM
 from seamline import CountWindow, Tumbling, View
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
+from seamline.kernel.epoch_kernel import open_worker_duckdb, run
 from seamline.kernel.id_index import NEW, IdIndex
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE
 from seamline.kernel.survey import survey_records
 from seamline.kernel.validation import REPEATED

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb

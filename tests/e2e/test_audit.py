@@ -15,7 +15,8 @@ from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.lake.log.master import Master
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.storage.layout import Layout

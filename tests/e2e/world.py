@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 from tests.ports import free_ports
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.flights import Span, read_flights

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.unit.records import pipeline
 
 from seamline import Stream
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports

@@ -17,7 +17,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline

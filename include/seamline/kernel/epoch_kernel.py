@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import replace
 from functools import cache
 
 import duckdb
@@ -30,6 +29,7 @@ from seamline.kernel.formats import Reader, open_readers
 from seamline.kernel.formats.reader import decode_utf8, decode_utf8_column
 from seamline.kernel.item_errors import validate_items
 from seamline.kernel.joined_rows import add_joined_rows
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import (
@@ -49,8 +49,7 @@ from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.record_files import Sink
 from seamline.lake.storage.arrow_types import INSTANT, QUARANTINE, master_schema
-from seamline.lake.store.locations import Location
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import MeasureFailed
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import EPOCH, format_utc_instant
@@ -59,46 +58,6 @@ from seamline.runtime.failpoints import fail_on_poison, hit_failpoint
 
 LANE = ("_topic_id", "_partition")
 """The columns that name a ``Lane``."""
-
-
-@dataclass(frozen=True)
-class KernelConfig:
-    """What a task needs."""
-
-    pipeline: CompiledPipeline
-    """The compiled definition."""
-    topic_ids: Mapping[str, str]
-    """Kafka's id of each topic, by its name."""
-    token: int
-    """The writer's fencing token, for the names of files."""
-    epoch: int
-    """The attempt's number."""
-    committed: Mapping[Lane, int]
-    """The end offset that the master has of each lane: records below are dropped."""
-    views: frozenset[str]
-    """The ids of the views to compute."""
-    master: Location
-    """The folder of the master's table."""
-    quarantine: Location
-    """The folder of the quarantine's table."""
-    condemned: str = ""
-    """Why every record is refused as a kernel error (rule 17); empty where none is."""
-    dry: bool = False
-    """Whether no file is written, to find out if it is a record that makes the kernel fail."""
-    watermark: datetime | None = None
-    """The pipeline's watermark as the epoch begins, None before the first."""
-    at: datetime = EPOCH
-    """The time of processing, UTC."""
-    lookups: Mapping[str, Location] = field(default_factory=dict)
-    """The files of pinned versions, by the look-up's name."""
-    marks: pa.Table | None = None
-    """What the survey found, a row for each record; None without one."""
-    parts: int = 0
-    """Into how many parts the states go, each of which is merged by a task; 0 where the driver merges them."""
-    slices: Mapping[str, Location] = field(default_factory=dict)
-    """The folder of each view's slices, where they are written in parts; by the view's id."""
-    bounded: bool = True
-    """Whether records that would cost too much are refused; False for those that were accepted before."""
 
 
 def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 0) -> KernelResult:

@@ -14,7 +14,7 @@ from seamline.lake.storage.arrow_types import COORDINATES, HEADERS, INSTANT
 from seamline.model.protocol.offsets import Lane
 
 if TYPE_CHECKING:
-    from seamline.kernel.epoch_kernel import KernelConfig
+    from seamline.kernel.kernel_config import KernelConfig
 
 CHUNK = 250_000
 """Records: a task's share of a full epoch, by and large. A chunk costs 20 ms, however few it has."""

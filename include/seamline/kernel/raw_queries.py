@@ -21,7 +21,7 @@ from seamline.lake.tables.lookups.rule_versions import select_rules_in_force
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 if TYPE_CHECKING:
-    from seamline.kernel.epoch_kernel import KernelConfig
+    from seamline.kernel.kernel_config import KernelConfig
 
 WriteSql = Callable[[CompiledPipeline, Reader, str], str]
 """Writes the query of a pipeline and a reader over a relation."""

@@ -10,13 +10,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, validate_records
+from seamline.kernel.epoch_kernel import validate_records
 from seamline.kernel.formats import open_readers
+from seamline.kernel.kernel_config import configure_validation
 from seamline.kernel.raw import combine_small_batches
 from seamline.kernel.validation import REPEATED
 from seamline.lake.engine.duckdb_connections import open_duckdb
@@ -30,7 +30,6 @@ from seamline.model.errors import NotRestatable
 from seamline.model.protocol.condensed import first_of
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement, apply_restatements, carry_restatements
-from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Schema
@@ -159,18 +158,8 @@ class RowReprocessing:
     ) -> pa.Table:
         """Let the kernel validate rows of one record version by these look-ups."""
         pipeline = as_read(self.pipeline, version)
-        config = KernelConfig(
-            pipeline=pipeline,
-            topic_ids={},
-            token=0,
-            epoch=NOTHING,
-            committed={},
-            views=frozenset(),
-            master=Path(),
-            quarantine=Path(),
-            lookups={name: self.layout.lookup(name, kept) for name, kept in versions},
-            bounded=False,
-        )
+        lookups = {name: self.layout.lookup(name, kept) for name, kept in versions}
+        config = configure_validation(pipeline, lookups, bounded=False)
         raw = rows.select(COORDINATES.names)
         if pipeline.record.dedup:
             raw = raw.append_column(REPEATED, rows[DUPLICATE])

@@ -47,19 +47,18 @@ def find_wrong_rules(
     names = column_of(accepted, pipeline, column)
     texts = column_of(accepted, pipeline, join.condition) if join.condition else None
     chosen = accepted[SELECTED].to_pylist() if pipeline.record.selective else [True] * accepted.num_rows
+    wrong = {text: find_wrong_condition(text, join) for text in {*(texts or ())} if text}
     for at, name in enumerate(names):
         if not chosen[at]:
             continue
         if name is None:
             yield at, f"no {column}, which names the rule"
         elif texts is not None:
-            if not texts[at]:
-                yield (
-                    at,
-                    f"{name}: no {join.condition}; write true for a rule that has no condition of its own",
-                )
-            elif why := find_wrong_condition(texts[at], join):
-                yield at, f"{name}: {join.condition}: {why.message} {why.hint}".strip()
+            said = f"{name}: no {join.condition}; write true for a rule that has no condition of its own"
+            if why := wrong.get(texts[at]):
+                said = f"{name}: {join.condition}: {why.message} {why.hint}".strip()
+            if why or not texts[at]:
+                yield at, said
 
 
 def column_of(rows: pa.Table, pipeline: CompiledPipeline, name: str) -> list[Any]:

@@ -6,15 +6,15 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.epoch_kernel import KernelConfig, validate_source_records
+from seamline.kernel.epoch_kernel import validate_source_records
 from seamline.kernel.formats import open_readers
 from seamline.kernel.halving import UNREADABLE, validate_by_halves
+from seamline.kernel.kernel_config import configure_validation
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.tables.lookups.lookup_tables import columns_of
@@ -22,7 +22,6 @@ from seamline.lake.tables.lookups.rule_versions import IN_FORCE, PLACE, fold_rul
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import SELECTED
-from seamline.model.protocol.seam import NOTHING
 
 log = logging.getLogger("seamline.lookups")
 CHUNK = 50_000
@@ -71,16 +70,7 @@ class RuleTable:
 
     def read_rules(self, con: duckdb.DuckDBPyConnection, raw: pa.Table, halving: bool) -> pa.Table:
         """Return the rules among raw records, in their order; one that is not selected has no name."""
-        config = KernelConfig(
-            pipeline=self.source,
-            topic_ids={},
-            token=0,
-            epoch=NOTHING,
-            committed={},
-            views=frozenset(),
-            master=Path(),
-            quarantine=Path(),
-        )
+        config = configure_validation(self.source)
         [reader] = open_readers(self.source)
         if self.source.record.dedup:
             raw = raw.append_column(REPEATED, pa.repeat(pa.scalar(False), raw.num_rows))

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig, validate_records
+from seamline.kernel.epoch_kernel import validate_records
 from seamline.kernel.formats import open_readers
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import combine_small_batches, select_new_records
 from seamline.kernel.stray_intervals import StrayIntervals

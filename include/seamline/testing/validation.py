@@ -11,9 +11,9 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from seamline.kernel.epoch_kernel import KernelConfig
 from seamline.kernel.epoch_kernel import validate_records as kernel_judged
 from seamline.kernel.formats import open_readers
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE, join_marks
 from seamline.kernel.raw import add_coordinates, select_new_records
 from seamline.kernel.rule_tables import list_rule_tables

@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from tests.unit.records import pipeline
 
 from seamline import Stream, Tumbling, View, count
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import SparkFailed

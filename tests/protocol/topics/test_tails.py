@@ -9,7 +9,8 @@ import pytest
 from tests.protocol.shipped import LANE, START, Mortal, Stream
 from tests.protocol.test_starts import topics
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables import log_tails as lake

@@ -20,8 +20,9 @@ from tests.unit.records import batch as raw_batch
 from tests.unit.records import kernel_run, pipeline
 
 from seamline.kernel import raw
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
 from seamline.kernel.formats.json import JsonReader
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from tests.unit.records import ARRIVED, batch, kernel_run, pipeline, read
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
+from seamline.kernel.epoch_kernel import open_worker_duckdb, run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.stray_intervals import REASON
 from seamline.kernel.survey import survey_records
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline

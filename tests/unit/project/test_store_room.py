@@ -23,8 +23,7 @@ METHODS = frozenset({"open", "rglob", "touch", "resolve", "absolute", "symlink_t
 """What a ``Path`` has and a place in a bucket has not."""
 ALLOWED = {
     "kernel/id_runs.py": "an index of event ids is in the home of this machine",
-    "kernel/restated_rows.py": "no place: nothing is written there",
-    "kernel/rule_tables.py": "no place: nothing is written there",
+    "kernel/kernel_config.py": "no place: nothing is written there",
     "lake/joins/index_files.py": "an index of joined rows is in the home of this machine",
     "lake/log/log_lines.py": "the machine's boot id",
     "lake/storage/durability.py": "what is synced is on a disk",

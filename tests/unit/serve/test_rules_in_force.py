@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from tests.unit.examples import declared
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.raw import add_coordinates
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location

@@ -16,9 +16,10 @@ from tests.lives.frames import Frame
 from tests.unit.records import pipeline
 
 from seamline import Stream
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
 from seamline.kernel.hashed_ids import hash_ids
 from seamline.kernel.id_index import IdIndex
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.marks import marks_schema
 from seamline.kernel.validation import REPEATED

@@ -14,7 +14,8 @@ from tests.unit.records import batch, pipeline
 
 from seamline import Global, Session, Tumbling, View, count, distinct, quantile
 from seamline import sum as total
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key

@@ -13,7 +13,7 @@ from tests.lives.frames import Frame
 from tests.unit.records import pipeline
 
 from seamline import CountWindow, View, count
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline

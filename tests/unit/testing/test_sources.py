@@ -12,8 +12,9 @@ from tests.unit.records import batch
 
 from seamline import Batch, KafkaSource, Lookup, Pipeline, Rule, Tumbling, View, Watermark, count, sum
 from seamline.kernel.by_source import FOREIGN
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
+from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.raw import select_new_records
 from seamline.kernel.stray_intervals import REASON, StrayIntervals
 from seamline.model.compile.compiled_pipeline import compile_pipeline

@@ -14,9 +14,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, validate_records
+from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
 from seamline.kernel.halving import Judge, reject_unreadable, validate_by_halves
+from seamline.kernel.kernel_config import KernelConfig, configure_validation
 from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import combine_small_batches, filter_rows
 from seamline.lake.log.record_files import Sink, fill_missing_columns
@@ -26,7 +27,6 @@ from seamline.lake.store.locations import Location
 from seamline.lake.tables.reprocessed import ATTEMPT, REASON, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import OffsetRange
-from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.failpoints import fail_on_poison
@@ -120,7 +120,7 @@ class Task:
 
         for chunk in combine_small_batches(batches):
             for lookups, raw in self.split_by_lookups(self.raw(con, chunk)):
-                config = self.configure(lookups)
+                config = configure_validation(self.pipeline, lookups)
 
                 def judge(some: pa.Table, config: KernelConfig = config) -> tuple[pa.Table, pa.Table]:
                     fail_on_poison(some["_value"])
@@ -143,20 +143,6 @@ class Task:
             epochs.setdefault(tuple(self.lookups[epoch].items()), []).append(epoch)
         for lookups, numbers in epochs.items():
             yield dict(lookups), filter_rows(raw, pc.is_in(raw["_epoch"], pa.array(numbers, pa.int64())))
-
-    def configure(self, lookups: Mapping[str, Location]) -> KernelConfig:
-        """Return the kernel's configuration; rows carry the numbers of their own epochs."""
-        return KernelConfig(
-            pipeline=self.pipeline,
-            topic_ids={},
-            token=0,
-            epoch=NOTHING,
-            committed={},
-            views=frozenset(),
-            master=self.root,
-            quarantine=self.root,
-            lookups=lookups,
-        )
 
     def parts(self, raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Validate all records except those that are condemned."""

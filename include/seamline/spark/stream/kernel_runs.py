@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from seamline.kernel.epoch_kernel import KernelConfig, run
+from seamline.kernel.epoch_kernel import run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.model.errors import SeamlineError

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.log.log_files import files_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from seamline.kernel.epoch_kernel import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.survey import survey_schema
 from seamline.kernel.validation import REPEATED

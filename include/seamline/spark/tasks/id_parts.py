@@ -10,10 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb
+from seamline.kernel.epoch_kernel import open_worker_duckdb
 from seamline.kernel.hashed_ids import hash_ids, split_ids
 from seamline.kernel.id_index import NEW, IdIndex
 from seamline.kernel.id_runs import HASHES
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.marks import PLACE
 from seamline.kernel.survey import survey_records
 from seamline.lake.engine.accepted_rows import record_version_sql, selected_sql

@@ -104,8 +104,9 @@ class RuleHistory:
         read = {each.number for each in each_epoch(self.layout) if each.kind is EpochKind.READ}
         counts = {row["_epoch"]: row["count"] for row in rows.groupBy("_epoch").count().collect()}
         for numbers in group_epochs({number: counts[number] for number in sorted(counts) if number in read}):
-            within = f.col("_epoch").between(numbers[0], numbers[-1]) & f.col("_epoch").isin(numbers)
-            yield rows.where(within).toArrow().cast(COORDINATES)
+            found = rows.where(f.col("_epoch").between(numbers[0], numbers[-1])).toArrow().cast(COORDINATES)
+            yield found.filter(pc.is_in(found["_epoch"], pa.array(numbers, pa.int64())))
+            self.until = numbers[-1]
         self.until = until
 
     def select_records(self, table: Table) -> DataFrame:

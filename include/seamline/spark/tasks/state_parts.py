@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from seamline.kernel.epoch_kernel import KernelConfig, isolate_view_failure, run
+from seamline.kernel.epoch_kernel import isolate_view_failure, run
 from seamline.kernel.hot_keys import find_hot_key
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key

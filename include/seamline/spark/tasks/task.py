@@ -15,7 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from seamline.kernel.epoch_kernel import KernelConfig, open_worker_duckdb, run
+from seamline.kernel.epoch_kernel import open_worker_duckdb, run
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.storage.data_files import DataFile
 from seamline.model.errors import ProtocolError
