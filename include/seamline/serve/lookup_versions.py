@@ -71,7 +71,7 @@ def lookups_of(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
 
 def describe_table(join: LookupJoin) -> str:
     """Say where a look-up's rows are from."""
-    return f"the records of {join.of}" if join.of else join.table
+    return f"the records of source {join.of}" if join.of else join.table
 
 
 def format_lookup_use(pipeline: CompiledPipeline, use: Use, *, now: bool) -> Iterator[str]:

@@ -130,7 +130,7 @@ def test_rules_are_listed_with_the_versions_that_were_read_with(stream: Stream) 
     stream.hold(paid("500.00"), paid("1.00"))
     stream.hold(limit("DE large", "200.00"), limit("DE web", "100.00", "channel = 'web'"), paid("300.00"))
     [state] = list_lookup_states(CARDS, stream.layout)
-    assert (state.table, state.version) == ("the records of limits", stream.rules.held["limits"])
+    assert (state.table, state.version) == ("the records of source limits", stream.rules.held["limits"])
     assert [(use.first, use.last, use.epochs, sum(use.accepted.values())) for use in state.uses] == [
         (2, 2, 1, 3),
         (0, 1, 2, 4),
@@ -148,7 +148,7 @@ def test_rules_are_listed_with_the_versions_that_were_read_with(stream: Stream) 
     assert "2 rules in force, 1 not" in said
     assert "channel = &#39;web&#39;" in said
     assert state.version in said
-    assert any("limits  the records of limits: pinned" in line for line in lookups_of(CARDS, stream.layout))
+    assert any("limits  the records of source limits: pinned" in line for line in lookups_of(CARDS, stream.layout))
 
 
 def test_a_pipeline_that_has_read_nothing_says_so(stream: Stream) -> None:
