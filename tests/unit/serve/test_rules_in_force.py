@@ -148,7 +148,9 @@ def test_rules_are_listed_with_the_versions_that_were_read_with(stream: Stream) 
     assert "2 rules in force, 1 not" in said
     assert "channel = &#39;web&#39;" in said
     assert state.version in said
-    assert any("limits  the records of source limits: pinned" in line for line in lookups_of(CARDS, stream.layout))
+    assert any(
+        "limits  the records of source limits: pinned" in line for line in lookups_of(CARDS, stream.layout)
+    )
 
 
 def test_a_pipeline_that_has_read_nothing_says_so(stream: Stream) -> None:
