@@ -21,7 +21,7 @@ import pyarrow as pa
 from benchmarks.machine import machine, percentile
 from seamline.lake.storage import data_files, durability
 from seamline.lake.storage.delta_table import EPOCH, Table
-from seamline.model.definition.pipeline import DURABILITY
+from seamline.model.definition.layers import DURABILITY
 
 SCHEMA = pa.schema([("n", pa.int64()), ("raw", pa.binary())])
 PUBLISHED = ("generations", "builds", "certificates", "manifest")

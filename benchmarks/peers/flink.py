@@ -9,7 +9,7 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
@@ -87,15 +87,19 @@ class Flink:
     def submit(self, work: Asked) -> Job:
         """Hand a job to a cluster of one in this JVM."""
         java, port = self.jvm.org.apache.flink, free_port()
-        told = self.jvm.java.util.HashMap()
-        for name, value in {**SETTINGS, **self.own(port)}.items():
-            told.put(name, value)
         settings = java.table.api.EnvironmentSettings.newInstance().inStreamingMode()
-        settings = settings.withConfiguration(java.configuration.Configuration.fromMap(told)).build()
+        settings = settings.withConfiguration(self.configuration(port)).build()
         tables = java.table.api.TableEnvironment.create(settings)
         for table in work.tables():
             tables.executeSql(table)
         return Job(tables.executeSql(work.job()).getJobClient().get(), port)
+
+    def configuration(self, port: int) -> Any:
+        """Make the settings of a job whose metrics are at a port."""
+        told = self.jvm.java.util.HashMap()
+        for name, value in {**SETTINGS, **self.own(port)}.items():
+            told.put(name, value)
+        return self.jvm.org.apache.flink.configuration.Configuration.fromMap(told)
 
     def own(self, port: int) -> dict[str, str]:
         """Make the settings that are of this run alone."""
@@ -108,12 +112,12 @@ class Flink:
 
 
 @contextmanager
-def flink(home: Path) -> Iterator[Flink]:
-    """Start a JVM that keeps its files in ``home``, and end it."""
+def flink(home: Path, *classes: Path, options: Sequence[str] = ()) -> Iterator[Flink]:
+    """Start a JVM that keeps its files in ``home``, with ``classes`` and ``options`` of one's own, and end it."""
     opens = [f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in OPENED]
     port, token, process = launch_gateway(
-        classpath=":".join(map(str, class_path())),
-        javaopts=[f"-Xmx{MEMORY}", "-XX:+UseParallelGC", *opens],
+        classpath=":".join(map(str, [*class_path(), *classes])),
+        javaopts=[f"-Xmx{MEMORY}", "-XX:+UseParallelGC", *opens, *options],
         java_path=str(java_home() / "bin" / "java"),
         die_on_exit=True,
         enable_auth=True,

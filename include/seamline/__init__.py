@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seamline.model.definition.asks import Ask, NoAnswer
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
 from seamline.model.definition.joins import Join, Open
+from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.pipeline import (
-    Batch,
     KafkaSource,
     Lookup,
     Pipeline,
     Rule,
-    Stream,
     View,
 )
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Ask",
     "Avro",
     "Batch",
     "CountWindow",
@@ -67,6 +68,7 @@ __all__ = [
     "Json",
     "KafkaSource",
     "Lookup",
+    "NoAnswer",
     "NoRestart",
     "Open",
     "Pipeline",

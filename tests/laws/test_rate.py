@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.layers import Stream
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.plan.stream.epoch_numbers import FEWEST, INTERVALS, next_size
 from seamline.spark.stream.epoch_sizing import EpochSize

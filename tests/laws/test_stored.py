@@ -18,14 +18,13 @@ from seamline.model.compile.stored_definition import CLASSES, compile_stored_ver
 from seamline.model.definition import expectations, pipeline
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
+from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import (
-    Batch,
     KafkaSource,
     Lookup,
     Pipeline,
     Rule,
-    Stream,
     View,
 )
 from seamline.model.definition.restarts import (

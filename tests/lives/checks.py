@@ -18,7 +18,8 @@ from tests.lives.world import World
 
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.control_table import ControlTable, list_restatements
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.lake.tables.view_versions import add_live_versions

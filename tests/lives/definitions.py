@@ -14,7 +14,7 @@ from tests.lives.topic import IDS, NAMES
 import seamline
 from seamline import Batch, KafkaSource, Pipeline, Rule, View, Watermark
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.layers import Stream
 from seamline.model.definition.windows import Global, Session, Sliding, Tumbling, Window
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import Measure

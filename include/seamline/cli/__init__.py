@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from seamline.cli import (
+    ask,
     audit,
     batch,
     demo,
@@ -70,6 +71,7 @@ for module in (
     stream,
     streams,
     holes,
+    ask,
     batch,
     generations,
     audit,

@@ -11,7 +11,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import path_below
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import read_reprocessed_log

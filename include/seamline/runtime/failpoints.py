@@ -7,6 +7,8 @@ that has written the states of a part, where there are many), ``files`` (kernel 
 ``generation`` (a view's commit), ``built``, ``certified``, ``published``, ``served`` (a view's serving table). In a
 task of a build: ``partials`` (before it reports a view's states), ``hashed`` (ids sent to parts), ``sorted`` (a part
 has heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (merged states are written).
+``answered`` (another system has answered, nothing
+is written) and ``recorded`` (the topic has it) are passed by a process that asks.
 ``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), ``executor`` (the JVM of one, where it is not the driver's: in a

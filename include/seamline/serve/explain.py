@@ -24,7 +24,7 @@ from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.read import decorations
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.reprocessed import read_reprocessed_epochs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin

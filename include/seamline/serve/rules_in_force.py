@@ -10,7 +10,7 @@ from seamline.lake.engine.lookup_joins import CONDITION, key_name
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.parquet_files import read_plain_columns
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.lookups.rule_versions import IN_FORCE, PLACE
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin

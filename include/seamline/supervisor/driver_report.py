@@ -10,6 +10,7 @@ from typing import Any
 
 from seamline.lake.status.status_files import read_json_file
 from seamline.model.time.intervals import parse_moment
+from seamline.plan.stream.ask_counts import AskCount
 from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.observation import Sample
 from seamline.plan.stream.rule_counts import RuleCount
@@ -50,6 +51,8 @@ class DriverReport:
     """Rows that the index of each join keeps, by the join's name."""
     rules: Mapping[str, RuleCount] = field(default_factory=dict)
     """The rules that topics make, by the look-up's name."""
+    asks: Mapping[str, AskCount] = field(default_factory=dict)
+    """How far other systems have been asked, by the question's name."""
     process: str = ""
     """The driver's process, as ``processes.own_process_name`` says; empty from a driver that does not say."""
 
@@ -78,6 +81,7 @@ class DriverReport:
             {view: KeyShare(**each) for view, each in row.get("hot", {}).items()},
             dict(row.get("indexed", {})),
             {name: RuleCount(**each) for name, each in row.get("rules", {}).items()},
+            {name: AskCount(**each) for name, each in row.get("asks", {}).items()},
             str(row.get("process", "")),
         )
 

@@ -213,6 +213,7 @@ def observe(
         hot=said.hot if said else {},
         indexed=said.indexed if said else {},
         rules=said.rules if said else None,
+        asks=said.asks if said else None,
         holes=it.list_open_gaps(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),

@@ -155,6 +155,50 @@ FAMILIES = (
         ("lookup", "state"),
     ),
     Family(
+        "seamline_ask_rows_total",
+        "Rows of which the topic has an answer, or an error, since the process that asks was started.",
+        lambda found: (
+            ((ask, outcome), count)
+            for ask, each in sorted((found.asks or {}).items())
+            for outcome, count in (("answered", each.answered), ("error", each.errors))
+        ),
+        ("ask", "outcome"),
+    ),
+    Family(
+        "seamline_ask_waiting_rows",
+        "Rows in hand that wait for an answer.",
+        lambda found: (((ask,), each.waiting) for ask, each in sorted((found.asks or {}).items())),
+        ("ask",),
+    ),
+    Family(
+        "seamline_ask_calls_total",
+        "Calls of another system since the process that asks was started.",
+        lambda found: (((ask,), each.calls) for ask, each in sorted((found.asks or {}).items())),
+        ("ask",),
+    ),
+    Family(
+        "seamline_ask_failures_total",
+        "Calls that have failed.",
+        lambda found: (((ask,), each.failures) for ask, each in sorted((found.asks or {}).items())),
+        ("ask",),
+    ),
+    Family(
+        "seamline_ask_call_seconds",
+        "How long the last thousand calls took, by quantile.",
+        lambda found: (
+            ((ask, quantile), seconds)
+            for ask, each in sorted((found.asks or {}).items())
+            for quantile, seconds in (("0.5", each.p50), ("0.99", each.p99))
+        ),
+        ("ask", "quantile"),
+    ),
+    Family(
+        "seamline_ask_away_seconds",
+        "Seconds since another system has stopped answering; 0 while it answers.",
+        lambda found: (((ask,), each.away) for ask, each in sorted((found.asks or {}).items())),
+        ("ask",),
+    ),
+    Family(
         "seamline_driver_restarts_total",
         "Starts of the driver but the first, under its present supervisor.",
         make_unlabelled_sample(lambda found: found.restarts),
@@ -186,7 +230,7 @@ FAMILIES = (
     ),
     Family(
         "seamline_alert",
-        "1 for each alert that is raised; its subject is a view, a partition, a look-up, or empty.",
+        "1 for each alert that is raised; its subject is a view, a partition, a look-up, a question, or empty.",
         lambda found: (((each.kind.value, each.subject), 1.0) for each in found.alerts),
         ("alert", "subject"),
     ),

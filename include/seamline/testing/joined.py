@@ -23,8 +23,8 @@ def derive_plain_rows(
     con: duckdb.DuckDBPyConnection, join: CompiledJoin, accepted: Iterable[pa.Table]
 ) -> pa.Table:
     """Return all derived rows of accepted ones: those of the epoch at which each is there first."""
-    rows = [row for table in accepted for row in table.to_pylist() if row.get(SELECTED, True)]
-    lefts, rights = ([row for row in rows if row[SOURCE] == side.source] for side in join.sides)
+    tables = list(accepted)
+    lefts, rights = (list_side_rows(con, side, tables) for side in join.sides)
     pairs = [(left, right) for left in lefts for right in rights if is_pair(join, left, right)]
     pairs = keep_true(con, join, pairs)
     first: dict[tuple[Any, ...], tuple[int, Record]] = {}
@@ -40,6 +40,24 @@ def derive_plain_rows(
         *(describe_row(join, MATCHED, epoch, left, None) for epoch, left in first.values()),
     ]
     return pa.Table.from_pylist([row for row in made if row[KIND] in join.kinds], derived_schema(join))
+
+
+def list_side_rows(
+    con: duckdb.DuckDBPyConnection, side: JoinSide, tables: Iterable[pa.Table]
+) -> list[Record]:
+    """List the rows of a side: those of its source that are selected, and for which its condition is true."""
+    found: list[Record] = []
+    for table in tables:
+        rows = table.to_pylist()
+        chosen = [(True,)] * len(rows)
+        if side.where and rows:
+            chosen = query_rows(con, f"SELECT ({side.where.duckdb}) IS TRUE FROM rows", table)
+        found += [
+            row
+            for row, (true,) in zip(rows, chosen, strict=True)
+            if true and row[SOURCE] == side.source and row.get(SELECTED, True)
+        ]
+    return found
 
 
 def is_pair(join: CompiledJoin, left: Record, right: Record) -> bool:

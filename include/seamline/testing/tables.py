@@ -27,7 +27,7 @@ from seamline.lake.read import merged_read
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline

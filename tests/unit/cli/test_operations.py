@@ -22,7 +22,8 @@ from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import move_folder
-from seamline.lake.tables.control_table import Control, ControlTable, Desired, list_restatements
+from seamline.lake.tables.control_table import Control, ControlTable, Desired
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.catalog import load_catalog

@@ -17,7 +17,7 @@ from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.stray_intervals import REASON
 from seamline.kernel.survey import survey_records
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.definition.pipeline import Batch
+from seamline.model.definition.layers import Batch
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import format_utc_instant

@@ -21,7 +21,7 @@ from benchmarks.scale.units import Unit, Units, read_units
 from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.maintain.upkeep import maintain_tables
-from seamline.model.definition.pipeline import Batch, Stream
+from seamline.model.definition.layers import Batch, Stream
 
 ROOT = Path(__file__).parents[3]
 UNITS = read_units()

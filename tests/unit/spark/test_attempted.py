@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seamline.kernel.kernel_result import KernelResult
-from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.layers import Stream
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
 from seamline.model.protocol.epoch import Epoch

@@ -29,7 +29,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.builds_table import BuildRow
 from seamline.lake.tables.committed_log import find_uncrossed_epoch, live_slices_sql
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView

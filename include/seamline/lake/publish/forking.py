@@ -26,7 +26,8 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.store.locations import copy_folder, copy_unchanging_file, delete_folder, move_folder
 from seamline.lake.tables import readiness
-from seamline.lake.tables.control_table import ControlTable, list_restatements
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, LeaseHeld

@@ -18,7 +18,7 @@ from seamline.lake.log.pinned_log import (
 from seamline.lake.read.pinned_slices import find_complete_epoch, pin_slices, require_line
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.lapsed import require_epochs
 from seamline.lake.tables.manifest_table import find_version_id, manifest_of
 from seamline.lake.tables.stored_panes import require_fine

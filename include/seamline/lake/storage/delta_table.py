@@ -17,7 +17,7 @@ from seamline.lake.storage.table_settings import settings_of
 from seamline.lake.store.explained_errors import explain_errors
 from seamline.lake.store.locations import Location, find_nearest_folder, list_names
 from seamline.lake.store.promises import list_waits
-from seamline.model.definition.pipeline import DURABILITY
+from seamline.model.definition.layers import DURABILITY
 from seamline.model.errors import ProtocolError, StoreRefused
 
 EPOCH = "seamline.epoch"

@@ -74,6 +74,10 @@ class Layout:
         """Return the file of one version of a look-up, as epochs name it."""
         return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
 
+    def asked(self, id: str) -> Location:
+        """Return the file that says how far a question to another system has been asked."""
+        return self.warehouse / self.pipeline / "asks" / f"{id}.json"
+
     def serving(self, view: CompiledView) -> Location:
         """Return the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"

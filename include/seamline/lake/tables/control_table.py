@@ -18,12 +18,12 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, name_warehouse
-from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.moved_warehouses import read_moved
 from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.occupied_places import require_no_log_elsewhere
 from seamline.model.errors import LeaseHeld
+from seamline.model.protocol.ask_decision import AskDecision
 from seamline.model.protocol.control import Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
@@ -40,7 +40,6 @@ __all__ = [
     "Desired",
     "Drained",
     "Lease",
-    "list_restatements",
 ]
 
 APP = "seamline.control"
@@ -178,6 +177,11 @@ class ControlTable:
         }
         self.decide(row, lambda found: replace(found, restated=(*found.restated, decision)))
 
+    def ask_again(self, decision: AskDecision) -> None:
+        """Let another system be asked again about rows without an answer."""
+        row = {"state": "ask", "actor": decision.actor, "reason": str(decision), "at": decision.at}
+        self.decide(row, lambda found: replace(found, asks=(*found.asks, decision)))
+
     def decide(
         self, row: Mapping[str, object], change: Callable[[Control], Control], *, away: bool = False
     ) -> None:
@@ -290,11 +294,3 @@ class ControlTable:
         self.decisions.write(
             row, state.to_json(), metadata={RENEWED: format_utc_instant(renewed)} if renewed else None
         )
-
-
-def list_restatements(layout: Layout) -> tuple[Restatement, ...]:
-    """List the restatements of a pipeline in the order of their decisions."""
-    found = read_cached_table(
-        layout.table("control"), "restated", lambda table: ControlTable(table).see().restated
-    )
-    return found or ()

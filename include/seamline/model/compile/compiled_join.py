@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from seamline.model.expressions import Expression
@@ -27,6 +27,8 @@ class JoinSide:
     """What stands before a column's name in a pair."""
     columns: tuple[Field, ...]
     """The columns that are read, by their names in rows."""
+    where: Expression | None = field(default=None, repr=False)
+    """The rows that are joined, by the columns of rows; None for all."""
 
     def named(self, column: str) -> str:
         """Name a column as pairs have it."""
@@ -67,6 +69,11 @@ class CompiledJoin:
     lookups: frozenset[str] = frozenset()
     """The look-ups of both sides' rows, by name."""
 
+    kept: int = 0
+    """How long a row is kept for later ones beyond the bounds, in microseconds of event time."""
+    asked: bool = False
+    """Whether the right rows are answers that were asked for."""
+
     @property
     def id(self) -> str:
         """The name of an index of its rows: joins of other versions of a view may read other columns."""
@@ -79,6 +86,7 @@ class CompiledJoin:
             self.same,
             self.where and self.where.text,
             self.kinds,
+            *(side.where.text for side in self.sides if side.where),
         ]
         return f"{self.name}/{hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
 

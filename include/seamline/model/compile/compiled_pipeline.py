@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from seamline.model.compile.asks.ask_rules import check_asks, compile_asks
+from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_source import CompiledSource, compile_sources
@@ -81,6 +83,8 @@ class CompiledPipeline:
     """The look-ups whose columns are in rows, of all sources."""
     alone: tuple[CompiledPipeline, ...] = ()
     """What each of several sources would be alone, with the views of all: see ``by_source``."""
+    asks: tuple[CompiledAsk, ...] = ()
+    """What is asked of other systems."""
 
     @property
     def by_source(self) -> tuple[CompiledPipeline, ...]:
@@ -162,7 +166,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     """Compile a definition, or list every problem it has."""
     problems = Problems()
     if not check_shape(pipeline, problems) or (
-        has_several(pipeline) and not check_sources(pipeline, problems)
+        has_several(pipeline) and not (check_asks(pipeline, problems) and check_sources(pipeline, problems))
     ):
         return None, problems.found
     sources = compile_sources(pipeline, problems)
@@ -181,9 +185,9 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
             for name, each in zip(record.sources, made, strict=True)
         )
         made = attach_rule_tables(made, lookups, problems)
-    joins = compile_joins(
-        pipeline, dict(zip(record.sources, (each.record for each in made), strict=False)), grid, problems
-    )
+    records = dict(zip(record.sources, (each.record for each in made), strict=False))
+    asks = compile_asks(pipeline, records, problems)
+    joins = compile_joins(pipeline, records, grid, problems) | {each.name: each.join for each in asks}
     views = narrow_joins(
         [
             view
@@ -228,7 +232,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
         very_late=max(each.very_late for each in made),
         exact=False,
     )
-    return whole(widest, pipeline, record, lookups=lookups, alone=each_alone), []
+    return whole(widest, pipeline, record, lookups=lookups, alone=each_alone, asks=asks), []
 
 
 def compile_own_view(

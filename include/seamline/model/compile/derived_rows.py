@@ -50,8 +50,9 @@ class Dialect:
 def side_rows_sql(join: CompiledJoin, side: JoinSide, relation: str, dialect: Dialect) -> str:
     """Write the rows of a side among those of a relation with the columns of the master."""
     columns = ", ".join([*READ, *(dialect.quote(each.name) for each in side.columns)])
-    selected = f" AND {SELECTED}" if join.selective else ""
-    return f"SELECT {columns} FROM {relation} WHERE {SOURCE} = '{side.source}'{selected}"
+    chosen = [f"{SOURCE} = '{side.source}'", *([SELECTED] if join.selective else [])]
+    chosen += [f"({dialect.text(side.where)})"] if side.where else []
+    return f"SELECT {columns} FROM {relation} WHERE {' AND '.join(chosen)}"
 
 
 def pairs_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> str:

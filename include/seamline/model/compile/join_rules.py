@@ -17,6 +17,7 @@ from seamline.model.compile.problems import (
     require_exact_key,
 )
 from seamline.model.compile.record_rules import Record
+from seamline.model.definition.asks import Ask
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
@@ -30,8 +31,10 @@ MOST_INTERVALS = 100
 """A join that reaches over more intervals than these makes each of them wait too long for others."""
 
 
-def join_facts(join: Join) -> dict[str, Any]:
+def join_facts(join: Join | Ask) -> dict[str, Any]:
     """List all that says which pairs there are."""
+    if isinstance(join, Ask):
+        return {"ask": join.of, "when": join.when, "version": join.version}
     bounds = [
         [type(each).__name__, str(getattr(each, "duration", each))] for each in (join.before, join.after)
     ]
@@ -46,8 +49,8 @@ def join_facts(join: Join) -> dict[str, Any]:
     }
 
 
-def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | None:
-    """Find the join of which a view counts the rows; None if it counts those of sources."""
+def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | Ask | None:
+    """Find the join, or the question, of which a view counts the rows; None if it counts those of sources."""
     return next((each for each in pipeline.derive if list(names) == [each.name]), None)
 
 
@@ -57,6 +60,8 @@ def compile_joins(
     """Compile the joins of a pipeline by name; note the problems of those that are left out."""
     found: dict[str, CompiledJoin] = {}
     for join in pipeline.derive if records else ():
+        if isinstance(join, Ask):
+            continue
         place = f"derive[{join.name}].name"
         if not problems.check_name(place, join.origin, join.name):
             continue

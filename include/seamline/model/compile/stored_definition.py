@@ -14,19 +14,19 @@ from seamline.model.compile.compiled_pipeline import (
     compile_pipeline,
     compile_with_problems,
 )
+from seamline.model.definition.asks import Ask
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.field_types import may_be_none
 from seamline.model.definition.formats import FORMATS
 from seamline.model.definition.joins import Join, Open
+from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import (
     ROUNDED,
-    Batch,
     KafkaSource,
     Lookup,
     Pipeline,
     Rule,
-    Stream,
     View,
 )
 from seamline.model.definition.restarts import RESTARTS
@@ -39,7 +39,7 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, Join, Open, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch,
+        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch,
         Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip

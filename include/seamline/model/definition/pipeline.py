@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from seamline.model.definition.asks import ROW, TOLD, Ask
 from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.formats import Format
 from seamline.model.definition.joins import Join
+from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
-from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.protocol.watermark import Watermark
@@ -18,6 +19,11 @@ from seamline.model.user_code import name_of
 
 DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 """How a number becomes a DECIMAL: by its own digits; by them in JSON, CSV and text alone; as earlier releases did."""
+
+
+SOON_IDLE = "5 seconds"
+"""How long a topic of answers must be silent until it does not hold the watermark back."""
+ANY_NUMBER = 10**9
 
 
 @dataclass(frozen=True)
@@ -154,66 +160,6 @@ class View:
     origin: Origin = declare_origin_field()
 
 
-DURABILITY = ("replay", "fsync")
-"""What a power cut may do to a stream's newest epochs, the weaker first."""
-
-
-@dataclass(frozen=True)
-class Stream:
-    """How the speed layer runs. Durations are texts such as "10 seconds", sizes such as "2g"."""
-
-    trigger: str = "1 second"
-    """The time from the start of one epoch to the next; with "0 seconds" an epoch begins when there is
-    something to read."""
-    max_offsets_per_epoch: int = 1_000_000
-    """The most offsets that an epoch reads."""
-    epoch_target: str = "10 seconds"
-    """How long an epoch may take before the next ones read less."""
-    stuck_after: str = "2 minutes"
-    """A driver with records to read that commits no epoch for so long is restarted."""
-    restart: RestartPolicy = ExponentialDelay()
-    """When a driver that has failed is started again, and when the supervisor gives up."""
-    master: str = ""
-    """Spark's master; "" for the one that SEAMLINE_SPARK_MASTER names where the stream runs, else "local[2]"."""
-    memory: str = "2g"
-    """The heap of Spark's driver."""
-    worker_memory: str = "4g"
-    """The memory of a Python worker. The record that needs more is refused; a build that does fails."""
-    parts: int = 0
-    """Into how many parts an epoch goes that has many keys, or whose event ids are compared: each part is the
-    work of one of Spark's tasks. 0 for as many as tasks run at once. It may change from one start to the next."""
-    edge_epochs: int = 30
-    """The most epochs between two edges; a cut falls on an edge."""
-    edge_every: str = "1 minute"
-    """The longest time between two edges."""
-    serve_every: str = "10 seconds"
-    """How often the serving tables are refreshed."""
-    durability: str = DURABILITY[0]
-    """"replay": a power cut may take the epochs of the last seconds, which are read from Kafka again.
-    "fsync": each epoch is on disk before it counts."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """How the batch layer runs."""
-
-    interval: str
-    """The unit of a build, as a duration: "1 day"."""
-    start: str
-    """The first instant that the pipeline knows, ISO 8601, UTC unless it has an offset."""
-    max_dirty: int = 30
-    """The most dirty intervals that a run takes unasked: by turns the oldest, the one of most rows, the
-    newest."""
-    approve_above: int = 0
-    """A run that is asked for more intervals waits for a person's approval; 0 for never."""
-    fresh_within: str = ""
-    """How long after its end, by the clock, an interval may be unpublished before it is overdue; "" for ever."""
-    provisional: bool = False
-    """Whether open intervals are built and published too, and again once they have closed."""
-    keep_generations: int = 0
-    """How many replaced generations upkeep leaves of each interval, beside the published one; 0 for all."""
-
-
 @dataclass(frozen=True)
 class Pipeline:
     """Sources, their rules and views over their rows: declared once, run by both layers.
@@ -265,7 +211,7 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
-    derive: Sequence[Join] = ()
+    derive: Sequence[Join | Ask] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""
@@ -278,8 +224,15 @@ class Pipeline:
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
-        """The sources, in order."""
-        return (self.source,) if isinstance(self.source, KafkaSource) else tuple(self.source)
+        """The sources, in order; those of answers are last."""
+        if isinstance(self.source, KafkaSource):
+            return (self.source,)
+        return (*self.source, *(declare_answers(self, ask) for ask in self.asks))
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """The questions that are asked of other systems."""
+        return tuple(each for each in self.derive if isinstance(each, Ask))
 
     @property
     def only_source(self) -> KafkaSource:
@@ -297,3 +250,33 @@ class Pipeline:
     def connection(self) -> str:
         """The id of the Airflow connection to Kafka, which all sources share."""
         return self.sources[0].connection
+
+
+def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
+    """Declare the source of the answers to a question: their topic, and the columns of their records.
+
+    An answer has the event time of its row, however late it comes.
+    """
+    named = (each.split(maxsplit=1) for each in ask.columns)
+    columns = {name: type[0] if type else "STRING" for name, *type in named}
+    asked = next((each for each in pipeline.source if each.name == ask.of), None)  # type: ignore[union-attr]
+    like = asked or KafkaSource(topic=ask.of, schema="", event_time="")
+    declared = KafkaSource(
+        topic=ask.topic or f"{pipeline.name}.{ask.name}.answers",
+        schema=", ".join(f"{ask.named(name)} {type}" for name, type in {**ROW, **columns, **TOLD}.items()),
+        event_time=ask.named("at"),
+        connection=like.connection,
+        watermark=replace(like.watermark, idle_after=SOON_IDLE),
+        max_future=like.max_future,
+        max_past="",
+        very_late=like.very_late,
+        max_stray_intervals=ANY_NUMBER,
+        name=ask.right,
+        side=ask.side,
+        origin=ask.origin,
+    )
+    if not like.event_id:
+        return declared
+    place = ask.named("place")
+    made = {place: "concat_ws('/', _topic, _partition, _offset)"}
+    return replace(declared, event_id=(place,), select=made, dedup_within=like.dedup_within)

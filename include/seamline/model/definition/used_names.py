@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from seamline.model.definition.asks import Ask
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.measures import Measure
 
@@ -23,8 +24,11 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
         yield from (source.event_time, *source.event_id)
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
-    for join in pipeline.derive:
-        yield from (join.where, *chain.from_iterable(join.on.items()))
+    for derived in pipeline.derive:
+        if isinstance(derived, Ask):
+            yield from (derived.when, *derived.request.values(), *derived.side.values())
+        else:
+            yield from (derived.where, *chain.from_iterable(derived.on.items()))
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():

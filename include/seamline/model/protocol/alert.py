@@ -10,7 +10,7 @@ from seamline.model.time.intervals import format_utc_instant
 
 
 class AlertKind(StrEnum):
-    """What can be wrong: each is distinguished by its subject, a view, partition or look-up, or empty."""
+    """What can be wrong: each is distinguished by its subject, a view, partition, look-up or question, or empty."""
 
     STALE = "stale_stream"
     LAG = "growing_lag"
@@ -21,6 +21,7 @@ class AlertKind(StrEnum):
     DISK = "disk_nearly_full"
     CLOCK = "wrong_event_times"
     RULES = "rules_not_in_force"
+    ASKS = "no_answers"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from seamline.model.errors import LeaseHeld
+from seamline.model.protocol.ask_decision import AskDecision
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.moving import Moved
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -99,6 +100,8 @@ class Control:
     """The newest fencing token that was given out."""
     moved: Moved | None = None
     """Where the pipeline was moved, None where it is here."""
+    asks: tuple[AskDecision, ...] = ()
+    """Decisions to ask other systems again."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -121,6 +124,7 @@ class Control:
             "savepoints": [each.to_row() for each in self.savepoints],
             "token": self.token,
             **({"moved": self.moved.to_row()} if self.moved else {}),
+            **({"asks": [each.to_row() for each in self.asks]} if self.asks else {}),
         }
         return json.dumps(row)
 
@@ -148,4 +152,5 @@ class Control:
             tuple(map(Savepoint.from_row, row.get("savepoints", []))),
             row.get("token", 0),
             Moved.from_row(row["moved"]) if row.get("moved") else None,
+            tuple(map(AskDecision.from_row, row.get("asks", []))),
         )

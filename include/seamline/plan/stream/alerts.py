@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from seamline.model.protocol.alert import AlertKind, AlertStatement, Key, Standing
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_duration, last_line
+from seamline.plan.stream.ask_counts import describe_silence
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.rule_counts import describe_waiting_rules
 from seamline.plan.stream.stream_state import Actual
@@ -37,6 +38,7 @@ PATIENCE: Mapping[AlertKind, Patience] = {
     AlertKind.DISK: Patience(),
     AlertKind.CLOCK: Patience(timedelta(minutes=1)),
     AlertKind.RULES: Patience(timedelta(minutes=1)),
+    AlertKind.ASKS: Patience(timedelta(seconds=30), timedelta(seconds=30)),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
@@ -62,6 +64,7 @@ def find_stream_problems(found: Observation) -> Findings:
         AlertKind.DISK: find_full_disk(found.disk_free),
         AlertKind.CLOCK: find_wrong_clocks(found),
         AlertKind.RULES: find_waiting_rules(found),
+        AlertKind.ASKS: find_silent_systems(found),
     }
 
 
@@ -145,6 +148,13 @@ def find_waiting_rules(found: Observation) -> Mapping[str, str] | None:
         return None
     waiting = {name: each.waiting for name, each in found.rules.items() if each.waiting}
     return {name: describe_waiting_rules(name, count) for name, count in waiting.items()}
+
+
+def find_silent_systems(found: Observation) -> Mapping[str, str] | None:
+    """Name the questions that another system does not answer."""
+    if found.asks is None:
+        return None
+    return {name: said for name, each in found.asks.items() if (said := describe_silence(each))}
 
 
 def single_finding(message: str) -> Mapping[str, str]:

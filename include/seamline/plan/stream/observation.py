@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from seamline.model.protocol.alert import Standing
 from seamline.model.protocol.epoch import Epoch
+from seamline.plan.stream.ask_counts import AskCount
 from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
@@ -185,6 +186,8 @@ class Observation:
     """Rows that the driver's index of each join keeps, by the join's name."""
     rules: Mapping[str, RuleCount] | None = None
     """The rules that topics make, by the look-up's name; None where no driver says."""
+    asks: Mapping[str, AskCount] | None = None
+    """How far other systems have been asked, by the question's name; None where no driver says."""
 
     @property
     def epoch_age(self) -> timedelta | None:

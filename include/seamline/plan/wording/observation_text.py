@@ -10,6 +10,7 @@ from typing import Any
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_duration, last_line
 from seamline.plan.stream.alerts import count_failures
+from seamline.plan.stream.ask_counts import describe_silence
 from seamline.plan.stream.observation import Lag, Observation
 from seamline.plan.stream.stream_state import Actual
 
@@ -71,6 +72,9 @@ def format_view_notes(found: Observation) -> Iterator[str]:
     for lookup, rules in sorted((found.rules or {}).items()):
         waiting = f", {rules.waiting:,} wait for room" if rules.waiting else ""
         yield f"look-up {lookup} has {rules.in_force:,} rules in force{waiting}"
+    for ask, count in sorted((found.asks or {}).items()):
+        silent = describe_silence(count)
+        yield f"ask {ask} has {count.waiting:,} rows waiting{f'; {silent}' if silent else ''}"
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
@@ -139,6 +143,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
         "hot_keys": {view: {"key": each.key, "share": each.share} for view, each in found.hot.items()},
         "indexed_rows": dict(found.indexed),
         "rules": {name: vars(each) for name, each in (found.rules or {}).items()},
+        "asks": {name: vars(each) for name, each in (found.asks or {}).items()},
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,

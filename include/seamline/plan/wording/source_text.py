@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
+from seamline.model.definition.asks import Ask
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import KafkaSource, Pipeline
@@ -29,7 +30,7 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
             f"source {each.only_source.name}: {describe_source(each.only_source)}",
             f"  {describe_time_bounds(each)}",
         ]
-    return [*found, *(f"join {each.name}: {describe_join(each)}" for each in pipeline.derive)]
+    return [*found, *(": ".join(each) for each in list_derived_facts(pipeline))]
 
 
 def describe_source(source: KafkaSource) -> str:
@@ -73,5 +74,22 @@ def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
             for each in list_narrowed(pipeline)
             for bounds in [describe_time_bounds(each)]
         ),
-        *((f"join {each.name}", describe_join(each)) for each in pipeline.derive),
+        *list_derived_facts(pipeline),
     ]
+
+
+def list_derived_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
+    """List the rows that are derived by name, with what they are made of."""
+    return [
+        (f"ask {each.name}", describe_ask(each))
+        if isinstance(each, Ask)
+        else (f"join {each.name}", describe_join(each))
+        for each in pipeline.derive
+    ]
+
+
+def describe_ask(ask: Ask) -> str:
+    """Say about which rows another system is asked, and what for."""
+    where = f" where {ask.when}" if ask.when else ""
+    version = f", version {ask.version}" if ask.version else ""
+    return f"{', '.join(ask.columns)} of each row of {ask.of}{where} by {ask.by}{version}"

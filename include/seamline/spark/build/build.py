@@ -15,7 +15,7 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.builds_table import BuildRow, Builds
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.generations import Volume
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_repaired

@@ -24,7 +24,7 @@ from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.store.promises import is_on_disk
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors

@@ -17,7 +17,7 @@ from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import slices_schema
 from seamline.lake.storage.delta_table import EPOCH
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.lake.tables.slices import PRUNES, Slices

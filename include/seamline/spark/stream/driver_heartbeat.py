@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.ask_counts import AskCount
 from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.rule_counts import RuleCount
 
@@ -47,6 +48,8 @@ class Heartbeat:
     """Rows that the index of each join keeps, by the join's name."""
     rules: Mapping[str, RuleCount] = field(default_factory=dict)
     """The rules that topics make, by the look-up's name."""
+    asks: Mapping[str, AskCount] = field(default_factory=dict)
+    """How far other systems have been asked, by the question's name."""
     topics: Mapping[str, str] = field(default_factory=dict)
     """Topic names by topic id."""
     reached: Mapping[str, int | str] = field(default_factory=dict)

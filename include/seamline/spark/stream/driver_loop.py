@@ -88,6 +88,7 @@ class Driver:
         )
         lookups = RuleTopics(self.writer.pipeline, self.lookups, spark)
         self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")
+        self.epochs.askers.start(self.writer.master.epoch)
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
         spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
@@ -117,8 +118,7 @@ class Driver:
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
         size = self.epochs.size
-        suspect = size.suspects[0] if size.suspects else None
-        frame = self.topics.open_stream(self.spark, start, limit=size.limit, only=suspect)
+        frame = self.topics.open_stream(self.spark, start, limit=size.limit, only=size.suspect)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -281,6 +281,7 @@ class Driver:
                 FenceLost(f"The lease has token {found.lease.token}, but ours is {self.token}.", hint="exit.")
             )
         self.asked, self.paused = found, found.desired is Desired.PAUSED
+        self.epochs.askers.keep_up(len(found.asks))
         if found.desired is Desired.STOPPED:
             self.stopping.set()
 
@@ -292,6 +293,7 @@ class Driver:
                 # The last edge is the next driver's then.
                 with contextlib.suppress(*TRIED_AGAIN), translate_store_errors():
                     self.epochs.close()
+        self.epochs.askers.close()
         self.refresher.close()
         if query is not None:
             query.stop()

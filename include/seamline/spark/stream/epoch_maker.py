@@ -173,7 +173,7 @@ class Epochs(KernelRuns):
         """Commit an epoch; it states the frontiers of all views."""
         whole = self.writer.commit(epoch, result, views)
         self.unstated.clear()
-        self.joined.commit(whole)
+        self.follow(whole)
         return after.commit(whole)
 
     def add_lanes(self, ends: Vector) -> Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.layers import Stream
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.epoch_numbers import limit_epoch_size, next_size
@@ -36,6 +36,11 @@ class EpochSize:
         self.suspects: list[Lane] = []
         self.turned = False
         self.off: list[int] = []
+
+    @property
+    def suspect(self) -> Lane | None:
+        """Return the lane that is read alone, None where all are read."""
+        return next(iter(self.suspects), None)
 
     @property
     def halved(self) -> bool:

@@ -30,7 +30,7 @@ from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_
 from seamline.lake.joins.restatements import take_named_restatements
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.control_table import list_restatements
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
@@ -249,7 +249,7 @@ def find_horizon(join: CompiledJoin, mark: datetime | None, layout: Layout) -> i
     While there is none, behind what was read last: any horizon is right, and one that is nearer costs reads of files.
     """
     now = find_newest_start(layout) if mark is None else to_unix_micros(mark)
-    return None if now is None else now - 2 * reach_of(join)
+    return None if now is None else now - 2 * reach_of(join) - join.kept
 
 
 def gather_rows(join: CompiledJoin, result: KernelResult) -> Rows:

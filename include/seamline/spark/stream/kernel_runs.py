@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
+from seamline.asking.askers import Askers
 from seamline.kernel.epoch_kernel import run
 from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.model.errors import SeamlineError
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
@@ -55,6 +57,12 @@ class KernelRuns:
         self.joined = JoinedRows(writer, attempted.file.with_name("joined"))
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size = 0, MEASURED
+        self.askers = Askers(self.pipeline, writer.layout)
+
+    def follow(self, epoch: Epoch) -> None:
+        """Let what is kept of joined rows, and those who ask about rows, know of an epoch that is committed."""
+        self.joined.commit(epoch)
+        self.askers.tell(epoch=epoch.number)
 
     @property
     def unreadable_note(self) -> Note | None:

@@ -7,6 +7,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
+from seamline.lake.status.ask_words import read_ask_words
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Vector
@@ -53,6 +54,7 @@ class Pulse:
                 hot=dict(writer.hot),
                 indexed=dict(writer.indexed),
                 rules=dict(writer.rules),
+                asks=read_ask_words(writer.pipeline.name, [each.name for each in writer.pipeline.asks]),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,

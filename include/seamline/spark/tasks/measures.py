@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from seamline.lake.engine.accepted_rows import READ_ORDER
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
-from seamline.model.definition.pipeline import Stream
+from seamline.model.definition.layers import Stream
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.spark.tasks.aggregates import is_native, measure_state_columns
 from seamline.spark.tasks.arrow_states import arrow_states

@@ -18,7 +18,7 @@ from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json, to_json
-from seamline.model.definition.pipeline import Batch
+from seamline.model.definition.layers import Batch
 from seamline.model.errors import PublishRefused
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.manifest import How

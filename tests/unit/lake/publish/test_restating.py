@@ -22,7 +22,8 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables import builds_table, manifest_table
 from seamline.lake.tables.builds_table import BuildRow, Builds
-from seamline.lake.tables.control_table import Control, ControlTable, list_restatements
+from seamline.lake.tables.control_table import Control, ControlTable
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable, manifest_of
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.catalog import load_catalog

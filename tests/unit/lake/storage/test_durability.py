@@ -22,7 +22,7 @@ from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.lookups.lookup_tables import write_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.definition.pipeline import Stream as Settings
+from seamline.model.definition.layers import Stream as Settings
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -26,8 +26,8 @@ from seamline.lake.tables.control_table import (
     Desired,
     Drained,
     Lease,
-    list_restatements,
 )
+from seamline.lake.tables.decided import list_restatements
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.control import Control as State
 from seamline.model.protocol.offsets import Lane

@@ -1,0 +1,210 @@
+"""Asks one question about the rows of a pipeline, and writes the answers: each row gets one, whatever is killed.
+
+The topic says what was answered. Whoever opens it ends the writing of all others first, and then looks which rows
+have no record: in the master up to an epoch, and in the topic from where the master has read it to (rule 23).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from seamline.asking.answer_values import encode_answer
+from seamline.asking.asked_rows import RowsInHand
+from seamline.asking.calls import Calls, Function
+from seamline.asking.positions import Position, write_position
+from seamline.asking.questions import AskedRow, Outcome, Place, Question
+from seamline.asking.row_reading import RowReader
+from seamline.asking.told import Listener
+from seamline.kafka.transactions import TransactionWriter
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.asks.compiled_ask import CompiledAsk
+from seamline.model.protocol.ask_decision import AskDecision
+from seamline.plan.stream.ask_counts import AskCount
+from seamline.runtime.failpoints import hit_failpoint
+
+log = logging.getLogger("seamline.asking")
+T = TypeVar("T")
+MOST_IN_HAND = 50_000
+"""Rows that are taken up and have no record yet; others wait in the master."""
+MOST_WRITTEN = 5_000
+"""Records of one transaction."""
+TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
+Answer = tuple[AskedRow, Outcome]
+
+
+class Asker:
+    """One process's asking of one question."""
+
+    def __init__(
+        self,
+        ask: CompiledAsk,
+        layout: Layout,
+        reader: RowReader,
+        listener: Listener,
+        position: Position,
+        function: Function,
+    ) -> None:
+        self.ask, self.layout, self.reader, self.listener = ask, layout, reader, listener
+        self.position, self.saved = position, position
+        self.hand = RowsInHand(position.epoch)
+        self.answers: deque[Answer] = deque()
+        self.calls = Calls(ask, function, self.receive)
+        self.began = position.epoch
+        """E when this process had ended all others: rows of later epochs have no record yet."""
+        self.known: frozenset[Place] = frozenset()
+        """Rows with a record in the topic that epochs up to there have not read."""
+        self.written: set[Place] | None = None
+        """Rows that got an answer while a decision waits for the stream to read the topic."""
+        self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
+
+    def receive(self, question: Question, outcome: Outcome) -> None:
+        """Note what is to be written of the rows that wanted an answer."""
+        self.answers.extend((row, outcome) for row in question.rows)
+
+    async def run(self, open_writer: Callable[[], TransactionWriter]) -> None:
+        """Ask until the driver wants no more; what is being asked then may still be answered for a while."""
+        self.writer = await in_thread(open_writer)
+        self.began, self.known = await in_thread(self.reader.read_tail)
+        log.info("Asking %s from epoch %s on", self.ask.name, self.position.epoch + 1)
+        async with asyncio.TaskGroup() as group:
+            work = [group.create_task(each) for each in (self.take_up_rows(), self.carry_out_decisions())]
+            calling, writing = group.create_task(self.calls.run()), group.create_task(self.write_answers())
+            await self.wait_until(self.listener.over.is_set)
+            for each in work:
+                each.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.wait_until(lambda: not self.calls.flying), GRACE)
+            calling.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.wait_until(lambda: not self.answers), GRACE)
+            writing.cancel()
+        await in_thread(self.save)
+
+    async def wait_until(self, done: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        while not done():
+            await asyncio.sleep(TICK)
+
+    async def take_up_rows(self) -> None:
+        """Take up the rows of one block of epochs after another, as long as there is room for more."""
+        while True:
+            await self.wait_until(self.may_take_more)
+            block = await in_thread(self.reader.read_block, self.hand.taken, self.listener.word.epoch)
+            rows = block.rows
+            if self.hand.taken < self.began:
+                there = await in_thread(self.reader.find_recorded, block, self.began)
+                rows = [each for each in rows if each[0].place not in there]
+            rows = [each for each in rows if each[0].place not in self.known]
+            self.hand.take((row for row, _ in rows), block.until)
+            await self.ask_about(rows)
+
+    def may_take_more(self) -> bool:
+        """Return whether there are epochs to look at, and room for their rows."""
+        return self.listener.word.epoch > self.hand.taken and len(self.hand.places) < MOST_IN_HAND
+
+    async def ask_about(self, rows: Iterable[tuple[AskedRow, dict[str, Any]]]) -> None:
+        """Ask about rows; others get their turn between them."""
+        for at, (row, request) in enumerate(rows, 1):
+            self.calls.add(row, request)
+            if at % 1000 == 0:
+                await asyncio.sleep(0)
+
+    async def write_answers(self) -> None:
+        """Write what came of questions, a transaction at a time, and let go of the rows that have it."""
+        while True:
+            await self.wait_until(lambda: bool(self.answers) or self.is_save_due())
+            if self.answers:
+                some = [self.answers.popleft() for _ in range(min(len(self.answers), MOST_WRITTEN))]
+                hit_failpoint("answered")
+                await in_thread(self.writer.write, [encode_answer(self.ask, *each) for each in some])
+                hit_failpoint("recorded")
+                for row, outcome in some:
+                    self.finish(row, outcome)
+            if self.is_save_due():
+                await in_thread(self.save)
+            await asyncio.sleep(WRITES_EVERY)
+
+    def finish(self, row: AskedRow, outcome: Outcome) -> None:
+        """Let go of a row whose record is in the topic."""
+        self.hand.finish(row)
+        self.answered += not outcome.error
+        self.errors += bool(outcome.error)
+        if self.written is not None:
+            self.written.add(row.place)
+
+    def is_save_due(self) -> bool:
+        """Return whether it is time to save how far it has come."""
+        return time.monotonic() - self.saved_at >= SAVES_EVERY
+
+    def save(self) -> None:
+        """Save how far it has come, where that is further than before."""
+        self.saved_at = time.monotonic()
+        self.position = replace(self.position, epoch=max(self.position.epoch, self.hand.finished))
+        if self.position != self.saved:
+            write_position(self.layout, self.ask.id, self.position)
+            self.saved = self.position
+
+    async def carry_out_decisions(self) -> None:
+        """Carry out one decision to ask again after another."""
+        while True:
+            await self.wait_until(lambda: self.listener.word.decisions > self.position.decided)
+            decisions = await in_thread(self.reader.list_decisions)
+            for decision in decisions[self.position.decided :]:
+                if decision.ask == self.ask.name:
+                    await self.carry_out(decision)
+                self.position = replace(self.position, decided=self.position.decided + 1)
+
+    async def carry_out(self, decision: AskDecision) -> None:
+        """Ask again about rows without an answer.
+
+        The master has to have read all that was written before, and rows that get a record meanwhile are left out.
+        """
+        self.written = set()
+        ends = await in_thread(self.reader.fetch_ends)
+        while (held := await in_thread(self.reader.find_reading_epoch, ends)) is None:
+            await asyncio.sleep(0.5)
+        count = 0
+        for span in self.reader.grid.within(decision.span):
+            await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
+            rows = await in_thread(self.reader.read_unanswered, decision, span, held)
+            taken = (*self.hand.places, *self.written)
+            rows = [each for each in rows if each[0].place not in {*taken}]
+            for row, _ in rows:
+                self.hand.add(row)
+            await self.ask_about(rows)
+            count += len(rows)
+        log.info("%s rows of %s are asked about again: %s", count, decision.span, decision.reason)
+        await self.wait_until(lambda: not any(row.decided for row in self.hand.places.values()))
+        self.written = None
+
+    def count(self) -> AskCount:
+        """Return what it has done, and has before it."""
+        calls, durations = self.calls, sorted(self.calls.durations)
+        now = time.monotonic()
+        return AskCount(
+            answered=self.answered,
+            errors=self.errors,
+            reused=calls.reused,
+            waiting=len(self.hand.places),
+            behind=max(self.listener.word.epoch - self.hand.finished, 0),
+            flying=calls.flying,
+            calls=calls.made,
+            failures=calls.failed,
+            oldest=round(calls.oldest, 3),
+            p50=round(durations[len(durations) // 2], 6) if durations else 0.0,
+            p99=round(durations[len(durations) * 99 // 100], 6) if durations else 0.0,
+            away=round(now - calls.circuit.since, 3) if calls.circuit.is_open else 0.0,
+            trouble=calls.trouble,
+        )
+
+
+async def in_thread(work: Callable[..., T], *given: Any) -> T:
+    """Do what blocks beside the loop."""
+    return await asyncio.to_thread(work, *given)

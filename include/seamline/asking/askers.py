@@ -1,0 +1,113 @@
+"""The processes that ask other systems about a stream's rows: a child of the driver for each question."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from seamline.asking.positions import begin_position
+from seamline.asking.told import Word
+from seamline.lake.status.ask_words import locate_ask_words
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.asks.compiled_ask import CompiledAsk
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.stored_definition import to_json
+
+log = logging.getLogger("seamline.stream")
+FIRST_WAIT, LONGEST_WAIT, CALM = 1.0, 30.0, 60.0
+"""Seconds until one that has ended is started again; twice as many after each end, unless it ran for a while."""
+GRACE = 15.0
+
+
+@dataclass
+class Child:
+    """One process."""
+
+    process: subprocess.Popen[bytes]
+    """The process."""
+    began: float
+    """When it was started, by the driver's clock."""
+    wait: float
+    """Seconds until the next is started where it ends."""
+    heard: Word
+    """What it was told last."""
+
+
+class Askers:
+    """The processes of one driver; without questions there are none."""
+
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
+        self.pipeline, self.layout = pipeline, layout
+        self.children: dict[str, Child] = {}
+        self.word = Word()
+        self.due: dict[str, tuple[float, float]] = {}
+
+    def start(self, held: int) -> None:
+        """Start them where the log ends at an epoch: rows of later ones are asked about."""
+        self.word = Word(held)
+        for ask in self.pipeline.asks:
+            locate_ask_words(self.pipeline.name, ask.name).unlink(missing_ok=True)
+            begin_position(self.layout, ask.id, held)
+            self.open(ask, FIRST_WAIT)
+
+    def open(self, ask: CompiledAsk, wait: float) -> None:
+        """Start the process of one question."""
+        command = [sys.executable, "-m", "seamline.asking", self.pipeline.name, ask.name]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr)
+        assert process.stdin
+        first = {"definition": to_json(self.pipeline.definition), "word": vars(self.word)}
+        process.stdin.write(json.dumps(first).encode() + b"\n")
+        process.stdin.flush()
+        os.set_blocking(process.stdin.fileno(), False)
+        self.children[ask.name] = Child(process, time.monotonic(), wait, self.word)
+
+    def tell(self, *, epoch: int | None = None, decisions: int | None = None) -> None:
+        """Tell all where the stream stands; what one has no time to hear it is told with the next."""
+        self.word = Word(
+            self.word.epoch if epoch is None else epoch,
+            self.word.decisions if decisions is None else decisions,
+        )
+        for child in self.children.values():
+            assert child.process.stdin
+            if child.heard != self.word:
+                with suppress(OSError):
+                    os.write(child.process.stdin.fileno(), self.word.to_line())
+                    child.heard = self.word
+
+    def keep_up(self, decisions: int) -> None:
+        """Tell how many decisions there are, and start again what has ended, not at once where it ends soon."""
+        self.tell(decisions=decisions)
+        now = time.monotonic()
+        for ask in self.pipeline.asks:
+            child = self.children.get(ask.name)
+            if child and (code := child.process.poll()) is not None:
+                wait = FIRST_WAIT if now - child.began > CALM else child.wait
+                log.warning("The process that asks %s has ended with code %s", ask.name, code)
+                self.close_line(self.children.pop(ask.name))
+                self.due[ask.name] = (now + wait, min(wait * 2, LONGEST_WAIT))
+            elif not child and ask.name in self.due and self.due[ask.name][0] <= now:
+                self.open(ask, self.due.pop(ask.name)[1])
+
+    def close(self) -> None:
+        """Let all come to their end: what is being asked may still be answered."""
+        for child in self.children.values():
+            self.close_line(child)
+        until = time.monotonic() + GRACE
+        for child in self.children.values():
+            try:
+                child.process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                child.process.kill()
+        self.children.clear()
+
+    def close_line(self, child: Child) -> None:
+        """End the line to a process."""
+        assert child.process.stdin
+        with suppress(OSError):
+            child.process.stdin.close()

@@ -1,0 +1,165 @@
+"""What a process that asks reads: rows of the log, decisions, and the topic of its answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from seamline.asking.questions import AskedRow, Place
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.transactions import read_committed_tail
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.asked_rows import (
+    EVER,
+    find_block_end,
+    find_time_bounds,
+    read_answered_places,
+    read_asked_rows,
+)
+from seamline.lake.joins.event_times import Times
+from seamline.lake.log.master import Master
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.decided import list_ask_decisions
+from seamline.model.compile.asks.compiled_ask import CompiledAsk
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.ask_decision import AskDecision
+from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.model.types.exact_json import load_exact_json
+
+Asked = tuple[AskedRow, dict[str, Any]]
+"""A row, and what is asked about it."""
+PLACE = ("topic_id", "partition", "offset")
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rows of a block of epochs."""
+
+    rows: list[Asked]
+    """The rows that are asked about."""
+    until: int
+    """The last epoch of the block."""
+    above: int
+    """The epoch before its first."""
+    times: Sequence[Times]
+    """The span of their event times; none without rows."""
+
+
+class RowReader:
+    """Reads for one question of a pipeline; from one thread at a time, others wait."""
+
+    def __init__(
+        self, ask: CompiledAsk, pipeline: CompiledPipeline, layout: Layout, connection: KafkaConnection
+    ) -> None:
+        self.ask, self.pipeline, self.layout, self.connection = ask, pipeline, layout, connection
+        self.con, self.lock = open_duckdb(), threading.Lock()
+        with TopicAdmin(connection) as admin:
+            self.topic_id = admin.topic_id(ask.topic)
+
+    @property
+    def grid(self) -> Grid:
+        """The intervals."""
+        return self.pipeline.grid
+
+    def read_position(self) -> tuple[int, Mapping[int, int]]:
+        """Return E, and up to which offset of each partition the epochs up to it have read the topic."""
+        ends = self.fetch_ends()
+        lanes = {each: Lane(self.topic_id, each) for each in ends}
+
+        def see(table: Any) -> tuple[int, Mapping[int, int]]:
+            master = Master(table)
+            held = master.position(lanes.values())
+            return master.epoch, {each: held[lane] for each, lane in lanes.items() if lane in held}
+
+        found = read_cached_table(self.layout.table("master"), ("asked", *lanes.values()), see)
+        return found or (NOTHING, {})
+
+    def fetch_ends(self) -> Mapping[int, int]:
+        """Fetch where each partition of the topic ends."""
+        with TopicAdmin(self.connection) as admin:
+            return admin.end_offsets(self.ask.topic)
+
+    def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
+        """Return E where the epochs up to it have read the topic up to some offsets; None where they have not."""
+        held, read = self.read_position()
+        return held if all(read.get(each, 0) >= end for each, end in ends.items()) else None
+
+    def read_tail(self) -> tuple[int, frozenset[Place]]:
+        """Return E, and the rows of which the topic has a record that the epochs up to it have not read."""
+        held, read = self.read_position()
+        named = [self.ask.definition.named(each) for each in (*PLACE, "version")]
+        found = set()
+        for value in read_committed_tail(self.connection, self.ask.topic, read):
+            *place, version = (load_exact_json(value.decode()).get(name) for name in named)
+            if version == self.ask.definition.version:
+                found.add((str(place[0]), int(place[1]), int(place[2])))
+        return held, frozenset(found)
+
+    def read_block(self, above: int, until: int) -> Block:
+        """Read the rows of the next epochs above one, as many as are looked at together."""
+        with self.lock:
+            end = find_block_end(self.pipeline, self.layout, above, until)
+            found = read_asked_rows(
+                self.con, self.ask, self.pipeline, self.layout, above=above, until=end, times=EVER
+            )
+        return Block(self.list_rows(found), end, above, find_time_bounds(found))
+
+    def find_recorded(self, block: Block, until: int) -> set[Place]:
+        """Find the rows of a block of which the epochs up to another have read a record."""
+        if not block.rows:
+            return set()
+        with self.lock:
+            found = read_answered_places(
+                self.con,
+                self.ask,
+                self.pipeline,
+                self.layout,
+                above=block.above,
+                until=until,
+                times=block.times,
+            )
+        return set(list_places(found))
+
+    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> list[Asked]:
+        """Read the rows of an interval that a decision means: without an answer in the epochs up to one."""
+        times = ((to_unix_micros(span.start), to_unix_micros(span.end)),)
+        where: dict[str, Any] = {"above": NOTHING, "until": until, "times": times}
+        with self.lock:
+            rows = read_asked_rows(self.con, self.ask, self.pipeline, self.layout, **where)
+            told = read_answered_places(self.con, self.ask, self.pipeline, self.layout, **where)
+        answered = set(list_places(told.filter(told["answered"])))
+        wrong = set(list_places(told)) - answered
+        found = self.list_rows(rows, decided=True)
+        if decision.only_errors:
+            return [each for each in found if each[0].place in wrong]
+        return [each for each in found if each[0].place not in answered]
+
+    def list_decisions(self) -> tuple[AskDecision, ...]:
+        """List the decisions to ask again, of all questions."""
+        return list_ask_decisions(self.layout)
+
+    def list_rows(self, found: pa.Table, *, decided: bool = False) -> list[Asked]:
+        """List rows with what is asked about each."""
+        names = [name for name, _ in self.ask.request]
+        columns = [column.to_pylist() for column in found.columns]
+        return [
+            (
+                AskedRow(topic_id, partition, offset, format_utc_instant(at), epoch, decided),
+                dict(zip(names, request, strict=True)),
+            )
+            for topic_id, partition, offset, epoch, at, *request in zip(*columns, strict=True)
+        ]
+
+
+def list_places(found: pa.Table) -> list[Place]:
+    """List the places of rows."""
+    return list(zip(*(found[name].to_pylist() for name in PLACE), strict=True))
