@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "end",
-    help="Event time before which the rows are, UTC. [default: the end of the present interval]",
+    help="End of their event times, UTC. [default: the end of the present interval]",
 )
 @click.option(
     "--only-errors", is_flag=True, help="Rows alone of which the topic says why there is no answer."

@@ -280,6 +280,7 @@ def certify_generation(
         copies=row.copies if view.join and unique else None,
         copied=row.copied,
         copies_allowed=view.join is not None and view.join.copies,
+        unanswered=row.unanswered if view.join and view.join.question else None,
     )
     return Certificate(
         view=view.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -12,7 +13,7 @@ from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
 from seamline.model.compile.derived_rows import PLACE
 from seamline.model.compile.record_rules import SELECTED, SOURCE
-from seamline.model.time.intervals import EPOCH
+from seamline.model.time.intervals import EPOCH, Interval
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.testing.folding import query_rows
 
@@ -58,6 +59,19 @@ def list_side_rows(
             if true and row[SOURCE] == side.source and row.get(SELECTED, True)
         ]
     return found
+
+
+def count_unanswered_rows(
+    con: duckdb.DuckDBPyConnection, join: CompiledJoin, accepted: Iterable[pa.Table], interval: Interval
+) -> int | None:
+    """Count the left rows of an interval of whose question there is no record; None for another join."""
+    if not join.question:
+        return None
+    tables = list(accepted)
+    records = list_side_rows(con, replace(join.right, where=join.recorded), tables)
+    known = {tuple(row[right] for _, right, _ in join.on) for row in records}
+    lefts = (row for row in list_side_rows(con, join.left, tables) if row["_event_time"] in interval)
+    return sum(tuple(row[left] for left, _, _ in join.on) not in known for row in lefts)
 
 
 def is_pair(join: CompiledJoin, left: Record, right: Record) -> bool:

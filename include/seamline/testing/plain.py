@@ -36,6 +36,7 @@ from seamline.plan.publish.publication import Candidate, plan_publication, selec
 from seamline.testing.engine import cuts_of
 from seamline.testing.expected import list_unmet_expectations
 from seamline.testing.input import input_of
+from seamline.testing.joined import count_unanswered_rows
 from seamline.testing.oracle import (
     Row,
     filter_counted_rows,
@@ -209,6 +210,7 @@ class Plain(PlainStream):
             joined=view.join is not None,
             copies=self.count_copies(view, interval, cut),
             copies_allowed=view.join is not None and view.join.copies,
+            unanswered=self.count_unanswered(view, interval, cut),
         )
         return validate_evidence(evidence)
 
@@ -219,6 +221,11 @@ class Plain(PlainStream):
         accepted = [each.accepted for each in self.current if each.epoch.number <= cut]
         reach = widen_by_reach(self.pipeline.grid, interval, view)
         return count_joined_copies(self.pipeline, view.join, accepted, reach)
+
+    def count_unanswered(self, view: CompiledView, interval: Interval, cut: int) -> int | None:
+        """Count the rows of an interval up to a cut that wait for an answer; None where nothing is asked."""
+        accepted = [each.accepted for each in self.current if each.epoch.number <= cut]
+        return count_unanswered_rows(self.con, view.join, accepted, interval) if view.join else None
 
     def derived_arrivals(self, view: CompiledView) -> DerivedArrivals:
         """Return which epochs changed the derived rows of which interval."""

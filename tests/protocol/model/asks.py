@@ -74,6 +74,8 @@ class Bounds:
     askers: int = 2
     """The most that run at once."""
     errors: bool = True
+    stepwise: bool = False
+    """Whether an attempt is seen before the master holds its epoch."""
     decisions: int = 0
     losses: int = 0
     """How often the master loses epochs."""
@@ -120,6 +122,13 @@ class Asker(NamedTuple):
     def hand(self) -> tuple[Record, ...]:
         """What it has to write."""
         return tuple(Record(row, each) for row, each in enumerate(self.rows) if each in (ANSWER, ERROR))
+
+    def fenced(self) -> Asker:
+        """Return one that is fenced off: what it still asks is lost."""
+        if self.at != RUNS:
+            return self._replace(owns=False)
+        rows = tuple(OPEN if each in (ANSWER, ERROR) else each for each in self.rows)
+        return self._replace(owns=False, rows=rows)
 
     def now(self, row: int, what: str) -> Asker:
         """Let a row be something else to it."""
@@ -192,7 +201,8 @@ def attempts(state: State, bounds: Bounds, rules: Rules) -> Moves:
             if (rows, answers) != (last.rows, last.answers):
                 pairs = pair(state.topic[:answers], last, rows, bounds, rules)
                 tried = Epoch(number, rows, answers, pairs)
-                yield f"rows to {rows} and answers to {answers} are read", state._replace(tried=tried)
+                name = f"rows to {rows} and answers to {answers} are read"
+                yield name, state._replace(tried=tried) if bounds.stepwise else hold(state, tried)
 
 
 def pair(
@@ -231,15 +241,19 @@ def begins(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
 
 
 def fences(state: State, asker: Asker, here: Asker, rules: Rules) -> Moves:
-    """Yield what a fence makes of an older commit on its way: it had landed, or never will."""
-    others = state.put(asker)
-    others = others._replace(askers=tuple(each._replace(owns=False) for each in others.askers))
-    state = others._replace(askers=(*others.askers, asker))
+    """Yield what a fence makes of others, and of a commit on its way: it has landed, or never will."""
     here = here._replace(owns=True)
-    if state.flight and rules.settles:
-        yield "an asker fences, and a commit has landed", ready(landed(state), asker, here, rules)
-        state = state._replace(flight=())
-    yield "an asker fences", ready(state, asker, here, rules)
+    others = state.put(asker)
+    fenced = [each.fenced() for each in others.askers]
+    if not state.flight or not rules.settles:
+        yield "an asker fences", ready(others._replace(askers=(*fenced, asker)), asker, here, rules)
+        return
+    heard = [each._replace(at=LANDED) if each.at == SENT else each for each in fenced]
+    after = landed(others._replace(askers=(*heard, asker)))
+    yield "an asker fences, and a commit has landed", ready(after, asker, here, rules)
+    left = [each for each in fenced if each.at != SENT]
+    after = others._replace(askers=(*left, asker), flight=())
+    yield "an asker fences, and a commit has not landed", ready(after, asker, here, rules)
 
 
 def looks(state: State, here: Asker, bounds: Bounds, rules: Rules) -> Asker:
@@ -328,18 +342,20 @@ def follows(state: State, asker: Asker, rules: Rules) -> Moves:
 
 def asks(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
     """Yield the calls of an asker, its commits and its positions."""
+    position = (asker.holes, passed(state, asker, rules))
+    if position > state.position:
+        yield "the position is moved", state._replace(position=position)
+    if not asker.owns and "fence" in rules.order:
+        if OPEN in asker.rows:
+            yield "an asker that is fenced off commits, and ends", state.put(asker)
+        return
     for row, what in enumerate(asker.rows):
         if what == OPEN:
             yield f"{row} is answered", state.put(asker, asker.now(row, ANSWER))
             if bounds.errors:
                 yield f"{row} ends in an error", state.put(asker, asker.now(row, ERROR))
-    if asker.hand and not (asker.owns or "fence" not in rules.order):
-        yield "an asker is fenced off, and ends", state.put(asker)
-    elif asker.hand and not state.flight:
+    if asker.hand and not state.flight:
         yield "an asker commits", state.put(asker, asker._replace(at=SENT))._replace(flight=asker.hand)
-    position = (asker.holes, passed(state, asker, rules))
-    if position > state.position:
-        yield "the position is moved", state._replace(position=position)
 
 
 def passed(state: State, asker: Asker, rules: Rules) -> int:
@@ -359,18 +375,11 @@ def passed(state: State, asker: Asker, rules: Rules) -> int:
 
 def hears(state: State, asker: Asker) -> Moves:
     """Yield what becomes of a commit, and of who has sent it."""
-    if asker.at == LANDED:
+    if asker.at == SENT:
+        yield "a commit lands", landed(state.put(asker, asker._replace(at=LANDED)))
+    else:
         rows = tuple(DONE if each in (ANSWER, ERROR) else each for each in asker.rows)
         yield "an asker hears that it has landed", state.put(asker, asker._replace(at=RUNS, rows=rows))
-    elif state.flight and asker == sender(state):
-        yield "a commit lands", landed(state.put(asker, asker._replace(at=LANDED)))
-    elif not asker.owns:
-        yield "an asker is fenced off, and ends", state.put(asker)
-
-
-def sender(state: State) -> Asker | None:
-    """Return whose commit is on its way, if he is there."""
-    return max((each for each in state.askers if each.at == SENT), key=lambda each: each.owns, default=None)
 
 
 def landed(state: State) -> State:
@@ -411,7 +420,8 @@ def unsure(state: State, asker: Asker, rules: Rules) -> State:
 
 def fails(state: State) -> Moves:
     """Yield that a commit is refused, and who has sent it knows; or that it lands when he is gone."""
-    if (asker := sender(state)) is None:
+    asker = next((each for each in state.askers if each.at == SENT), None)
+    if asker is None:
         yield "a commit lands late", landed(state)
         yield "a commit comes to nothing", state._replace(flight=())
     else:

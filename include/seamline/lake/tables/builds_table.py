@@ -39,9 +39,10 @@ SCHEMA = pa.schema(
         ("planned", pa.int64()),
         ("copies", pa.int64()),
         ("copied", pa.string()),
+        ("unanswered", pa.int64()),
     ]
 )
-LATER = {"exploded": 0, "restated": 0, "planned": NOTHING, "copies": 0, "copied": ""}
+LATER = {"exploded": 0, "restated": 0, "planned": NOTHING, "copies": 0, "copied": "", "unanswered": 0}
 """Columns that earlier releases did not write, and what they meant."""
 
 
@@ -87,6 +88,8 @@ class BuildRow:
     """Of a view of a join: rows in reach that repeat an event id and are joined all the same."""
     copied: str = ""
     """Where the first of them is: ``topic/partition@offset``."""
+    unanswered: int = 0
+    """Of a view of answered rows: rows that were asked about, or are to be, and have no record of an answer."""
 
 
 class Builds:

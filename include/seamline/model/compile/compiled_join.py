@@ -71,8 +71,10 @@ class CompiledJoin:
 
     kept: int = 0
     """How long a row is kept for later ones beyond the bounds, in microseconds of event time."""
-    asked: bool = False
-    """Whether the right rows are answers that were asked for."""
+    question: str = ""
+    """The id of the question that the right rows are answers to; empty where they are rows of their own."""
+    recorded: Expression | None = None
+    """Which right rows are records of that question, also those that say why there is no answer."""
 
     @property
     def id(self) -> str:

@@ -55,6 +55,8 @@ class Evidence:
     """Where one of them is."""
     copies_allowed: bool = False
     """Whether the definition lets them count."""
+    unanswered: int | None = None
+    """Rows that wait for the answer of another system; None where none is asked."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     reach = f"; rows up to {format_utc_instant(end)} are joined with its own" if evidence.ahead else ""
     failed = list(evidence.expectations)
     copies = [] if evidence.copies is None else [judge_copies(evidence, evidence.copies)]
+    answers = [] if evidence.unanswered is None else [judge_answers(evidence.unanswered)]
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
         Check(
@@ -207,6 +210,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
             format_state_rows(evidence, expected),
         ),
         *copies,
+        *answers,
         Check(
             "expectations",
             not failed,
@@ -225,6 +229,11 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
         f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
         f"{evidence.not_selected} not selected{exploded}"
     )
+
+
+def judge_answers(unanswered: int) -> Check:
+    """Check that of each row that is asked about there is an answer, or the record of why there is none."""
+    return Check("no row waits for an answer", not unanswered, f"{unanswered} rows wait for an answer")
 
 
 def judge_copies(evidence: Evidence, copies: int) -> Check:

@@ -105,6 +105,7 @@ def build_intervals(
                     planned=job.planned,
                     copies=copies.rows,
                     copied=copies.first,
+                    unanswered=derived.unanswered.get(view.id, {}).get(interval.id, 0),
                 )
             )
     Builds.ensure(layout).append(result)

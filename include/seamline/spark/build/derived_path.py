@@ -41,6 +41,7 @@ from seamline.spark.build.general_path import (
 from seamline.spark.build.joined_copies import Copies, cell_of, count_joined_copies
 from seamline.spark.build.joined_slices import JoinedSlices, list_timed_files
 from seamline.spark.build.partial_states import name_cell
+from seamline.spark.build.unanswered_rows import count_unanswered_rows
 from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.spread import count_task_slots
 
@@ -55,6 +56,8 @@ class Derived:
     """What was read: the rows of all intervals in reach; ``exploded`` is how many more derived rows they make."""
     copies: dict[str, dict[str, Copies]] = field(default_factory=dict)
     """Copies in reach."""
+    unanswered: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Rows that wait for an answer."""
     volumes: dict[str, dict[str, Volume]] = field(default_factory=dict)
     """What was written."""
 
@@ -87,7 +90,11 @@ def build_derived_states(
         copies: Mapping[int, Copies] = {}
         if pipeline.event_id:
             copies = count_joined_copies(log_rows(spark, pipeline, layout, wide), pipeline, join)
+        waiting: Mapping[int, int] = {}
+        if join.question:
+            waiting = count_unanswered_rows(log_rows(spark, pipeline, layout, wide), layout, join, grid)
         for view in views:
+            found.unanswered[view.id] = {each.id: waiting.get(micros_of(each), 0) for each in asked}
             found.counts[view.id] = {each.id: count_interval(view, each, grid, counted) for each in asked}
             found.copies[view.id] = {each.id: copies.get(micros_of(each), Copies()) for each in asked}
     return found

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from seamline.model.compile.asks.compiled_ask import CompiledAsk
+from seamline.model.compile.asks.compiled_ask import CompiledAsk, name_question
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
 from seamline.model.compile.join_rules import compile_sound_condition, require_sound_expression
 from seamline.model.compile.lookups.lookup_join import column_of
@@ -135,7 +135,8 @@ def compile_ask(
             f"{place}.when", ask.origin, lambda: compile_sound_condition(ask.when, asked.schema)
         )
     request = compile_request(ask, asked.schema, problems)
-    answer = f"`{ask.named('error')}` IS NULL AND `{ask.named('version')}` = '{ask.version}'"
+    recorded = f"`{ask.named('version')}` = '{ask.version}'"
+    answer = f"`{ask.named('error')}` IS NULL AND {recorded}"
     join = CompiledJoin(
         ask.name,
         JoinSide(ask.of, f"{ask.of}_", asked.schema.fields, when),
@@ -147,7 +148,8 @@ def compile_ask(
         asked.selective,
         lookups=frozenset(each.name for each in asked.lookups),
         kept=KEPT // MICROSECOND,
-        asked=True,
+        question=name_question(ask),
+        recorded=compile_expression(recorded, answered.schema),
     )
     names = [field.name.lower() for field in join.schema.fields]
     for name in sorted({each for each in names if names.count(each) > 1}):

@@ -40,5 +40,10 @@ class CompiledAsk:
     @property
     def id(self) -> str:
         """The name of the question as it is asked now: about which rows, and by which version."""
-        said = [self.definition.of, self.definition.when, self.definition.version]
-        return f"{self.name}-{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]}"
+        return self.join.question
+
+
+def name_question(ask: Ask) -> str:
+    """Name a question as it is asked now."""
+    said = [ask.of, ask.when, ask.version]
+    return f"{ask.name}-{hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]}"
