@@ -16,13 +16,14 @@ from functools import partial
 from typing import Any
 
 from seamline.asking.asker import Asker
-from seamline.asking.positions import begin_position
+from seamline.asking.positions import read_position
 from seamline.asking.row_reading import RowReader
 from seamline.asking.told import Listener, Word
 from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.status.ask_words import locate_ask_words
 from seamline.lake.storage.layout import locate_tables
+from seamline.lake.tables.decided import find_question_births
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json
 from seamline.model.errors import SeamlineError
@@ -50,10 +51,11 @@ def main(argv: list[str]) -> int:
             layout,
             RowReader(ask, pipeline, layout, connection),
             Listener(line, Word(**first["word"])),
-            begin_position(layout, ask.id, first["word"]["epoch"]),
+            read_position(layout, ask.id, find_question_births(layout)[ask.id]),
             function,
         )
-        open_writer = partial(TransactionWriter, connection, ask.topic, f"seamline.{name}.{ask.name}")
+        # Named by its topic: two pipelines that share one would write two answers for a row.
+        open_writer = partial(TransactionWriter, connection, ask.topic, f"seamline.answers.{ask.topic}")
         asyncio.run(ask_and_tell(asker, name, open_writer))
     except BaseExceptionGroup as group:
         ours, others = group.split(SeamlineError)

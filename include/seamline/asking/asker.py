@@ -59,7 +59,7 @@ class Asker:
         self.began = position.epoch
         """E when this process had ended all others: rows of later epochs have no record yet."""
         self.known: frozenset[Place] = frozenset()
-        """Rows with a record in the topic that epochs up to there have not read."""
+        """Rows with a record that is not found beside them: epochs up to there have not read it, or not yet the row."""
         self.written: set[Place] | None = None
         """Rows that got an answer while a decision waits for the stream to read the topic."""
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
@@ -71,7 +71,8 @@ class Asker:
     async def run(self, open_writer: Callable[[], TransactionWriter]) -> None:
         """Ask until the driver wants no more; what is being asked then may still be answered for a while."""
         self.writer = await in_thread(open_writer)
-        self.began, self.known = await in_thread(self.reader.read_tail)
+        self.began, tail = await in_thread(self.reader.read_tail)
+        self.known = tail | await in_thread(self.reader.find_early_records, self.began)
         log.info("Asking %s from epoch %s on", self.ask.name, self.position.epoch + 1)
         async with asyncio.TaskGroup() as group:
             work = [group.create_task(each) for each in (self.take_up_rows(), self.carry_out_decisions())]
@@ -170,6 +171,8 @@ class Asker:
         ends = await in_thread(self.reader.fetch_ends)
         while (held := await in_thread(self.reader.find_reading_epoch, ends)) is None:
             await asyncio.sleep(0.5)
+        # What is taken up later is asked about anyway.
+        await self.wait_until(lambda: self.hand.taken >= held)
         count = 0
         for span in self.reader.grid.within(decision.span):
             await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)

@@ -10,14 +10,19 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from seamline.asking.positions import begin_position
+from seamline.asking.positions import Position, write_position
 from seamline.asking.told import Word
+from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.status.ask_words import locate_ask_words
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import begin_questions, find_question_births
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
+from seamline.model.errors import ConnectionMissing
 
 log = logging.getLogger("seamline.stream")
 FIRST_WAIT, LONGEST_WAIT, CALM = 1.0, 30.0, 60.0
@@ -49,12 +54,27 @@ class Askers:
         self.due: dict[str, tuple[float, float]] = {}
 
     def start(self, held: int) -> None:
-        """Start them where the log ends at an epoch: rows of later ones are asked about."""
+        """Start them where the log ends at an epoch: rows of later ones are asked about.
+
+        ConnectionMissing where the stream would read what was not written to the end.
+        """
+        require_committed_reads(self.pipeline)
         self.word = Word(held)
+        self.begin_questions(held)
         for ask in self.pipeline.asks:
             locate_ask_words(self.pipeline.name, ask.name).unlink(missing_ok=True)
-            begin_position(self.layout, ask.id, held)
             self.open(ask, FIRST_WAIT)
+
+    def begin_questions(self, held: int) -> None:
+        """Record where questions begin that were never asked: earlier decisions to ask again are not about them."""
+        known = find_question_births(self.layout)
+        new = [ask.id for ask in self.pipeline.asks if ask.id not in known]
+        if new:
+            control = ControlTable.ensure(self.layout)
+            decided = len(control.read().asks)
+            for id in new:
+                write_position(self.layout, id, Position(held, decided))
+            begin_questions(control, new, held, now=datetime.now(UTC))
 
     def open(self, ask: CompiledAsk, wait: float) -> None:
         """Start the process of one question."""
@@ -111,3 +131,14 @@ class Askers:
         assert child.process.stdin
         with suppress(OSError):
             child.process.stdin.close()
+
+
+def require_committed_reads(pipeline: CompiledPipeline) -> None:
+    """Require that records of transactions that were aborted are not read; ConnectionMissing."""
+    name = pipeline.definition.connection
+    if pipeline.asks and read_airflow_connection(name).isolation_level != "read_committed":
+        raise ConnectionMissing(
+            f"Connection {name!r} reads uncommitted records, and {pipeline.name} asks other systems.",
+            hint="a row would count twice whose answer was written twice, once in vain: set isolation.level to "
+            "read_committed.",
+        )

@@ -23,6 +23,7 @@ from seamline.lake.joins.asked_rows import (
     read_asked_rows,
 )
 from seamline.lake.joins.event_times import Times
+from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
@@ -30,6 +31,7 @@ from seamline.lake.tables.decided import list_ask_decisions
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.ask_decision import AskDecision
+from seamline.model.protocol.condensed import find_last_loss
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
@@ -103,6 +105,28 @@ class RowReader:
             if version == self.ask.definition.version:
                 found.add((str(place[0]), int(place[1]), int(place[2])))
         return held, frozenset(found)
+
+    def find_early_records(self, held: int) -> frozenset[Place]:
+        """Find the rows that epochs up to one have read a record of, but not yet the row itself.
+
+        There are none unless the master has lost epochs: the rows come again, and may come after what was read of them.
+        """
+        lost = find_last_loss(read_condensed_log(self.layout))
+        if lost is None:
+            return frozenset()
+        with self.lock:
+            found = list_places(
+                read_answered_places(
+                    self.con, self.ask, self.pipeline, self.layout, above=lost, until=held, times=EVER
+                )
+            )
+        lanes = {Lane(topic, partition) for topic, partition, _ in found}
+
+        def see(table: Any) -> Mapping[Lane, int]:
+            return Master(table).position(lanes)
+
+        ends = read_cached_table(self.layout.table("master"), ("early", *sorted(lanes)), see) or {}
+        return frozenset(each for each in found if each[2] >= ends.get(Lane(each[0], each[1]), 0))
 
     def read_block(self, above: int, until: int) -> Block:
         """Read the rows of the next epochs above one, as many as are looked at together."""

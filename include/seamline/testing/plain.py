@@ -228,8 +228,9 @@ class Plain(PlainStream):
         return count_unanswered_rows(self.con, view.join, accepted, interval) if view.join else None
 
     def derived_arrivals(self, view: CompiledView) -> DerivedArrivals:
-        """Return which epochs changed the derived rows of which interval."""
-        counted = (row for row in self.rows[view.name] if row.counts)
+        """Return which epochs up to the last edge changed the derived rows of which interval."""
+        edge = max((each.number for each in self.epochs if each.edge), default=NOTHING)
+        counted = (row for row in self.rows[view.name] if row.counts and row.epoch <= edge)
         return DerivedArrivals((row.interval, row.epoch, row.epoch, 1) for row in counted)
 
     def count_served(self, view: CompiledView, interval: Interval) -> int | None:

@@ -35,8 +35,8 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import ChangedByOthers
 from seamline.model.protocol.audit import Audit
 from seamline.model.protocol.comparison import Comparison
+from seamline.model.protocol.condensed import LEAP
 from seamline.model.time.intervals import Interval
-from seamline.plan.maintain.repair_steps import LEAP
 
 HARMLESS, ANEW, REFUSED = "harmless", "the stream starts anew", "refused"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -1,14 +1,14 @@
-"""A model of rows that another system is asked about: a driver, its askers, and the topic of what came of it.
+"""A model of rows that another system is asked about: a driver, its askers, and the topic of what came of each row.
 
 A row is asked about once the master holds its epoch. What came of it is a record of a topic that the same epochs read;
-an asker writes it in a transaction of a fixed id, which fences off whoever had opened one before. An attempt at an
-epoch may die, an asker at any point. The master may lose its newest epochs, as by a power cut, and goes on in another
-line; Kafka may lose records that nobody has read.
+an asker writes it in a transaction of a fixed id, which fences off whoever has opened one before. An attempt at an
+epoch may die, and an asker at any point. The master may lose its newest epochs, as by a power cut, and Kafka records
+that nobody has read: another driver goes on, in another line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,11 +17,15 @@ from tests.protocol.model.state import Violation
 
 ANSWER, ERROR, LOST = "answer", "error", "lost"
 """What a record says; a lost one is a hole in the lane."""
-AHEAD, KNOWN, OPEN, DONE = "ahead", "known", "open", "done"
-"""What a row is to an asker that has nothing about it in its hand: it has seen no epoch of it, and no record or one
-(KNOWN); it is to ask; there is nothing to do, and it has forgotten it."""
+AHEAD, KNOWN, OPEN, DONE, WRITTEN = "ahead", "known", "open", "done", "written"
+"""What a row is to an asker that has nothing of it in its hand: it has taken up no epoch of it, and knows of no record
+or of one (KNOWN); it is to ask; there is nothing to do, and it has forgotten it; or it has written it while a decision
+waits."""
+HAND = (ANSWER, ERROR)
 RUNS, SENT, LANDED = 97, 98, 99
-"""Where an asker is after the steps of its start: it has sent a commit, or that has landed and it has not heard yet."""
+"""Where an asker is after its start: a commit of it is on its way, or has landed and it has not heard of that yet."""
+IDLE, CARRIES = -1, -2
+"""Of a decision: none is carried out, or its rows are asked about; else it waits until that offset has been read."""
 LINE = 10
 """How far numbers go on in a new line."""
 
@@ -33,34 +37,38 @@ class Rules:
     """What the processes keep to; each default is the rule.
 
     Of a start: ``order`` is that of its steps; ``settles``: a fence waits for the older commit that is on its way;
-    ``from_e``: the tail begins where the master had read to at E, not where the stream is by then; ``held_only``: rows
-    of attempts are not asked about; ``remembers``: what the start knows counts for rows that come later, too;
-    ``from_born``: without a position none is passed over; ``mends``: nor by one that is older than a hole.
-    Of going on: ``one_line``: an asker ends where the master has another line than it began with; ``one_lane``: and
-    where the topic has a hole that it did not know of; ``ends``: and where it does not know what became of its commit.
+    ``from_e``: the tail begins where the master had read to at E, not where the stream is by then; ``to_end``: it is
+    read to its end; ``remembers``: a record that was in the tail counts for rows that come later, too; ``looks_back``:
+    and so does one that the master had read before the row; ``held_only``: rows of attempts are not asked about;
+    ``from_born``: where the position is lost, none is passed over.
+    Of going on: ``own_driver``: an asker takes up epochs of its own driver alone; ``ends``: it ends where it does not
+    know what became of its commit.
     Of the position: ``recorded``: it passes rows whose records are committed, not those that were asked about;
     ``gapless``: and none before that are open; ``new_numbers``: a number means one epoch for ever (18).
-    Of a decision: ``sees_tail``: a row is asked about again by all its records, not by those that the master holds;
-    ``dated``: for an error that was there when it was decided; ``whole``: also where the position has passed.
+    Of a decision: ``waits``: the stream has read first what was written before; ``notes``: rows that are written
+    meanwhile are left out; ``taken_up``: all rows that the master holds have been taken up first; ``carried_out``: it
+    is done when its rows have records; ``mends``: a hole in the lane of answers goes with one.
     Of slices: ``both_ways``: a row has an answer that was read before it, or with it.
     """
 
     order: tuple[str, ...] = ("fence", "master", "tail")
     settles: bool = True
     from_e: bool = True
-    held_only: bool = True
+    to_end: bool = True
     remembers: bool = True
+    looks_back: bool = True
+    held_only: bool = True
     from_born: bool = True
-    mends: bool = True
-    one_line: bool = True
-    one_lane: bool = True
+    own_driver: bool = True
     ends: bool = True
     recorded: bool = True
     gapless: bool = True
     new_numbers: bool = True
-    sees_tail: bool = True
-    dated: bool = True
-    whole: bool = True
+    waits: bool = True
+    notes: bool = True
+    taken_up: bool = True
+    carried_out: bool = True
+    mends: bool = True
     both_ways: bool = True
 
 
@@ -69,27 +77,28 @@ class Bounds:
     """How far a search goes: what there is, and how often what may befall. Askers and attempts die at any time."""
 
     rows: int = 2
-    takes: int = 2
-    """The most records of a lane that an epoch reads."""
     askers: int = 2
-    """The most that run at once."""
-    errors: bool = True
-    stepwise: bool = False
-    """Whether an attempt is seen before the master holds its epoch."""
+    """The most that live at once."""
+    errors: int = 0
+    """The most records of errors."""
     decisions: int = 0
+    only_errors: bool = True
+    """Whether decisions are about rows with errors alone, or about all without an answer, as one about a hole is."""
     losses: int = 0
     """How often the master loses epochs."""
     holes: int = 0
     """How often Kafka loses what the stream has not read of the answers."""
+    stepwise: bool = False
+    """Whether an attempt is seen before the master holds its epoch."""
 
 
 class Epoch(NamedTuple):
     """Where an epoch ends in both lanes, and how often its slices have each row with an answer."""
 
-    number: int
-    rows: int
-    answers: int
-    pairs: tuple[int, ...]
+    number: int = 0
+    rows: int = 0
+    answers: int = 0
+    pairs: tuple[int, ...] = ()
 
 
 class Record(NamedTuple):
@@ -99,40 +108,40 @@ class Record(NamedTuple):
     outcome: str
 
 
+class Position(NamedTuple):
+    """The epoch up to which all rows have records, 0 for born and -1 for lost; and how many decisions are done."""
+
+    epoch: int = 0
+    decided: int = 0
+
+
 class Asker(NamedTuple):
     """What an asker knows: ``at`` counts the steps of its start, and is then RUNS, SENT or LANDED.
 
-    ``owns``: nobody has fenced it off. ``seen``: the last epoch that it has looked at, of its ``line``. Until it runs
-    it keeps how far the master had ``read`` the answers, and which of them, ``since`` to ``told``, it has read itself.
-    ``rows``: what each is to it, an ANSWER or an ERROR in its hand among that.
+    ``owns``: nobody has fenced it off. ``line`` is its driver's, ``taken`` the last epoch that it has taken up.
+    ``until`` says how far it is with a decision. While it starts it keeps how far the master had ``read`` the answers,
+    and which of them it has read itself, ``since`` to ``told``. ``rows``: what each is to it.
     """
 
     at: int = 0
     owns: bool = False
-    seen: int = 0
     line: int = 0
-    holes: int = 0
+    taken: int = 0
     decided: int = 0
+    until: int = IDLE
     read: int = 0
     since: int = 0
     told: int = 0
     rows: tuple[str, ...] = ()
 
-    @property
-    def hand(self) -> tuple[Record, ...]:
-        """What it has to write."""
-        return tuple(Record(row, each) for row, each in enumerate(self.rows) if each in (ANSWER, ERROR))
+    def each(self, change: dict[str, str], rows: Container[int]) -> Asker:
+        """Let rows that are something to it be something else."""
+        found = (change.get(what, what) if row in rows else what for row, what in enumerate(self.rows))
+        return self._replace(rows=tuple(found))
 
-    def fenced(self) -> Asker:
-        """Return one that is fenced off: what it still asks is lost."""
-        if self.at != RUNS:
-            return self._replace(owns=False)
-        rows = tuple(OPEN if each in (ANSWER, ERROR) else each for each in self.rows)
-        return self._replace(owns=False, rows=rows)
-
-    def now(self, row: int, what: str) -> Asker:
-        """Let a row be something else to it."""
-        return self._replace(rows=(*self.rows[:row], what, *self.rows[row + 1 :]))
+    def all(self, change: dict[str, str]) -> Asker:
+        """Let whatever is something to it be something else."""
+        return self.each(change, range(len(self.rows)))
 
 
 class State(NamedTuple):
@@ -142,27 +151,31 @@ class State(NamedTuple):
     tried: Epoch | None = None
     ever: int = 0
     """How many rows an epoch has ever held."""
-    line: int = 0
     topic: tuple[Record, ...] = ()
     flight: tuple[Record, ...] = ()
+    line: int = 0
+    losses: int = 0
     holes: int = 0
-    decided: int = 0
-    """Where the topic ended when it was decided to ask again about rows with errors."""
     decisions: int = 0
-    position: tuple[int, int] = (0, 0)
-    """The position's file: the holes that were known, and an epoch; 0 is born."""
+    due: tuple[int, ...] = ()
+    """Rows that are to get another record, as was decided."""
+    position: Position = Position()
     askers: tuple[Asker, ...] = ()
 
     @property
     def end(self) -> Epoch:
         """The last epoch; an empty one before the first."""
-        return self.log[-1] if self.log else Epoch(0, 0, 0, ())
+        return self.log[-1] if self.log else Epoch()
 
     def put(self, old: Asker, *new: Asker) -> State:
         """Replace an asker, or take it away; their places mean nothing."""
         others = list(self.askers)
         others.remove(old)
         return self._replace(askers=tuple(sorted([*others, *new])))
+
+    def outcomes(self, row: int, end: int | None = None) -> set[str]:
+        """Return what records of a row say, up to an offset; nothing of those that are lost."""
+        return {each.outcome for each in self.topic[:end] if each.row == row} - {LOST}
 
 
 def moves(state: State, bounds: Bounds, rules: Rules) -> Moves:
@@ -181,23 +194,28 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
     else:
         yield from attempts(state, bounds, rules)
     if not state.askers:
-        yield "an asker starts", state._replace(askers=(Asker(),))
+        yield "an asker starts", state._replace(askers=(Asker(line=state.line),))
+    if state.flight and not any(each.at == SENT for each in state.askers):
+        yield "a commit lands late", landed(state)
     for asker in state.askers:
+        if asker.line != state.line:
+            yield "an asker ends, as its driver has gone", state.put(asker)
         if asker.at < len(rules.order):
             yield from begins(state, asker, bounds, rules)
         elif asker.at == RUNS:
-            yield from follows(state, asker, rules)
+            yield from takes_up(state, asker, rules)
+            yield from carries_out(state, asker, bounds, rules)
             yield from asks(state, asker, bounds, rules)
         else:
-            yield from hears(state, asker)
+            yield from hears(state, asker, rules)
 
 
 def attempts(state: State, bounds: Bounds, rules: Rules) -> Moves:
     """Yield attempts at the next epoch: of rows, records of answers, or both."""
     last = state.end
     number = len(state.log) + 1 + (LINE * state.line if rules.new_numbers else 0)
-    for rows in range(last.rows, min(last.rows + bounds.takes, bounds.rows) + 1):
-        for answers in range(last.answers, min(last.answers + bounds.takes, len(state.topic)) + 1):
+    for rows in range(last.rows, bounds.rows + 1):
+        for answers in range(last.answers, len(state.topic) + 1):
             if (rows, answers) != (last.rows, last.answers):
                 pairs = pair(state.topic[:answers], last, rows, bounds, rules)
                 tried = Epoch(number, rows, answers, pairs)
@@ -222,9 +240,12 @@ def hold(state: State, epoch: Epoch) -> State:
     return state._replace(log=(*state.log, epoch), tried=None, ever=max(state.ever, epoch.rows))
 
 
-def visible(state: State, rules: Rules) -> tuple[Epoch, ...]:
-    """Return the epochs that an asker takes for held."""
-    return (*state.log, state.tried) if state.tried and not rules.held_only else state.log
+def visible(state: State, asker: Asker, rules: Rules) -> tuple[Epoch, ...]:
+    """Return the epochs of which an asker has been told, or that it takes for held."""
+    log = (*state.log, state.tried) if state.tried and not rules.held_only else state.log
+    if asker.line == state.line or not rules.own_driver:
+        return log
+    return tuple(each for each in log if each.number < LINE * (asker.line + 1))
 
 
 def begins(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
@@ -236,15 +257,18 @@ def begins(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
         yield "an asker reads the master", ready(state, asker, looks(state, here, bounds, rules), rules)
     else:
         pinned = rules.from_e and "master" in rules.order[: asker.at]
-        here = here._replace(since=asker.read if pinned else state.end.answers, told=len(state.topic))
-        yield "an asker reads the tail", ready(state, asker, here, rules)
+        since = asker.read if pinned else state.end.answers
+        for told in [len(state.topic)] if rules.to_end else range(since, len(state.topic) + 1):
+            read = here._replace(since=since, told=told)
+            yield "an asker reads the tail", ready(state, asker, read, rules)
 
 
 def fences(state: State, asker: Asker, here: Asker, rules: Rules) -> Moves:
     """Yield what a fence makes of others, and of a commit on its way: it has landed, or never will."""
-    here = here._replace(owns=True)
-    others = state.put(asker)
-    fenced = [each.fenced() for each in others.askers]
+    here, others = here._replace(owns=True), state.put(asker)
+    fenced = [each._replace(owns=False) for each in others.askers]
+    # What these still ask is lost, so that it does not matter what came of it.
+    fenced = [each.all(dict.fromkeys(HAND, OPEN)) if each.at == RUNS else each for each in fenced]
     if not state.flight or not rules.settles:
         yield "an asker fences", ready(others._replace(askers=(*fenced, asker)), asker, here, rules)
         return
@@ -258,114 +282,88 @@ def fences(state: State, asker: Asker, here: Asker, rules: Rules) -> Moves:
 
 def looks(state: State, here: Asker, bounds: Bounds, rules: Rules) -> Asker:
     """Return an asker that has read its position, and the master at E."""
-    log = visible(state, rules)
-    holes, position = state.position
-    if rules.mends and holes != state.holes:
-        position = 0
-    if not rules.from_born and not position:
-        position = state.end.number
-    last = log[-1] if log else state.end
-    passed = max((each.rows for each in log if each.number <= position), default=0)
+    log, position = visible(state, here, rules), state.position
+    if position.epoch < 0 and not rules.from_born:
+        position = Position(state.end.number, state.decisions)
+    last = log[-1] if log else Epoch()
+    passed = max((each.rows for each in log if each.number <= position.epoch), default=0)
     rows = (DONE,) * passed + (OPEN,) * (last.rows - passed) + (AHEAD,) * (bounds.rows - last.rows)
-    return here._replace(
-        seen=last.number,
-        line=state.line,
-        holes=state.holes,
-        decided=state.decided,
-        read=state.end.answers,
-        rows=rows,
-    )
+    return here._replace(taken=last.number, decided=position.decided, read=state.end.answers, rows=rows)
 
 
 def ready(state: State, asker: Asker, here: Asker, rules: Rules) -> State:
-    """Put an asker where a step has led it; after the last one it knows what to do."""
+    """Put an asker where a step has led it; after the last one it compares rows with records, and forgets these."""
     if here.at == len(rules.order):
-        here = judged(state.topic, here, rules)._replace(at=RUNS)
+        tail = {each.row for each in state.topic[here.since : here.told] if each.outcome != LOST}
+        held = {each.row for each in state.topic[: here.read] if each.outcome != LOST}
+        before = (tail if rules.remembers else set()) | (held if rules.looks_back else set())
+        here = here._replace(at=RUNS, read=0, since=0, told=0)
+        here = here.each({OPEN: DONE}, tail | held).each({AHEAD: KNOWN}, before)
     return state.put(asker, here)
 
 
-def judged(topic: tuple[Record, ...], asker: Asker, rules: Rules) -> Asker:
-    """Return an asker that has compared rows with the records that it has read, and keeps nothing of these."""
-    known: list[list[int]] = [[] for _ in asker.rows]
-    held: list[list[int]] = [[] for _ in asker.rows]
-    for at, record in enumerate(topic):
-        if record.outcome != LOST and (at < asker.read or asker.since <= at < asker.told):
-            known[record.row].append(at)
-            if at < asker.read:
-                held[record.row].append(at)
-    rows = tuple(
-        judge(
-            what,
-            stands(topic, held[row] if held[row] and not rules.sees_tail else known[row], asker, rules),
-            rules,
-        )
-        for row, what in enumerate(asker.rows)
-    )
-    return asker._replace(read=0, since=0, told=0, rows=rows)
+def takes_up(state: State, asker: Asker, rules: Rules) -> Moves:
+    """Yield that an asker takes up the rows of newer epochs; it knows nothing of rows that it is done with."""
+    log = visible(state, asker, rules)
+    if log and log[-1].number > asker.taken:
+        first = max((each.rows for each in log if each.number <= asker.taken), default=0)
+        change = {AHEAD: OPEN, DONE: OPEN, KNOWN: DONE}
+        taken = asker._replace(taken=log[-1].number).each(change, range(first, log[-1].rows))
+        yield "an asker takes up rows", state.put(asker, taken)
 
 
-def stands(topic: tuple[Record, ...], offsets: list[int], asker: Asker, rules: Rules) -> bool | None:
-    """Return whether a row with these records is not asked about again; None if there are none."""
-    if not offsets:
-        return None
-    answered = any(topic[at].outcome == ANSWER for at in offsets)
-    return answered or not asker.decided or (rules.dated and offsets[-1] >= asker.decided)
-
-
-def judge(what: str, standing: bool | None, rules: Rules) -> str:
-    """Return what a row becomes to an asker that has looked for its records."""
-    if what in (AHEAD, KNOWN):
-        return KNOWN if standing and rules.remembers else AHEAD
-    if standing is None or what in (ANSWER, ERROR):
-        return what
-    return DONE if standing or (what == DONE and not rules.whole) else OPEN
-
-
-def follows(state: State, asker: Asker, rules: Rules) -> Moves:
-    """Yield what an asker sees in the master, after its start."""
-    if (rules.one_line and asker.line != state.line) or (rules.one_lane and asker.holes != state.holes):
-        yield "an asker sees another log, and ends", state.put(asker)
-        return
-    log = visible(state, rules)
-    if log and log[-1].number > asker.seen:
-        first = max((each.rows for each in log if each.number <= asker.seen), default=0)
-        rows = tuple(
-            {AHEAD: OPEN, DONE: OPEN, KNOWN: DONE}.get(what, what) if first <= row < log[-1].rows else what
-            for row, what in enumerate(asker.rows)
-        )
-        yield "an asker takes up rows", state.put(asker, asker._replace(seen=log[-1].number, rows=rows))
-    if asker.decided < state.decided:
-        read, to = state.end.answers, len(state.topic)
-        told = asker._replace(decided=state.decided, read=read, since=read, told=to)
-        yield "an asker takes up a decision", state.put(asker, judged(state.topic, told, rules))
+def carries_out(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
+    """Yield what an asker does about a decision to ask again."""
+    if asker.until == IDLE and asker.decided < state.decisions:
+        until = len(state.topic) if rules.waits else 0
+        yield "an asker hears of a decision", state.put(asker, asker._replace(until=until))
+    elif asker.until == CARRIES and not {OPEN, *HAND} & {*asker.rows}:
+        done = asker._replace(until=IDLE, decided=asker.decided + rules.carried_out)
+        yield "a decision is done", state.put(asker, done)
+    elif 0 <= asker.until <= state.end.answers and (asker.taken == state.end.number or not rules.taken_up):
+        again = asker._replace(until=CARRIES, decided=asker.decided + (not rules.carried_out))
+        said = [state.outcomes(row, state.end.answers) for row in range(state.end.rows)]
+        rows = {
+            row for row, each in enumerate(said) if ANSWER not in each and (each or not bounds.only_errors)
+        }
+        again = again.each(dict.fromkeys((AHEAD, KNOWN, DONE), OPEN), rows).all({WRITTEN: DONE})
+        yield "an asker carries out a decision", state.put(asker, again)
 
 
 def asks(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
     """Yield the calls of an asker, its commits and its positions."""
-    position = (asker.holes, passed(state, asker, rules))
-    if position > state.position:
+    position = Position(
+        max(state.position.epoch, passed(state, asker, rules)), max(state.position.decided, asker.decided)
+    )
+    if position != state.position:
         yield "the position is moved", state._replace(position=position)
     if not asker.owns and "fence" in rules.order:
-        if OPEN in asker.rows:
-            yield "an asker that is fenced off commits, and ends", state.put(asker)
+        if {OPEN, *HAND} & {*asker.rows}:
+            yield "an asker commits, is fenced off, and ends", state.put(asker)
         return
+    said = [*state.topic, *state.flight, *(record for each in state.askers for record in hand(each))]
     for row, what in enumerate(asker.rows):
         if what == OPEN:
-            yield f"{row} is answered", state.put(asker, asker.now(row, ANSWER))
-            if bounds.errors:
-                yield f"{row} ends in an error", state.put(asker, asker.now(row, ERROR))
-    if asker.hand and not state.flight:
-        yield "an asker commits", state.put(asker, asker._replace(at=SENT))._replace(flight=asker.hand)
+            yield f"{row} is answered", state.put(asker, asker.each({OPEN: ANSWER}, {row}))
+            if sum(each.outcome == ERROR for each in said) < bounds.errors:
+                yield f"{row} ends in an error", state.put(asker, asker.each({OPEN: ERROR}, {row}))
+    if hand(asker) and not state.flight:
+        yield "an asker commits", state.put(asker, asker._replace(at=SENT))._replace(flight=hand(asker))
+
+
+def hand(asker: Asker) -> tuple[Record, ...]:
+    """Return what an asker has to write."""
+    return tuple(Record(row, what) for row, what in enumerate(asker.rows) if what in HAND)
 
 
 def passed(state: State, asker: Asker, rules: Rules) -> int:
     """Return the epoch up to which an asker has nothing to do."""
-    open_ = (OPEN, ANSWER, ERROR) if rules.recorded else (OPEN,)
+    waiting = {OPEN, *HAND} if rules.recorded else {OPEN}
     position = first = 0
     for epoch in state.log:
-        if epoch.number > asker.seen:
+        if epoch.number > asker.taken:
             break
-        if not any(what in open_ for what in asker.rows[first : epoch.rows]):
+        if not waiting & {*asker.rows[first : epoch.rows]}:
             position = epoch.number
         elif rules.gapless:
             break
@@ -373,26 +371,28 @@ def passed(state: State, asker: Asker, rules: Rules) -> int:
     return position
 
 
-def hears(state: State, asker: Asker) -> Moves:
+def hears(state: State, asker: Asker, rules: Rules) -> Moves:
     """Yield what becomes of a commit, and of who has sent it."""
     if asker.at == SENT:
         yield "a commit lands", landed(state.put(asker, asker._replace(at=LANDED)))
     else:
-        rows = tuple(DONE if each in (ANSWER, ERROR) else each for each in asker.rows)
-        yield "an asker hears that it has landed", state.put(asker, asker._replace(at=RUNS, rows=rows))
+        what = WRITTEN if asker.until >= 0 and rules.notes else DONE
+        heard = asker._replace(at=RUNS).all(dict.fromkeys(HAND, what))
+        yield "an asker hears that it has landed", state.put(asker, heard)
 
 
 def landed(state: State) -> State:
-    """Let a commit land; Violation for a row that no epoch has held, and for one that was not to be asked about."""
+    """Let a commit land; Violation for a row that was never held, or was not to be asked about again."""
     for row, _ in state.flight:
-        before = [at for at, each in enumerate(state.topic) if each.row == row and each.outcome != LOST]
+        before = state.outcomes(row)
         if row >= state.ever:
             raise Violation(f"{row} is asked about, and no epoch has held it")
-        if any(state.topic[at].outcome == ANSWER for at in before):
+        if ANSWER in before:
             raise Violation(f"{row} has an answer, and gets another record")
-        if before and before[-1] >= state.decided:
-            raise Violation(f"{row} has an error, and gets another record without a decision")
-    return state._replace(topic=(*state.topic, *state.flight), flight=())
+        if before and not state.decisions:
+            raise Violation(f"{row} has a record, and gets another one without a decision")
+    due = tuple(row for row in state.due if row not in {each.row for each in state.flight})
+    return state._replace(topic=(*state.topic, *state.flight), flight=(), due=due)
 
 
 def mishaps(state: State, bounds: Bounds, rules: Rules) -> Moves:
@@ -400,99 +400,82 @@ def mishaps(state: State, bounds: Bounds, rules: Rules) -> Moves:
     if state.tried:
         yield "the attempt dies", state._replace(tried=None)
     if 0 < len(state.askers) < bounds.askers:
-        yield "another asker starts", state.put(state.askers[0], state.askers[0], Asker())
+        first = state.askers[0]
+        yield "another asker starts", state.put(first, first, Asker(line=state.line))
     for asker in state.askers:
         yield "an asker dies", state.put(asker)
         if asker.at in (SENT, LANDED):
-            yield "a reply is lost", unsure(state, asker, rules)
-    if state.flight:
-        yield from fails(state)
-    for number in (0, *(each.number for each in state.log)):
-        if number < state.position[1]:
-            yield "the position is an older one", state._replace(position=(state.position[0], number))
-    yield from losses(state, bounds)
-
-
-def unsure(state: State, asker: Asker, rules: Rules) -> State:
-    """Return what an asker does that does not know what became of its commit."""
-    return state.put(asker) if rules.ends else state.put(asker, asker._replace(at=RUNS))
-
-
-def fails(state: State) -> Moves:
-    """Yield that a commit is refused, and who has sent it knows; or that it lands when he is gone."""
-    asker = next((each for each in state.askers if each.at == SENT), None)
-    if asker is None:
-        yield "a commit lands late", landed(state)
+            after = () if rules.ends else (asker._replace(at=RUNS),)
+            yield "a reply is lost", state.put(asker, *after)
+        if asker.at == SENT:
+            yield "a commit is refused", state.put(asker, asker._replace(at=RUNS))._replace(flight=())
+    if state.flight and not any(each.at == SENT for each in state.askers):
         yield "a commit comes to nothing", state._replace(flight=())
-    else:
-        yield "a commit is refused", state.put(asker, asker._replace(at=RUNS))._replace(flight=())
+    for number in (-1, *(each.number for each in state.log)):
+        if number < state.position.epoch:
+            yield (
+                "the position is an older one",
+                state._replace(position=state.position._replace(epoch=number)),
+            )
+    if state.position.decided:
+        yield "the position is an older one", state._replace(position=state.position._replace(decided=0))
+    yield from losses(state, bounds, rules)
 
 
-def losses(state: State, bounds: Bounds) -> Moves:
-    """Yield what the master or the topic loses, and a decision to ask again about rows with errors."""
-    if state.line < bounds.losses:
+def losses(state: State, bounds: Bounds, rules: Rules) -> Moves:
+    """Yield what the master or the topic loses, and a decision to ask again."""
+    if state.losses < bounds.losses:
         for kept in range(len(state.log)):
-            cut = state._replace(log=state.log[:kept], tried=None, line=state.line + 1)
-            yield f"the master is cut to {kept} epochs", cut
+            cut = state._replace(log=state.log[:kept], tried=None, losses=state.losses + 1)
+            due = tuple(row for row in state.due if row < cut.end.rows)
+            yield f"the master is cut to {kept} epochs", cut._replace(line=state.line + 1, due=due)
     unread = state.topic[state.end.answers :]
     if state.holes < bounds.holes and any(each.outcome != LOST for each in unread):
-        gone = tuple(each._replace(outcome=LOST) for each in unread)
-        topic = (*state.topic[: state.end.answers], *gone)
-        yield "unread answers are lost", state._replace(topic=topic, tried=None, holes=state.holes + 1)
-    if state.decisions < bounds.decisions and any(
-        each.outcome == ERROR for each in state.topic[state.decided :]
-    ):
-        yield (
-            "it is decided to ask again",
-            state._replace(decided=len(state.topic), decisions=state.decisions + 1),
-        )
+        topic = (*state.topic[: state.end.answers], *(each._replace(outcome=LOST) for each in unread))
+        hole = state._replace(topic=topic, tried=None, line=state.line + 1, holes=state.holes + 1)
+        yield "unread answers are lost", decide(hole, bounds) if rules.mends else hole
+    if state.decisions < bounds.decisions and decide(state, bounds).due:
+        yield "it is decided to ask again", decide(state, bounds)
+
+
+def decide(state: State, bounds: Bounds) -> State:
+    """Decide to ask again about what the master shows to have no answer."""
+    shown = [state.outcomes(row, state.end.answers) for row in range(state.end.rows)]
+    due = {row for row, said in enumerate(shown) if said or not bounds.only_errors}
+    due -= {row for row, outcome in state.topic if outcome == ANSWER}
+    return state._replace(decisions=state.decisions + 1, due=tuple(sorted({*state.due, *due})))
 
 
 def check(state: State, bounds: Bounds) -> None:
-    """Hold slices against what a build makes of the master, and the position against the topic."""
-    last = state.end
-    built = [0] * bounds.rows
+    """Hold slices against what a build makes of the master, and the position against the topic; Violation."""
+    last, built = state.end, [0] * bounds.rows
     for row, outcome in state.topic[: last.answers]:
         built[row] += outcome == ANSWER and row < last.rows
     added = [sum(each.pairs[row] for each in state.log) for row in range(bounds.rows)]
-    if added != built:
+    if added != built or max(built) > 1:
         raise Violation(f"slices have {added}, a build has {built}")
-    if max(built, default=0) > 1:
-        raise Violation(f"a row is paired twice: {built}")
+    told = {each.row for each in state.topic}
     first = 0
     for epoch in state.log:
-        if any(epoch.pairs[row] for row in range(epoch.rows, bounds.rows)):
+        if any(epoch.pairs[epoch.rows :]):
             raise Violation(f"a row is paired before its epoch: {epoch}")
-        if epoch.number <= state.position[1] and state.position[0] == state.holes:
-            require_records(state, range(first, epoch.rows))
+        for row in range(first, epoch.rows):
+            if epoch.number <= state.position.epoch and row not in told:
+                raise Violation(f"the position {state.position.epoch} has passed {row}, which has no record")
         first = epoch.rows
 
 
-def require_records(state: State, rows: range) -> None:
-    """Refuse rows that a position has passed without a record; Violation."""
-    there = {each.row for each in state.topic if each.outcome != LOST}
-    for row in rows:
-        if row not in there:
-            raise Violation(f"the position {state.position[1]} has passed {row}, which has no record")
-
-
 def require_finished(state: State, bounds: Bounds) -> None:
-    """Require that each row has a record that stands, and that the stream has read them all; Violation."""
+    """Require that each row has a record, and another where that is due, and that all were read; Violation."""
     if (state.end.rows, state.end.answers, state.flight) != (bounds.rows, len(state.topic), ()):
         raise Violation("all stands still, and the stream has not read all")
     for row in range(bounds.rows):
-        records = [at for at, each in enumerate(state.topic) if each.row == row and each.outcome != LOST]
-        if not records:
-            raise Violation(f"all stands still, and {row} has no record")
-        if state.topic[records[-1]].outcome == ERROR and records[-1] < state.decided:
-            raise Violation(f"all stands still, and {row} was not asked about again")
+        if row in state.due or not state.outcomes(row):
+            raise Violation(f"all stands still, and {row} has not got its record")
 
 
-def search(rules: Rules, bounds: Bounds, *, limit: int = 400_000) -> Found:
+def search(rules: Rules, bounds: Bounds, *, limit: int = 200_000) -> Found:
     """Visit all that can happen."""
     return explore(
-        State(),
-        lambda state: moves(state, bounds, rules),
-        lambda state: check(state, bounds),
-        limit=limit,
+        State(), lambda state: moves(state, bounds, rules), lambda state: check(state, bounds), limit=limit
     )

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from seamline.model.protocol.condensed import LEAP
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.maintain.repair_steps import (
-    LEAP,
     Bring,
     Go,
     MasterState,

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from seamline.model.protocol.epoch import Epoch, EpochKind
@@ -19,6 +20,8 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 Runs = tuple[tuple[int, int], ...]
+LEAP = 1_000_000
+"""By how much numbers jump where a line begins: more than a power loss can take of what others have seen."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,13 @@ def first_of(epoch: Epoch) -> int:
 def runs_of(epoch: Epoch) -> Runs:
     """Return the numbers that a row stands for, as runs ``first..last``, both in."""
     return epoch.runs if isinstance(epoch, Summed) else ((epoch.number, epoch.number),)
+
+
+def find_last_loss(log: Iterable[Epoch]) -> int | None:
+    """Find the epoch after which the newest line begins; None where there is only one, and no epoch was ever lost."""
+    runs = sorted(run for epoch in log for run in runs_of(epoch))
+    gaps = (end for (_, end), (begin, _) in pairwise(runs) if begin - end >= LEAP)
+    return max(gaps, default=None)
 
 
 def find_arrival_epochs(epoch: Epoch, interval: str) -> tuple[int, int]:

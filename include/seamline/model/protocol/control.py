@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -102,6 +102,9 @@ class Control:
     """Where the pipeline was moved, None where it is here."""
     asks: tuple[AskDecision, ...] = ()
     """Decisions to ask other systems again."""
+    questions: Mapping[str, int] = field(default_factory=dict)
+    """The last epoch before each question to another system was asked, by its id: of rows up to there nobody is asked,
+    unless by decision."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -125,6 +128,7 @@ class Control:
             "token": self.token,
             **({"moved": self.moved.to_row()} if self.moved else {}),
             **({"asks": [each.to_row() for each in self.asks]} if self.asks else {}),
+            **({"questions": dict(self.questions)} if self.questions else {}),
         }
         return json.dumps(row)
 
@@ -153,4 +157,5 @@ class Control:
             row.get("token", 0),
             Moved.from_row(row["moved"]) if row.get("moved") else None,
             tuple(map(AskDecision.from_row, row.get("asks", []))),
+            row.get("questions", {}),
         )

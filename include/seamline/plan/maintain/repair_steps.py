@@ -12,14 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from seamline.model.protocol.condensed import LEAP
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.maintain.slice_upkeep import KnownNumbers
-
-LEAP = 1_000_000
-"""By how much numbers jump where a line begins: more than a power loss can take of what others have seen."""
 
 
 @dataclass(frozen=True)

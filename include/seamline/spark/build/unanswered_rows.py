@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from seamline.asking.positions import Position, read_position
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.decided import find_question_births
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
 from seamline.spark.build.joined_copies import cell_of
 from seamline.spark.build.share_rows import CELL
@@ -25,7 +26,7 @@ def count_unanswered_rows(
     ``rows`` are all of whole intervals. Those of before the question was asked wait for none.
     """
     assert join.recorded
-    born = (read_position(layout, join.question) or Position()).born
+    born = find_question_births(layout).get(join.question, NOTHING)
     lefts = rows.where((f.col(SOURCE) == join.left.source) & (f.col("_epoch") > born))
     if join.selective:
         lefts = lefts.where(SELECTED)
