@@ -32,6 +32,7 @@ from seamline.model.user_code import function_of
 from seamline.runtime.process_exit import exit_process
 
 SAYS_EVERY = 1.0
+SWITCHES_EVERY = 0.0005
 
 
 def main(argv: list[str]) -> int:
@@ -56,6 +57,8 @@ def main(argv: list[str]) -> int:
         )
         # Named by its topic: two pipelines that share one would write two answers for a row.
         open_writer = partial(TransactionWriter, connection, ask.topic, f"seamline.answers.{ask.topic}")
+        # Threads that read and write let go of Python soon, or calls would take longer than they do.
+        sys.setswitchinterval(SWITCHES_EVERY)
         asyncio.run(ask_and_tell(asker, name, open_writer))
     except BaseExceptionGroup as group:
         ours, others = group.split(SeamlineError)

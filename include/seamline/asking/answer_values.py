@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ from seamline.asking.questions import AskedRow, Outcome
 from seamline.lake.storage.arrow_types import arrow_of
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.time.intervals import format_utc_instant
-from seamline.model.types.exact_json import dump_exact_json
+from seamline.model.types.exact_json import dump_finite_json
 from seamline.model.types.schema import Field, TypeKind
 
 SHOWN = 200
@@ -32,6 +33,16 @@ PYTHON: Mapping[TypeKind, tuple[type, ...]] = {
     TypeKind.MAP: (Mapping,),
 }
 """The classes of values by the kind of their column; those of other kinds cannot be in JSON."""
+
+
+SIMPLE: Mapping[TypeKind, Callable[[Any], bool]] = {
+    TypeKind.STRING: lambda value: bool(value.isascii() or value.encode()),
+    TypeKind.BOOLEAN: lambda _value: True,
+    TypeKind.INT: lambda value: -(2**31) <= value < 2**31,
+    TypeKind.BIGINT: lambda value: -(2**63) <= value < 2**63,
+    TypeKind.DOUBLE: math.isfinite,
+}
+"""Whether a value of the right class can be in a column, by the kinds of columns that most answers have."""
 
 
 class WrongAnswer(Exception):
@@ -55,20 +66,21 @@ def check_value(field: Field, value: Any) -> Any:
     """Return a value as JSON has it; WrongAnswer where it is of another type than its column."""
     if value is None:
         return None
-    kinds = PYTHON.get(field.type.kind, ())
-    plain = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
+    kind, kinds = field.type.kind, PYTHON.get(field.type.kind, ())
+    good = isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds)
     try:
-        if plain and field.type.kind is TypeKind.DECIMAL:
+        if good and kind in SIMPLE:
+            good = SIMPLE[kind](value)
+        elif good and kind is TypeKind.DECIMAL:
             value = Decimal(value)
-        if plain and not isinstance(value, str):
             pa.scalar(value, arrow_of(field.type))
-        if plain and isinstance(value, str):
-            value.encode()
-    except (ValueError, TypeError, ArithmeticError, OverflowError, pa.ArrowException):
-        plain = False
-    if not plain or value != value:
+        elif good and not isinstance(value, str):
+            pa.scalar(value, arrow_of(field.type))
+    except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
+        good = False
+    if not good:
         raise WrongAnswer(f"{field.name} is {repr(value)[:SHOWN]}, not {field.type}")
-    return spell_times(value)
+    return value if kind in SIMPLE or kind is TypeKind.DECIMAL else spell_times(value)
 
 
 def spell_times(value: Any) -> Any:
@@ -96,7 +108,7 @@ def encode_answer(ask: CompiledAsk, row: AskedRow, outcome: Outcome) -> bytes:
         "version": ask.definition.version,
     }
     named = {ask.definition.named(name): value for name, value in {**place, **outcome.values, **told}.items()}
-    return dump_exact_json(named, separators=(",", ":")).encode()
+    return dump_finite_json(named, separators=(",", ":")).encode()
 
 
 def describe_error(error: BaseException) -> str:

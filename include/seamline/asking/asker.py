@@ -1,7 +1,7 @@
 """Asks one question about the rows of a pipeline, and writes the answers: each row gets one, whatever is killed.
 
 The topic says what was answered. Whoever opens it ends the writing of all others first, and then looks which rows
-have no record: in the master up to an epoch, and in the topic from where the master has read it to (rule 23).
+have no record: in the master up to an epoch, and in the topic from where the master has read it to (rule 24).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from seamline.asking.told import Listener
 from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
-from seamline.model.protocol.ask_decision import AskDecision
+from seamline.model.protocol.control import AskDecision
 from seamline.plan.stream.ask_counts import AskCount
 from seamline.runtime.failpoints import hit_failpoint
 
@@ -114,7 +114,7 @@ class Asker:
         """Ask about rows; others get their turn between them."""
         for at, (row, request) in enumerate(rows, 1):
             self.calls.add(row, request)
-            if at % 1000 == 0:
+            if at % 100 == 0:
                 await asyncio.sleep(0)
 
     async def write_answers(self) -> None:

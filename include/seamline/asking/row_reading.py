@@ -30,8 +30,8 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.decided import list_ask_decisions
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.protocol.ask_decision import AskDecision
 from seamline.model.protocol.condensed import find_last_loss
+from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant

@@ -9,7 +9,6 @@ from typing import NoReturn
 import click
 
 from seamline.cli import (
-    ask,
     audit,
     batch,
     demo,
@@ -71,7 +70,6 @@ for module in (
     stream,
     streams,
     holes,
-    ask,
     batch,
     generations,
     audit,

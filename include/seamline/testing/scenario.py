@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from seamline.asking.answer_values import encode_answer
+from seamline.asking.questions import AskedRow, Outcome
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.definition.pipeline import Pipeline
@@ -101,6 +103,15 @@ class Scenario:
                 }
             )
             self.ends[lane] = place + 1
+
+    def reply(
+        self, ask: str, offset: int, at: str, *, partition: int = 0, error: str = "", **columns: object
+    ) -> None:
+        """Put into its topic the answer, or an ``error``, about a record of the source, whose event time is ``at``."""
+        asked = next(each for each in self.pipeline.asks if each.name == ask)
+        source = next(each for each in self.pipeline.definition.sources if each.name == asked.definition.of)
+        row = AskedRow(lane_of(source.topics[0], partition).topic_id, partition, offset, at, 0)
+        self.send(encode_answer(asked, row, Outcome({} if error else columns, error)), topic=asked.topic)
 
     def epoch(self, *, edge: bool = True) -> Epoch:
         """Read all that waits as one epoch; an edge, unless said otherwise."""

@@ -23,8 +23,7 @@ from seamline.lake.tables.decision_rows import WHOLE, Decisions
 from seamline.lake.tables.fencing_tokens import newest_token
 from seamline.lake.tables.occupied_places import require_no_log_elsewhere
 from seamline.model.errors import LeaseHeld
-from seamline.model.protocol.ask_decision import AskDecision
-from seamline.model.protocol.control import Control, Desired, Drained, Lease
+from seamline.model.protocol.control import AskDecision, Control, Desired, Drained, Lease
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement

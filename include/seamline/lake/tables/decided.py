@@ -9,7 +9,7 @@ from datetime import datetime
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
-from seamline.model.protocol.ask_decision import AskDecision
+from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.restatement import Restatement
 
 

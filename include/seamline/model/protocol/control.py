@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from seamline.model.errors import LeaseHeld
-from seamline.model.protocol.ask_decision import AskDecision
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.moving import Moved
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.savepoint import Savepoint
-from seamline.model.time.intervals import format_utc_instant
+from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
 class Desired(StrEnum):
@@ -70,6 +70,37 @@ class Drained:
     """Who decided it."""
     reason: str
     """Why, in that person's words."""
+
+
+@dataclass(frozen=True)
+class AskDecision:
+    """Let rows of some event times be asked about again, those that have no answer."""
+
+    ask: str
+    """The question's name."""
+    span: Interval
+    """The event times."""
+    only_errors: bool
+    """Whether those alone of which it is recorded why they have none; else also those that nobody asked about."""
+    actor: str
+    """Who decided it."""
+    reason: str
+    """Why."""
+    at: datetime
+    """When, UTC."""
+
+    def __str__(self) -> str:
+        which = "errors" if self.only_errors else "rows without an answer"
+        return f"{self.ask}, {which} of {self.span}: {self.reason}"
+
+    def to_row(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {**vars(self), "span": str(self.span), "at": format_utc_instant(self.at)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> AskDecision:
+        """Read what ``to_row`` returned."""
+        return cls(**{**row, "span": Interval.parse(row["span"]), "at": parse_moment(row["at"])})
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ SHOP = Pipeline(
             columns=["risk INT"],
             when="amount > 10",
             version="2",
+            side={"failed": "scored_error IS NOT NULL"},
         )
     ],
     views=[

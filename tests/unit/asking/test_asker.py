@@ -1,0 +1,426 @@
+"""One process that asks: each row gets a record, once, and the position passes none that has not got one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.unit.asking.desk import System
+from tests.unit.asking.payments import START, question, row
+
+from seamline.asking import asker as module
+from seamline.asking.asked_rows import RowsInHand
+from seamline.asking.asker import Asker, in_thread
+from seamline.asking.positions import Position, read_position
+from seamline.asking.questions import AskedRow, Place
+from seamline.asking.row_reading import Asked, Block
+from seamline.asking.told import Word
+from seamline.lake.storage.layout import Layout
+from seamline.model.errors import FenceLost
+from seamline.model.protocol.control import AskDecision
+from seamline.model.time.intervals import Interval
+
+DAY = Interval(START, datetime(2026, 1, 6, tzinfo=UTC))
+AGAIN = AskDecision("scored", DAY, False, "ada", "mended", START)
+LIMIT = 30
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look as often as the loop turns, and save whenever something is written."""
+    for name in ("TICK", "WRITES_EVERY"):
+        monkeypatch.setattr(module, name, 0.0)
+
+
+class Master:
+    """What an asker reads: rows by epoch, and the records of the topic that the master or nobody has read."""
+
+    def __init__(self) -> None:
+        self.grid = SimpleNamespace(within=lambda span: [span])
+        self.rows: list[AskedRow] = []
+        self.tail: frozenset[Place] = frozenset()
+        self.early: frozenset[Place] = frozenset()
+        self.recorded: dict[Place, int] = {}
+        """The epoch that has read a record of a row."""
+        self.held = -1
+        self.decisions: list[AskDecision] = []
+        self.topic: list[dict[str, Any]] = []
+        self.reads = True
+        """Whether the stream reads the topic."""
+        self.blocks: list[tuple[int, int]] = []
+
+    def read_tail(self) -> tuple[int, frozenset[Place]]:
+        return self.held, self.tail
+
+    def find_early_records(self, held: int) -> frozenset[Place]:
+        return self.early
+
+    def read_block(self, above: int, until: int) -> Block:
+        """Read an epoch."""
+        self.blocks.append((above, until))
+        end = min((each.epoch for each in self.rows if above < each.epoch <= until), default=until)
+        found = [(each, {"user": f"user {each.offset}"}) for each in self.rows if above < each.epoch <= end]
+        return Block(found, end, above, ())
+
+    def find_recorded(self, block: Block, until: int) -> set[Place]:
+        return {place for place, epoch in self.recorded.items() if block.above < epoch <= until}
+
+    def fetch_ends(self) -> Mapping[int, int]:
+        return {0: len(self.topic)}
+
+    def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
+        return self.held if self.reads else None
+
+    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> list[Asked]:
+        """Read the rows without a record that the stream has read."""
+        found = [
+            each
+            for each in self.rows
+            if each.epoch <= until and self.recorded.get(each.place, until) >= until
+        ]
+        return [(replace(each, decided=True), {"user": f"user {each.offset}"}) for each in found]
+
+    def list_decisions(self) -> tuple[AskDecision, ...]:
+        return tuple(self.decisions)
+
+
+class Topic:
+    """A writer to a topic in memory."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.error: Exception | None = None
+        self.sizes: list[int] = []
+
+    def write(self, values: Sequence[bytes]) -> None:
+        if self.error:
+            raise self.error
+        self.sizes.append(len(values))
+        self.records += map(json.loads, values)
+
+    @property
+    def offsets(self) -> list[int]:
+        """The rows that have a record, by their offsets."""
+        return [each["scored_offset"] for each in self.records]
+
+
+class Life:
+    """An asker's process."""
+
+    def __init__(self, folder: Path, position: Position, **changes: Any) -> None:
+        self.layout, self.master, self.topic, self.system = (
+            Layout(folder, "shop"),
+            Master(),
+            Topic(),
+            System(),
+        )
+        self.driver = SimpleNamespace(word=Word(position.epoch), over=threading.Event())
+        self.ask = question(**changes)
+        made: Any = (self.ask, self.layout, self.master, self.driver, position, self.system.ask)
+        self.asker = Asker(*made)
+
+    def hold(self, *counts: int) -> None:
+        """Hold epochs of so many rows each, and tell of them."""
+        for count in counts:
+            epoch = self.driver.word.epoch + 1
+            first = len(self.master.rows)
+            self.master.rows += [row(at, epoch) for at in range(first, first + count)]
+            self.driver.word = replace(self.driver.word, epoch=epoch)
+
+    def decide(self, *decisions: AskDecision) -> None:
+        """Let rows be asked about again."""
+        self.master.decisions += decisions
+        self.driver.word = replace(self.driver.word, decisions=len(self.master.decisions))
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(LIMIT):
+            while not done():
+                await asyncio.sleep(0)
+
+    async def written(self, count: int) -> None:
+        """Wait until so many rows were let go of, and nothing is in hand."""
+        await self.until(
+            lambda: self.asker.answered + self.asker.errors >= count and not self.asker.hand.places
+        )
+
+    def tell(self, story: Callable[[], Awaitable[None]]) -> None:
+        """Live while a story is told."""
+
+        async def both() -> None:
+            living = asyncio.create_task(self.asker.run(lambda: self.topic))  # type: ignore[arg-type, return-value]
+            telling = asyncio.ensure_future(story())
+            await asyncio.wait([living, telling], return_when=asyncio.FIRST_COMPLETED)
+            self.driver.over.set()
+            telling.cancel() if not telling.done() else telling.result()
+            await living
+
+        asyncio.run(both())
+
+    @property
+    def position(self) -> Position:
+        """The position that is on disk."""
+        return read_position(self.layout, self.ask.id, -7)
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    return Life(tmp_path, Position(3))
+
+
+def test_each_row_gets_a_record_and_is_passed(life: Life) -> None:
+    """Errors, too: a row that nobody can answer is no reason to look at it for ever."""
+    life.hold(3, 0, 2)
+    life.system.answers = {"user 1": {"risk": "high"}}
+
+    async def story() -> None:
+        await life.written(5)
+        life.hold(1)
+        await life.written(6)
+
+    life.tell(story)
+    assert sorted(life.topic.offsets) == [*range(6)]
+    assert {
+        each["scored_offset"]: each["scored_error"] for each in life.topic.records if each["scored_error"]
+    } == {1: "risk is 'high', not INT"}
+    assert life.position == Position(7)
+    said = life.asker.count()
+    assert (said.answered, said.errors, said.waiting, said.behind) == (5, 1, 0, 0)
+    assert (said.calls, said.failures, said.away, said.trouble) == (6, 0, 0.0, "")
+
+
+def test_rows_that_have_a_record_are_not_asked_about(life: Life) -> None:
+    """Wherever it is: in the topic alone, read before its row, or read by the epochs up to E."""
+    life.hold(4, 2)
+    life.master.held = 5
+    life.master.tail, life.master.early = frozenset([row(0).place]), frozenset([row(5).place])
+    life.master.recorded = {row(1).place: 5}
+    life.tell(lambda: life.written(3))
+    assert sorted(life.topic.offsets) == [2, 3, 4]
+    assert life.position == Position(5)
+
+
+def test_the_position_waits_for_the_oldest_row(life: Life) -> None:
+    """A process that is killed here asks about it again; those behind it have their records."""
+    life.system.gated = True
+    life.hold(1, 1, 1)
+
+    async def story() -> None:
+        await life.until(lambda: len(life.system.gates) == 3)
+        life.system.gates[2].set()
+        life.system.gates[1].set()
+        await life.until(lambda: life.asker.answered == 2)
+        await in_thread(life.asker.save)
+        assert life.asker.position.epoch == 3
+        life.system.gates[0].set()
+        await life.written(3)
+
+    life.tell(story)
+    assert life.topic.offsets == [2, 1, 0]
+    assert life.position == Position(6)
+
+
+def test_records_are_written_in_transactions_of_a_size(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker aborts one that takes a minute."""
+    monkeypatch.setattr(module, "MOST_WRITTEN", 4)
+    life.hold(30)
+    life.tell(lambda: life.written(30))
+    assert sum(life.topic.sizes) == 30
+    assert max(life.topic.sizes) <= 4
+
+
+def test_whoever_is_fenced_off_ends(life: Life) -> None:
+    """Another process goes on; what this one believes is no longer so."""
+    life.topic.error = FenceLost("another process", hint="it goes on.")
+    life.hold(2)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as raised:
+        life.tell(never)
+    assert raised.group_contains(FenceLost)
+    assert life.position.epoch == -7, "nothing was said"
+
+
+def test_only_so_many_rows_are_in_hand(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outage of a week is a week of rows: they wait in the master, and not in memory."""
+    monkeypatch.setattr(module, "MOST_IN_HAND", 10)
+    life.system.away = True
+    life.hold(*[4] * 50)
+
+    async def story() -> None:
+        await life.until(lambda: life.asker.calls.circuit.is_open or len(life.asker.hand.places) >= 12)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(life.asker.hand.places) == 12
+        assert life.asker.count().behind == 50
+
+    life.tell(story)
+    assert life.asker.position == Position(3)
+
+
+def test_what_is_being_asked_may_still_be_answered(life: Life) -> None:
+    """The driver ends: nothing new is taken up, and no answer is thrown away that comes soon."""
+    life.system.gated = True
+    life.hold(2)
+
+    async def story() -> None:
+        await life.until(lambda: life.system.flying == 2)
+        life.driver.over.set()
+        life.hold(2)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        life.system.let()
+        await life.until(lambda: len(life.topic.records) == 2)
+
+    life.tell(story)
+    assert sorted(life.topic.offsets) == [0, 1]
+    assert life.position == Position(4)
+
+
+def test_a_decision_asks_again_about_rows_without_an_answer(life: Life) -> None:
+    """Those of before the question's birth among them, and each decision once."""
+    life.hold(0, 0)
+    life.master.rows = [row(0, 1), row(1, 2)]
+    life.master.held = 5
+    life.master.recorded = {row(1).place: 2}
+    life.decide(replace(AGAIN, ask="owner"), AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: life.asker.position.decided == 2)
+        await life.written(1)
+
+    life.tell(story)
+    assert life.topic.offsets == [0]
+    assert life.position == Position(5, 2)
+
+
+def test_a_decision_waits_until_the_stream_has_read_the_topic(life: Life) -> None:
+    """Who does not know of an answer asks for a second one."""
+    life.master.reads = False
+    life.hold(1)
+    life.master.held = 4
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: life.asker.written is not None)
+        await life.until(lambda: life.asker.answered == 1)
+        life.master.recorded = {row(0).place: 5}
+        life.hold(0)
+        life.master.held, life.master.reads = 5, True
+        await life.until(lambda: life.asker.position.decided == 1)
+
+    life.tell(story)
+    assert life.topic.offsets == [0]
+
+
+def test_a_decision_leaves_out_what_is_in_hand_or_not_yet(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a backlog have no answer either, and are asked about anyway: two answers would count twice."""
+    monkeypatch.setattr(module, "MOST_IN_HAND", 2)
+    life.system.gated = True
+    life.hold(2, 2, 2)
+    life.master.held = 6
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        while len(life.topic.records) < 6:
+            life.system.let()
+            await asyncio.sleep(0)
+        await life.until(lambda: life.asker.position.decided == 1)
+        await life.written(6)
+
+    life.tell(story)
+    assert Counter(life.topic.offsets) == Counter(range(6))
+    assert life.position == Position(6, 1)
+
+
+class Counted(str):
+    """A topic's id that counts how often a place is looked up by it."""
+
+    __slots__ = ()
+    count = 0
+
+    def __hash__(self) -> int:
+        Counted.count += 1
+        return super().__hash__()
+
+
+def test_a_decision_about_many_rows_looks_at_each_a_few_times(life: Life) -> None:
+    """Fifty thousand rows beside fifty thousand in hand: the loop stood still for hours, with all calls in it."""
+    rows = 300
+    life.hold(0)
+    life.master.held = 4
+    life.master.rows = [replace(row(at, 2), topic_id=Counted("id of paid")) for at in range(rows)]
+    life.system.gated = True
+    waiting = [replace(row(rows + at, 4), topic_id=Counted("id of paid")) for at in range(rows)]
+    for each in waiting:
+        life.asker.hand.add(each)
+    life.decide(AGAIN)
+    Counted.count = 0
+
+    async def story() -> None:
+        await life.until(lambda: len(life.asker.hand.places) == 2 * rows)
+        life.system.gated = False
+        life.system.let()
+
+    life.tell(story)
+    assert Counted.count < 30 * rows
+
+
+def test_what_is_decided_while_the_position_is_saved_is_kept(life: Life) -> None:
+    """Another thread saves; a decision that is forgotten is carried out twice."""
+
+    class Slow(RowsInHand):
+        @property
+        def finished(self) -> int:
+            life.asker.position = replace(life.asker.position, decided=1)
+            return 9
+
+    life.asker.hand = Slow(3)
+    life.asker.save()
+    assert life.asker.position == Position(9, 1)
+
+
+def test_what_the_asker_does_beside_the_loop_waits_for_no_call(life: Life) -> None:
+    """A function may call a client that blocks by asyncio.to_thread, in all threads that the loop has."""
+    used: list[object] = []
+
+    class Noted(ThreadPoolExecutor):
+        def submit(self, *given: Any, **named: Any) -> Future[Any]:
+            used.append(given)
+            return super().submit(*given, **named)
+
+    async def story() -> None:
+        asyncio.get_running_loop().set_default_executor(Noted(1))
+        assert await in_thread(threading.current_thread) is not threading.current_thread()
+
+    asyncio.run(story())
+    assert not used
+
+
+def test_the_clock_of_saving_is_no_bound_on_the_end(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was done since the last saving is saved at the end, and every few seconds meanwhile."""
+    monkeypatch.setattr(module, "SAVES_EVERY", 0.0)
+    life.hold(1)
+
+    async def story() -> None:
+        await life.written(1)
+        await life.until(lambda: life.position == Position(4))
+
+    life.tell(story)
+    assert life.asker.saved == Position(4)
+    assert life.asker.saved_at <= time.monotonic()
