@@ -23,7 +23,6 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.status.ask_words import locate_ask_words
 from seamline.lake.storage.layout import locate_tables
-from seamline.lake.tables.decided import find_question_births
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json
 from seamline.model.errors import SeamlineError
@@ -52,7 +51,7 @@ def main(argv: list[str]) -> int:
             layout,
             RowReader(ask, pipeline, layout, connection),
             Listener(line, Word(**first["word"])),
-            read_position(layout, ask.id, find_question_births(layout)[ask.id]),
+            read_position(layout, ask.id),
             function,
         )
         # Named by its topic: two pipelines that share one would write two answers for a row.

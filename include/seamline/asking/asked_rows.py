@@ -16,6 +16,8 @@ class RowsInHand:
         """The epoch up to which all rows were taken up."""
         self.places: dict[Place, AskedRow] = {}
         self.epochs: Counter[int] = Counter()
+        self.decided = 0
+        """How many of them are asked about again."""
 
     def take(self, rows: Iterable[AskedRow], until: int) -> None:
         """Take up the rows of the epochs up to one."""
@@ -26,18 +28,23 @@ class RowsInHand:
     def add(self, row: AskedRow) -> None:
         """Take up a row."""
         self.places[row.place] = row
-        if not row.decided:
+        if row.decided:
+            self.decided += 1
+        else:
             self.epochs[row.epoch] += 1
 
     def finish(self, row: AskedRow) -> None:
         """Let go of a row whose record is in the topic."""
         del self.places[row.place]
-        if not row.decided:
-            self.epochs[row.epoch] -= 1
-            if not self.epochs[row.epoch]:
-                del self.epochs[row.epoch]
+        if row.decided:
+            self.decided -= 1
+            return
+        self.epochs[row.epoch] -= 1
+        if not self.epochs[row.epoch]:
+            del self.epochs[row.epoch]
 
     @property
     def finished(self) -> int:
         """Return the epoch up to which every row has its record."""
-        return min(min(self.epochs) - 1, self.taken) if self.epochs else self.taken
+        taken = self.taken
+        return min(min(self.epochs, default=taken + 1) - 1, taken)

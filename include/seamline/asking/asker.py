@@ -11,8 +11,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from seamline.asking.answer_values import encode_answer
@@ -36,6 +38,9 @@ MOST_IN_HAND = 50_000
 MOST_WRITTEN = 5_000
 """Records of one transaction."""
 TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
+LOOKS_AGAIN = 10.0
+"""Seconds until it is asked again whether rows of another record version were validated again."""
+BESIDE = ThreadPoolExecutor(4, thread_name_prefix="beside")
 Answer = tuple[AskedRow, Outcome]
 
 
@@ -86,7 +91,7 @@ class Asker:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.wait_until(lambda: not self.answers), GRACE)
             writing.cancel()
-        await in_thread(self.save)
+        await self.save()
 
     async def wait_until(self, done: Callable[[], bool]) -> None:
         """Wait until something is so."""
@@ -98,6 +103,9 @@ class Asker:
         while True:
             await self.wait_until(self.may_take_more)
             block = await in_thread(self.reader.read_block, self.hand.taken, self.listener.word.epoch)
+            if block.until <= self.hand.taken:
+                await asyncio.sleep(LOOKS_AGAIN)
+                continue
             rows = block.rows
             if self.hand.taken < self.began:
                 there = await in_thread(self.reader.find_recorded, block, self.began)
@@ -129,7 +137,7 @@ class Asker:
                 for row, outcome in some:
                     self.finish(row, outcome)
             if self.is_save_due():
-                await in_thread(self.save)
+                await self.save()
             await asyncio.sleep(WRITES_EVERY)
 
     def finish(self, row: AskedRow, outcome: Outcome) -> None:
@@ -144,13 +152,13 @@ class Asker:
         """Return whether it is time to save how far it has come."""
         return time.monotonic() - self.saved_at >= SAVES_EVERY
 
-    def save(self) -> None:
+    async def save(self) -> None:
         """Save how far it has come, where that is further than before."""
         self.saved_at = time.monotonic()
         self.position = replace(self.position, epoch=max(self.position.epoch, self.hand.finished))
         if self.position != self.saved:
-            write_position(self.layout, self.ask.id, self.position)
             self.saved = self.position
+            await in_thread(write_position, self.layout, self.ask.id, self.saved)
 
     async def carry_out_decisions(self) -> None:
         """Carry out one decision to ask again after another."""
@@ -177,14 +185,14 @@ class Asker:
         for span in self.reader.grid.within(decision.span):
             await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
             rows = await in_thread(self.reader.read_unanswered, decision, span, held)
-            taken = (*self.hand.places, *self.written)
-            rows = [each for each in rows if each[0].place not in {*taken}]
+            taken = self.hand.places.keys() | self.written
+            rows = [each for each in rows if each[0].place not in taken]
             for row, _ in rows:
                 self.hand.add(row)
             await self.ask_about(rows)
             count += len(rows)
         log.info("%s rows of %s are asked about again: %s", count, decision.span, decision.reason)
-        await self.wait_until(lambda: not any(row.decided for row in self.hand.places.values()))
+        await self.wait_until(lambda: not self.hand.decided)
         self.written = None
 
     def count(self) -> AskCount:
@@ -209,5 +217,5 @@ class Asker:
 
 
 async def in_thread(work: Callable[..., T], *given: Any) -> T:
-    """Do what blocks beside the loop."""
-    return await asyncio.to_thread(work, *given)
+    """Do what blocks beside the loop, in threads that the function that asks has no use of."""
+    return await asyncio.get_running_loop().run_in_executor(BESIDE, partial(work, *given))

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from seamline.asking.positions import Position, write_position
 from seamline.asking.told import Word
 from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.status.ask_words import locate_ask_words
@@ -70,11 +69,7 @@ class Askers:
         known = find_question_births(self.layout)
         new = [ask.id for ask in self.pipeline.asks if ask.id not in known]
         if new:
-            control = ControlTable.ensure(self.layout)
-            decided = len(control.read().asks)
-            for id in new:
-                write_position(self.layout, id, Position(held, decided))
-            begin_questions(control, new, held, now=datetime.now(UTC))
+            begin_questions(ControlTable.ensure(self.layout), new, held, now=datetime.now(UTC))
 
     def open(self, ask: CompiledAsk, wait: float) -> None:
         """Start the process of one question."""
@@ -82,8 +77,9 @@ class Askers:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr)
         assert process.stdin
         first = {"definition": to_json(self.pipeline.definition), "word": vars(self.word)}
-        process.stdin.write(json.dumps(first).encode() + b"\n")
-        process.stdin.flush()
+        with suppress(OSError):
+            process.stdin.write(json.dumps(first).encode() + b"\n")
+            process.stdin.flush()
         os.set_blocking(process.stdin.fileno(), False)
         self.children[ask.name] = Child(process, time.monotonic(), wait, self.word)
 

@@ -7,9 +7,10 @@ import heapq
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from seamline.asking.answer_values import WrongAnswer, check_answer, describe_error
+from seamline.asking.answer_values import SHOWN, WrongAnswer, check_answer, describe_error
 from seamline.asking.pace import Circuit, Pace
 from seamline.asking.questions import AskedRow, Outcome, Question
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
@@ -93,10 +94,9 @@ class Calls:
                     self.flying += 1
                     calls.create_task(self.call(batch))
                     continue
-                try:
-                    await asyncio.wait_for(self.changed.wait(), delay)
-                except TimeoutError:
-                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self.changed.wait()
 
     def find_delay(self) -> float | None:
         """Return the seconds until the next call may be made; None until something changes."""
@@ -124,11 +124,15 @@ class Calls:
         began = self.clock()
         self.made += 1
         try:
-            found = await asyncio.wait_for(
-                self.function([dict(each.request) for each in batch]), self.ask.timeout.total_seconds()
-            )
+            async with asyncio.timeout(self.ask.timeout.total_seconds()):
+                found = await self.function([dict(each.request) for each in batch])
             if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(batch):
                 raise WrongAnswer(f"{self.declared.by} returned no list of {len(batch)} answers")
+        except asyncio.CancelledError as error:
+            # The function's own client may cancel what it has begun.
+            if is_cancelled():
+                raise
+            self.fail(batch, error)
         except Exception as error:  # noqa: BLE001 - whatever the user's function raises is a call that has failed
             self.fail(batch, error)
         else:
@@ -146,13 +150,14 @@ class Calls:
         """Return what is recorded of an answer: also that it is none, or not of the declared columns."""
         tries = question.tries + 1
         if isinstance(answer, NoAnswer):
-            return Outcome(error=str(answer.reason) or "no answer", tries=tries, seconds=seconds)
+            reason = str(answer.reason)[:SHOWN].encode(errors="replace").decode()
+            return Outcome(error=reason or "no answer", tries=tries, seconds=seconds)
         try:
             return Outcome(check_answer(answer, self.ask), tries=tries, seconds=seconds)
         except WrongAnswer as wrong:
             return Outcome(error=str(wrong), tries=tries, seconds=seconds)
 
-    def fail(self, batch: list[Question], error: Exception) -> None:
+    def fail(self, batch: list[Question], error: BaseException) -> None:
         """Let the questions of a call that has failed be asked again, or record what it failed with.
 
         While the system is away no question is given up: they wait until it is back.
@@ -162,7 +167,8 @@ class Calls:
         self.trouble = describe_error(error)
         self.circuit.fail(now)
         if self.circuit.is_open:
-            self.queue.extendleft(reversed(batch))
+            # Behind all others: it may be this request alone that is never answered.
+            self.queue.extend(batch)
             return
         for question in batch:
             question.tries += 1
@@ -181,3 +187,9 @@ class Calls:
             if len(self.fresh) > MOST_FRESH:
                 self.fresh.popitem(last=False)
         self.deliver(question, outcome)
+
+
+def is_cancelled() -> bool:
+    """Return whether somebody else wants the running task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from seamline.lake.storage.durability import sync_file
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import replace_file
+from seamline.lake.tables.decided import find_question_births
 from seamline.model.protocol.seam import NOTHING
 
 
@@ -21,15 +22,12 @@ class Position:
     """How many decisions to ask again were carried out, of all questions in their order."""
 
 
-def read_position(layout: Layout, id: str, born: int) -> Position:
-    """Read how far a question has been asked; where nobody has said, or what he said is lost, it is as it was born.
-
-    ``born`` is the epoch before it was asked at all.
-    """
+def read_position(layout: Layout, id: str) -> Position:
+    """Read how far a question has been asked; where nobody has said, or what he said is lost, that is its birth."""
     try:
         return Position(**json.loads(layout.asked(id).read_bytes()))
     except (FileNotFoundError, ValueError, TypeError):
-        return Position(born)
+        return Position(*find_question_births(layout).get(id, ()))
 
 
 def write_position(layout: Layout, id: str, position: Position) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +24,12 @@ from seamline.lake.joins.asked_rows import (
     read_asked_rows,
 )
 from seamline.lake.joins.event_times import Times
-from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.decided import list_ask_decisions
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.condensed import find_last_loss
@@ -36,6 +38,7 @@ from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
 from seamline.model.types.exact_json import load_exact_json
+from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 
 Asked = tuple[AskedRow, dict[str, Any]]
 """A row, and what is asked about it."""
@@ -64,6 +67,8 @@ class RowReader:
     ) -> None:
         self.ask, self.pipeline, self.layout, self.connection = ask, pipeline, layout, connection
         self.con, self.lock = open_duckdb(), threading.Lock()
+        self.readable = math.inf
+        """The epoch up to which rows may be of another record version."""
         with TopicAdmin(connection) as admin:
             self.topic_id = admin.topic_id(ask.topic)
 
@@ -131,11 +136,30 @@ class RowReader:
     def read_block(self, above: int, until: int) -> Block:
         """Read the rows of the next epochs above one, as many as are looked at together."""
         with self.lock:
+            until = self.find_last_readable(above, until)
+            if until <= above:
+                return Block([], above, above, ())
             end = find_block_end(self.pipeline, self.layout, above, until)
             found = read_asked_rows(
                 self.con, self.ask, self.pipeline, self.layout, above=above, until=end, times=EVER
             )
         return Block(self.list_rows(found), end, above, find_time_bounds(found))
+
+    def find_last_readable(self, above: int, until: int) -> int:
+        """Return the epoch up to which rows are as this definition has them; later ones wait to be validated again.
+
+        What this driver reads is so; it is asked once where that begins.
+        """
+        if above >= self.readable:
+            return until
+        version, log = self.pipeline.record_version, read_condensed_log(self.layout)
+        self.readable = log[-1].number if log else NOTHING
+        if not list_outdated_epochs((each for each in log if each.number > above), version, ()):
+            return until
+        judged = Reprocessed(self.pipeline, self.layout).verdicts()
+        epochs = (each for each in each_epoch(self.layout) if each.number > above)
+        waiting = list_outdated_epochs(epochs, version, judged, until=until)
+        return waiting[0].number - 1 if waiting else until
 
     def find_recorded(self, block: Block, until: int) -> set[Place]:
         """Find the rows of a block of which the epochs up to another have read a record."""
@@ -174,7 +198,7 @@ class RowReader:
     def list_rows(self, found: pa.Table, *, decided: bool = False) -> list[Asked]:
         """List rows with what is asked about each."""
         names = [name for name, _ in self.ask.request]
-        columns = [column.to_pylist() for column in found.columns]
+        columns = [list_values(column) for column in found.columns]
         return [
             (
                 AskedRow(topic_id, partition, offset, format_utc_instant(at), epoch, decided),
@@ -182,6 +206,15 @@ class RowReader:
             )
             for topic_id, partition, offset, epoch, at, *request in zip(*columns, strict=True)
         ]
+
+
+def list_values(column: pa.ChunkedArray) -> list[Any]:
+    """List values as Python has them, those of a column with an instant that is none of Python's as text."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = column.cast(pa.string()).to_pylist()
+    return found
 
 
 def list_places(found: pa.Table) -> list[Place]:

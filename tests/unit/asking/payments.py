@@ -66,15 +66,16 @@ def row(offset: int, epoch: int = 1, *, decided: bool = False) -> AskedRow:
 
 def answer_of(made: CompiledAsk, about: AskedRow, outcome: Outcome | None = None) -> Row:
     """Return the record of an answer to a row, as what has read it from the topic gives it."""
-    return json.loads(encode_answer(made, about, outcome or Outcome({"risk": 1})))
+    found: Row = json.loads(encode_answer(made, about, outcome or Outcome({"risk": 1})))
+    return found
 
 
 class Log:
     """The master of a pipeline, epoch by epoch, without Spark and Kafka."""
 
-    def __init__(self, folder: Path, pipeline: CompiledPipeline) -> None:
-        self.pipeline, self.layout = pipeline, Layout(folder, pipeline.name)
-        self.writer = Writer(self.layout, pipeline, 1)
+    def __init__(self, folder: Path, pipeline: CompiledPipeline, token: int = 1) -> None:
+        self.pipeline, self.layout, self.token = pipeline, Layout(folder, pipeline.name), token
+        self.writer = Writer(self.layout, pipeline, token)
         self.writer.repair_ledger()
         lookups = Lookups(pipeline.lookups, self.layout, {})
         self.lookups = lookups.version_paths(lookups.current_versions())
@@ -86,13 +87,13 @@ class Log:
             {"id": at, "user": "ada", "amount": 100, "at": format_utc_instant(START)}
             for at in range(first, first + len(rows))
         ]
-        return self.commit(**{PAID: [{**one, **each} for one, each in zip(usual, rows, strict=True)]})
+        return self.commit({PAID: [{**one, **each} for one, each in zip(usual, rows, strict=True)]})
 
     def answer(self, *records: Row) -> Epoch:
         """Commit an epoch of records of answers."""
-        return self.commit(**{ANSWERS: records})
+        return self.commit({ANSWERS: records})
 
-    def commit(self, *, by: int = 1, **records: Sequence[Row]) -> Epoch:
+    def commit(self, records: Mapping[str, Sequence[Row]], *, by: int = 1) -> Epoch:
         """Commit an epoch of records by topic, whose number is so much above the last one's."""
         self.writer.number += by - 1
         number = self.writer.take_number()
@@ -104,7 +105,7 @@ class Log:
         assert not result.refused
         made = Epoch(
             number,
-            1,
+            self.token,
             START + timedelta(days=1),
             self.pipeline.record_version,
             edge=True,
@@ -137,7 +138,7 @@ class Log:
         config = KernelConfig(
             pipeline=self.writer.pipeline,
             topic_ids={topic: f"id of {topic}" for topic in self.pipeline.definition.topics},
-            token=1,
+            token=self.token,
             epoch=number,
             committed={},
             views=self.writer.current,

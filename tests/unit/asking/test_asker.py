@@ -16,13 +16,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.asking.desk import System
+from tests.unit.asking.desk import ROUNDS, System
 from tests.unit.asking.payments import START, question, row
 
 from seamline.asking import asker as module
-from seamline.asking.asked_rows import RowsInHand
 from seamline.asking.asker import Asker, in_thread
-from seamline.asking.positions import Position, read_position
+from seamline.asking.positions import Position, read_position, write_position
 from seamline.asking.questions import AskedRow, Place
 from seamline.asking.row_reading import Asked, Block
 from seamline.asking.told import Word
@@ -102,8 +101,12 @@ class Topic:
         self.records: list[dict[str, Any]] = []
         self.error: Exception | None = None
         self.sizes: list[int] = []
+        self.holds = False
+        self.begun, self.goes_on = threading.Event(), threading.Event()
 
     def write(self, values: Sequence[bytes]) -> None:
+        self.begun.set()
+        assert not self.holds or self.goes_on.wait(LIMIT)
         if self.error:
             raise self.error
         self.sizes.append(len(values))
@@ -149,6 +152,11 @@ class Life:
             while not done():
                 await asyncio.sleep(0)
 
+    async def turns(self) -> None:
+        """Let all happen that can happen by itself."""
+        for _ in range(ROUNDS):
+            await asyncio.sleep(0)
+
     async def written(self, count: int) -> None:
         """Wait until so many rows were let go of, and nothing is in hand."""
         await self.until(
@@ -163,7 +171,10 @@ class Life:
             telling = asyncio.ensure_future(story())
             await asyncio.wait([living, telling], return_when=asyncio.FIRST_COMPLETED)
             self.driver.over.set()
-            telling.cancel() if not telling.done() else telling.result()
+            self.topic.goes_on.set()
+            if telling.done():
+                telling.result()
+            telling.cancel()
             await living
 
         asyncio.run(both())
@@ -171,7 +182,7 @@ class Life:
     @property
     def position(self) -> Position:
         """The position that is on disk."""
-        return read_position(self.layout, self.ask.id, -7)
+        return read_position(self.layout, self.ask.id)
 
 
 @pytest.fixture
@@ -221,7 +232,7 @@ def test_the_position_waits_for_the_oldest_row(life: Life) -> None:
         life.system.gates[2].set()
         life.system.gates[1].set()
         await life.until(lambda: life.asker.answered == 2)
-        await in_thread(life.asker.save)
+        await life.asker.save()
         assert life.asker.position.epoch == 3
         life.system.gates[0].set()
         await life.written(3)
@@ -251,7 +262,7 @@ def test_whoever_is_fenced_off_ends(life: Life) -> None:
     with pytest.raises(ExceptionGroup) as raised:
         life.tell(never)
     assert raised.group_contains(FenceLost)
-    assert life.position.epoch == -7, "nothing was said"
+    assert not life.layout.asked(life.ask.id).exists(), "nothing was said"
 
 
 def test_only_so_many_rows_are_in_hand(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,8 +273,7 @@ def test_only_so_many_rows_are_in_hand(life: Life, monkeypatch: pytest.MonkeyPat
 
     async def story() -> None:
         await life.until(lambda: life.asker.calls.circuit.is_open or len(life.asker.hand.places) >= 12)
-        for _ in range(100):
-            await asyncio.sleep(0)
+        await life.turns()
         assert len(life.asker.hand.places) == 12
         assert life.asker.count().behind == 50
 
@@ -272,18 +282,20 @@ def test_only_so_many_rows_are_in_hand(life: Life, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_being_asked_may_still_be_answered(life: Life) -> None:
-    """The driver ends: nothing new is taken up, and no answer is thrown away that comes soon."""
-    life.system.gated = True
+    """The driver ends: nothing new is taken up, and no answer is thrown away that comes soon, or is being written."""
+    life.system.gated, life.topic.holds = True, True
     life.hold(2)
 
     async def story() -> None:
         await life.until(lambda: life.system.flying == 2)
         life.driver.over.set()
         life.hold(2)
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await life.turns()
         life.system.let()
-        await life.until(lambda: len(life.topic.records) == 2)
+        await life.until(life.topic.begun.is_set)
+        await life.turns()
+        life.topic.goes_on.set()
+        await life.written(2)
 
     life.tell(story)
     assert sorted(life.topic.offsets) == [0, 1]
@@ -352,10 +364,10 @@ class Counted(str):
     """A topic's id that counts how often a place is looked up by it."""
 
     __slots__ = ()
-    count = 0
+    times = 0
 
     def __hash__(self) -> int:
-        Counted.count += 1
+        Counted.times += 1
         return super().__hash__()
 
 
@@ -370,7 +382,7 @@ def test_a_decision_about_many_rows_looks_at_each_a_few_times(life: Life) -> Non
     for each in waiting:
         life.asker.hand.add(each)
     life.decide(AGAIN)
-    Counted.count = 0
+    Counted.times = 0
 
     async def story() -> None:
         await life.until(lambda: len(life.asker.hand.places) == 2 * rows)
@@ -378,21 +390,25 @@ def test_a_decision_about_many_rows_looks_at_each_a_few_times(life: Life) -> Non
         life.system.let()
 
     life.tell(story)
-    assert Counted.count < 30 * rows
+    assert Counted.times < 30 * rows
 
 
-def test_what_is_decided_while_the_position_is_saved_is_kept(life: Life) -> None:
-    """Another thread saves; a decision that is forgotten is carried out twice."""
+def test_what_is_decided_while_the_position_is_saved_is_kept(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file takes a while; a decision that is forgotten is carried out twice."""
 
-    class Slow(RowsInHand):
-        @property
-        def finished(self) -> int:
-            life.asker.position = replace(life.asker.position, decided=1)
-            return 9
+    def write(*given: Any) -> None:
+        life.asker.position = replace(life.asker.position, decided=1)
+        write_position(*given)
 
-    life.asker.hand = Slow(3)
-    life.asker.save()
-    assert life.asker.position == Position(9, 1)
+    monkeypatch.setattr(module, "write_position", write)
+    life.asker.hand.take([], 9)
+    asyncio.run(life.asker.save())
+    assert (life.asker.position, life.position) == (Position(9, 1), Position(9))
+    monkeypatch.undo()
+    asyncio.run(life.asker.save())
+    assert life.position == Position(9, 1)
 
 
 def test_what_the_asker_does_beside_the_loop_waits_for_no_call(life: Life) -> None:

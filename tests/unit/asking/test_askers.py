@@ -57,7 +57,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Process]]:
         found.append(Process())
         return found[-1]
 
-    monkeypatch.setattr(module.subprocess, "Popen", start)
+    monkeypatch.setattr("seamline.asking.askers.subprocess.Popen", start)
     yield found
     for each in found:
         each.close()
@@ -67,7 +67,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Process]]:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The driver's clock."""
     made = Clock()
-    monkeypatch.setattr(module.time, "monotonic", made)
+    monkeypatch.setattr("seamline.asking.askers.time.monotonic", made)
     return made
 
 
@@ -158,7 +158,7 @@ def test_a_process_that_ends_at_once_does_not_end_the_driver(
         started[-1].code = 1
         return started[-1]
 
-    monkeypatch.setattr(module.subprocess, "Popen", start)
+    monkeypatch.setattr("seamline.asking.askers.subprocess.Popen", start)
     started[-1].code = 1
     askers.keep_up(0)
     clock.now += 2

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.asking.desk import Desk, Requests, System, tell
 
 from seamline import NoAnswer
+from seamline.asking.answer_values import SHOWN
 from seamline.asking.pace import FAILURES
 
 
@@ -296,6 +297,18 @@ def test_an_answer_that_is_wrong_is_an_error_of_its_rows_alone(system: System) -
     assert [outcome.values for user, _, outcome in desk.told if user == "e"] == [{"risk": None}]
     assert {outcome.tries for _, _, outcome in desk.told} == {1}
     assert (len(system.calls), desk.calls.failed) == (1, 0)
+
+
+def test_what_there_is_no_answer_for_is_told_in_a_few_words(system: System) -> None:
+    """A page of another system's is no reason; and half a letter is no text, of which no record is made."""
+    desk = Desk(system.ask)
+    system.answers = {"ada": NoAnswer("<html>" * 100_000), "bob": NoAnswer("no file \udcff")}
+    desk.want(["ada", "bob"])
+    tell(desk, desk.settle)
+    assert desk.errors["ada"].startswith("<html>")
+    assert len(desk.errors["ada"]) <= SHOWN
+    assert desk.errors["bob"].startswith("no file ")
+    assert desk.errors["bob"].encode()
 
 
 def test_a_call_that_takes_too_long_has_failed(system: System) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -40,7 +40,7 @@ def ask_and_block(requests: Requests) -> list[Mapping[str, Any]]:
     return [{"risk": 1} for _ in requests]
 
 
-async def ask_one_by_one(requests: Requests):
+async def ask_one_by_one(requests: Requests) -> AsyncIterator[Mapping[str, Any]]:
     """Give answers that nobody can await together."""
     for _ in requests:
         yield {"risk": 1}
@@ -190,7 +190,11 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "source[scored_answers].side[x]",
         "no column 'nobody'",
     ),
-    "a question by its name": (replace(SHOP, derive=["scored"]), "derive", "is not a Join or an Ask"),
+    "a question by its name": (
+        replace(SHOP, derive=["scored"]),  # type: ignore[list-item]
+        "derive",
+        "is not a Join or an Ask",
+    ),
     "two columns of a name": (
         replace(
             SHOP,
@@ -286,13 +290,13 @@ def test_an_answered_row_has_the_columns_of_both() -> None:
 def test_a_record_of_an_answer_is_a_source() -> None:
     """With the settings of the one that is asked about, where they are about time."""
     marked = Watermark("20 minutes", idle_after="1 hour")
-    answers = paying(watermark=marked, max_future="2 days", connection="other").sources[-1]
+    answers = paying(watermark=marked, connection="other").sources[-1]
     assert (answers.name, answers.topics, answers.connection) == (
         "scored_answers",
         ("shop.scored.answers",),
         "other",
     )
-    assert (answers.event_time, answers.max_future, answers.max_past) == ("scored_at", "2 days", "")
+    assert (answers.event_time, answers.max_past) == ("scored_at", "")
     assert answers.watermark == replace(marked, idle_after="5 seconds")
     assert answers.schema == (
         "scored_topic_id STRING NOT NULL, scored_partition INT NOT NULL, scored_offset BIGINT NOT NULL, "
@@ -362,7 +366,7 @@ def test_rows_that_are_known_by_an_id_can_be_asked_about() -> None:
     assert made.definition.sources[-1].event_id == ("scored_place",)
 
 
-SAME = {
+SAME: Mapping[str, Mapping[str, Any]] = {
     "how long a call takes": {"timeout": "9 seconds"},
     "how many go at once": {"batch": 9, "at_once": 3, "per_second": 7, "retries": 0},
     "how long answers are fresh": {"fresh": "1 day"},

@@ -25,24 +25,26 @@ BLOCK = 20_000
 
 
 def find_block_end(pipeline: CompiledPipeline, layout: Layout, above: int, until: int) -> int:
-    """Find the epoch up to which the log has about ``BLOCK`` rows above another; ``until`` at most."""
+    """Find the epoch up to which the log has about ``BLOCK`` rows above another; ``until`` at most.
+
+    Of a file of several epochs each is taken to have as many rows.
+    """
     found = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),
     ]
-    ends: list[tuple[int, int]] = []
+    spans: list[tuple[int, int, int]] = []
     for files in filter(None, found):
         newer = files.keep(pc.greater(files.high("_epoch").cast("int64"), above))
-        ends += zip(
-            newer.high("_epoch").cast("int64").to_pylist(),
-            newer.actions["num_records"].to_pylist(),
-            strict=True,
-        )
-    rows = 0
-    for end, count in sorted((min(end, until), count or 0) for end, count in ends):
-        rows += count
-        if rows >= BLOCK:
-            return max(end, above + 1)
+        bounds = (newer.low("_epoch"), newer.high("_epoch"), newer.actions["num_records"])
+        for low, high, count in zip(*(each.to_pylist() for each in bounds), strict=True):
+            first = above + 1 if low is None else max(low, above + 1)
+            spans.append((first, until if high is None else min(high, until), count or 0))
+    room = BLOCK
+    for first, last, count in sorted(span for span in spans if span[0] <= span[1]):
+        if count >= room:
+            return min(first + (last - first) * room // count, until)
+        room -= count
     return until
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
-from seamline.model.protocol.control import AskDecision
+from seamline.model.protocol.control import AskDecision, Control
 from seamline.model.protocol.restatement import Restatement
 
 
@@ -21,8 +21,8 @@ def list_restatements(layout: Layout) -> tuple[Restatement, ...]:
     return found or ()
 
 
-def find_question_births(layout: Layout) -> Mapping[str, int]:
-    """Find the last epoch before each question to another system was asked, by its id."""
+def find_question_births(layout: Layout) -> Mapping[str, tuple[int, int]]:
+    """Find the last epoch, and the count of decisions, before each question to another system, by its id."""
     found = read_cached_table(
         layout.table("control"), "questions", lambda table: ControlTable(table).see().questions
     )
@@ -31,9 +31,13 @@ def find_question_births(layout: Layout) -> Mapping[str, int]:
 
 def begin_questions(control: ControlTable, ids: Iterable[str], held: int, *, now: datetime) -> None:
     """Record of questions that are new that nobody is asked about rows of epochs up to one."""
-    said = dict.fromkeys(ids, held)
-    row = {"state": "questions", "actor": "stream", "reason": ", ".join(said), "at": now}
-    control.decide(row, lambda found: replace(found, questions={**said, **found.questions}))
+    new = tuple(ids)
+    row = {"state": "questions", "actor": "stream", "reason": ", ".join(new), "at": now}
+
+    def change(found: Control) -> Control:
+        return replace(found, questions={**dict.fromkeys(new, (held, len(found.asks))), **found.questions})
+
+    control.decide(row, change)
 
 
 def list_ask_decisions(layout: Layout) -> tuple[AskDecision, ...]:

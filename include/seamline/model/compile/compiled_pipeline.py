@@ -228,7 +228,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     )
     widest = replace(
         made[0],
-        max_future=max(each.max_future for each in made),
+        max_future=max(each.max_future for each in made[: len(made) - len(asks)]),
         very_late=max(each.very_late for each in made),
         exact=False,
     )

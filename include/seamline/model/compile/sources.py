@@ -185,7 +185,8 @@ def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) ->
             sources[0].origin,
             f"Some sources have an event_id, and {lacking} {'have' if ', ' in lacking else 'has'} none.",
             "declare the columns that identify an event of each, or of none; where nothing does, the record's place "
-            "in Kafka: select={'place': \"concat_ws('/', _topic, _partition, _offset)\"}, event_id=['place'].",
+            "in Kafka: select={'place': \"concat_ws('/', _topic, CAST(_partition AS STRING), "
+            "CAST(_offset AS STRING))\"}, event_id=['place'].",
         )
 
 

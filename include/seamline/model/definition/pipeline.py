@@ -23,7 +23,8 @@ DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 
 SOON_IDLE = "5 seconds"
 """How long a topic of answers must be silent until it does not hold the watermark back."""
-ANY_NUMBER = 10**9
+ANY_NUMBER, EVER = 10**9, "100000 days"
+"""No bounds: an answer has the time of its row, which was within some."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
 
     An answer has the event time of its row, however late it comes.
     """
-    named = (each.split(maxsplit=1) for each in ask.columns)
+    named = (each.split(maxsplit=1) for each in ask.columns if each.strip())
     columns = {name: type[0] if type else "STRING" for name, *type in named}
     asked = next((each for each in pipeline.source if each.name == ask.of), None)  # type: ignore[union-attr]
     like = asked or KafkaSource(topic=ask.of, schema="", event_time="")
@@ -267,7 +268,7 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
         event_time=ask.named("at"),
         connection=like.connection,
         watermark=replace(like.watermark, idle_after=SOON_IDLE),
-        max_future=like.max_future,
+        max_future=EVER,
         max_past="",
         very_late=like.very_late,
         max_stray_intervals=ANY_NUMBER,
@@ -278,5 +279,5 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
     if not like.event_id:
         return declared
     place = ask.named("place")
-    made = {place: "concat_ws('/', _topic, _partition, _offset)"}
+    made = {place: "concat_ws('/', _topic, CAST(_partition AS STRING), CAST(_offset AS STRING))"}
     return replace(declared, event_id=(place,), select=made, dedup_within=like.dedup_within)

@@ -133,9 +133,9 @@ class Control:
     """Where the pipeline was moved, None where it is here."""
     asks: tuple[AskDecision, ...] = ()
     """Decisions to ask other systems again."""
-    questions: Mapping[str, int] = field(default_factory=dict)
-    """The last epoch before each question to another system was asked, by its id: of rows up to there nobody is asked,
-    unless by decision."""
+    questions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The last epoch before each question to another system was asked, by its id, and how many decisions to ask again
+    there were: rows and decisions up to there are none of its own."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -188,5 +188,5 @@ class Control:
             row.get("token", 0),
             Moved.from_row(row["moved"]) if row.get("moved") else None,
             tuple(map(AskDecision.from_row, row.get("asks", []))),
-            row.get("questions", {}),
+            {id: (born[0], born[1]) for id, born in row.get("questions", {}).items()},
         )

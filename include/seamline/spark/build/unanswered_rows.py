@@ -26,7 +26,7 @@ def count_unanswered_rows(
     ``rows`` are all of whole intervals. Those of before the question was asked wait for none.
     """
     assert join.recorded
-    born = find_question_births(layout).get(join.question, NOTHING)
+    born, _ = find_question_births(layout).get(join.question, (NOTHING, 0))
     lefts = rows.where((f.col(SOURCE) == join.left.source) & (f.col("_epoch") > born))
     if join.selective:
         lefts = lefts.where(SELECTED)

@@ -42,6 +42,13 @@ def check_asks(pipeline: Pipeline, problems: Problems) -> bool:
             problems.note(
                 f"{place}.name", ask.origin, f"{ask.name!r} is declared twice.", "rename one of them."
             )
+        if ask.name in {each.name for each in pipeline.sources}:
+            problems.note(
+                f"{place}.name",
+                ask.origin,
+                f"{ask.name!r} is the name of a source, too.",
+                "choose another name: it is what View(of=) takes.",
+            )
         check_answer_columns(ask, problems)
         check_numbers(ask, problems)
         problems.attempt(f"{place}.timeout", ask.origin, partial(parse_duration, ask.timeout))
@@ -76,6 +83,13 @@ def check_answer_columns(ask: Ask, problems: Problems) -> None:
                 ask.origin,
                 f"{text!r} is NOT NULL.",
                 "leave that out: a row without an answer has none.",
+            )
+        if "BINARY" in field.type.spark:
+            problems.note(
+                place,
+                ask.origin,
+                f"{text!r} has BINARY values, which JSON has no word for.",
+                "let the function write them as text, such as base64.",
             )
         if field.name.lower() in seen:
             problems.note(
@@ -113,7 +127,8 @@ def compile_asks(
     pipeline: Pipeline, records: Mapping[str, Record], problems: Problems
 ) -> tuple[CompiledAsk, ...]:
     """Compile the questions of a pipeline; note the problems of those that are left out."""
-    made = [compile_ask(pipeline, ask, records, problems) for ask in pipeline.asks]
+    asks = pipeline.asks if has_several(pipeline) else ()
+    made = [compile_ask(pipeline, ask, records, problems) for ask in asks]
     return tuple(each for each in made if each)
 
 
