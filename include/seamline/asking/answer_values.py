@@ -89,7 +89,7 @@ def spell(value: Any, type: SqlType) -> Any:
             return [spell(each, type.element) for each in value]
         case TypeKind.MAP:
             assert type.element is not None
-            require(isinstance(value, Mapping) and all(spell(name, TEXT) for name in value if name))
+            require(isinstance(value, Mapping) and all(spell(name, TEXT) or name == "" for name in value))
             return {name: spell(each, type.element) for name, each in value.items()}
         case TypeKind.STRUCT:
             types = {field.name: field.type for field in type.fields}

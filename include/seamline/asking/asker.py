@@ -67,6 +67,7 @@ class Asker:
         """Rows with a record that is not found beside them: epochs up to there have not read it, or not yet the row."""
         self.written: set[Place] | None = None
         """Rows that got an answer while a decision waits for the stream to read the topic."""
+        self.writing = False
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
 
     def receive(self, question: Question, outcome: Outcome) -> None:
@@ -89,7 +90,7 @@ class Asker:
                 await asyncio.wait_for(self.wait_until(lambda: not self.calls.flying), GRACE)
             calling.cancel()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.wait_until(lambda: not self.answers), GRACE)
+                await asyncio.wait_for(self.wait_until(lambda: not self.answers and not self.writing), GRACE)
             writing.cancel()
         await self.save()
 
@@ -132,10 +133,12 @@ class Asker:
             if self.answers:
                 some = [self.answers.popleft() for _ in range(min(len(self.answers), MOST_WRITTEN))]
                 hit_failpoint("answered")
+                self.writing = True
                 await in_thread(self.writer.write, [encode_answer(self.ask, *each) for each in some])
                 hit_failpoint("recorded")
                 for row, outcome in some:
                     self.finish(row, outcome)
+                self.writing = False
             if self.is_save_due():
                 await self.save()
             await asyncio.sleep(WRITES_EVERY)

@@ -158,8 +158,12 @@ class RowReader:
             return until
         judged = Reprocessed(self.pipeline, self.layout).verdicts()
         epochs = (each for each in each_epoch(self.layout) if each.number > above)
-        waiting = list_outdated_epochs(epochs, version, judged, until=until)
-        return waiting[0].number - 1 if waiting else until
+        waiting = (
+            each.number
+            for each in list_outdated_epochs(epochs, version, judged, until=until)
+            if any(part.lane.topic_id != self.topic_id for part in each.ranges)
+        )
+        return next(waiting, until + 1) - 1
 
     def find_recorded(self, block: Block, until: int) -> set[Place]:
         """Find the rows of a block of which the epochs up to another have read a record."""

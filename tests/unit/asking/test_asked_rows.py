@@ -225,7 +225,7 @@ def test_answers_of_another_record_version_hold_nobody_back(opened: Open, tmp_pa
     world = opened(compiled())
     first = world.log.pay({}).number
     world.answers(0)
-    later = Log(tmp_path, compiled(columns=["risk DOUBLE"]), token=2)
+    later = Log(tmp_path, compiled(columns=["risk INT", "model"]), token=2)
     last = later.pay({}).number
     [ask] = later.pipeline.asks
     reader = RowReader(ask, later.pipeline, later.layout, KafkaConnection("nowhere:1"))
@@ -247,7 +247,7 @@ def test_rows_of_another_record_version_are_not_passed_over(opened: Open) -> Non
     """They wait for an answer while a definition changes; they come when they are validated again, or as they are."""
     world = opened(compiled())
     epoch = world.log.pay({}, {}).number
-    changed = compiled(columns=["risk DOUBLE"])
+    changed = compiled(columns=["risk INT", "model"])
     [ask] = changed.asks
     assert ask.id == world.ask.id
     reader = RowReader(ask, changed, world.log.layout, KafkaConnection("nowhere:1"))
