@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.asking.payments import ANSWERS, PAID, SOURCE, START, Log, Row, answer_of, compiled, row
+from tests.unit.asking.payments import (
+    ANSWERS,
+    PAID,
+    SCORED,
+    SHOP,
+    SOURCE,
+    START,
+    Log,
+    Row,
+    answer_of,
+    compiled,
+    row,
+)
 
 from seamline import Lookup
 from seamline.asking import row_reading
@@ -20,7 +32,7 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.lake.joins import asked_rows
 from seamline.lake.joins.asked_rows import find_block_end
 from seamline.lake.maintain.packing import BY_TIME, pack_table
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
@@ -231,6 +243,19 @@ def test_answers_of_another_record_version_hold_nobody_back(opened: Open, tmp_pa
     reader = RowReader(ask, later.pipeline, later.layout, KafkaConnection("nowhere:1"))
     block = reader.read_block(first, last)
     assert [each.offset for each, _ in block.rows] == [1]
+
+
+def test_nor_do_answers_to_another_question(opened: Open, tmp_path: Path) -> None:
+    """They are no rows of this one's source, either."""
+    both = replace(SHOP, derive=[SCORED, replace(SCORED, name="owner")])
+    log = Log(tmp_path, compile_pipeline(both))
+    first = log.pay({}).number
+    log.commit({log.pipeline.asks[1].topic: [answer_of(log.pipeline.asks[1], row(0, first))]})
+    wider = replace(SCORED, columns=["risk INT", "model"])
+    later = Log(tmp_path, compile_pipeline(replace(both, derive=[wider, both.derive[1]])), token=2)
+    last = later.pay({}).number
+    reader = RowReader(later.pipeline.asks[0], later.pipeline, later.layout, KafkaConnection("nowhere:1"))
+    assert [each.offset for each, _ in reader.read_block(first, last).rows] == [1]
 
 
 @pytest.mark.parametrize("at", FAR)

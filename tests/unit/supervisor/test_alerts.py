@@ -25,6 +25,7 @@ from seamline.model.protocol.alert import AlertKind, AlertStatement, Standing
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alerts import PATIENCE, decide_alerts, find_stream_problems
+from seamline.plan.stream.ask_counts import AskCount
 from seamline.plan.stream.observation import Lag, Observation, ViewBehind, count_astray_records
 from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
@@ -37,6 +38,7 @@ FINE = Observation(
     "p", NOW, "running", actual=Actual.RUNNING, epoch=9, lag=Lag(0), holes=(), disk_free=0.5, committed_at=NOW
 )
 GROWS = Lag(900, 9.0, NOW, True, {}, arriving=30.0, drained=20.0)
+AWAY = AskCount(waiting=7, away=120.0, trouble="timeout")
 
 
 def kinds(observation: Observation) -> set[AlertKind]:
@@ -55,6 +57,13 @@ def test_the_partition_of_a_wrong_clock_is_named():
         "U/0",
     }
     assert find_stream_problems(FINE)[AlertKind.CLOCK] is None
+
+
+def test_a_system_that_answers_is_no_finding():
+    """However many rows wait, and whatever a call has failed with."""
+    busy = AskCount(waiting=900, failures=3, trouble="timeout")
+    assert find_stream_problems(replace(FINE, asks={"scored": busy}))[AlertKind.ASKS] == {}
+    assert find_stream_problems(FINE)[AlertKind.ASKS] is None
 
 
 def test_what_no_driver_says_of_rules_ends_no_alert():
@@ -78,6 +87,7 @@ def test_what_no_driver_says_of_rules_ends_no_alert():
         ({"disk_free": 0.049}, AlertKind.DISK, "4.9% of"),
         ({"astray": {("sales", 3): 1234}}, AlertKind.CLOCK, "1,234 records of the newest epochs were"),
         ({"rules": {"limits": RuleCount(9, 1)}}, AlertKind.RULES, "1 rule is not in force in look-up limits"),
+        ({"asks": {"scored": AWAY}}, AlertKind.ASKS, "no answer for 2 min, 7 rows wait: timeout"),
     ],
 )  # fmt: skip
 def test_each_trouble_is_found_and_named(change, kind, words):
@@ -106,6 +116,7 @@ def test_what_nobody_can_tell_is_neither_found_nor_over():
         AlertKind.DISK,
         AlertKind.CLOCK,
         AlertKind.RULES,
+        AlertKind.ASKS,
     }
     raised = {(AlertKind.HOLE, ""): Standing(AlertKind.HOLE, "", "gone", raised=True, at=NOW)}
     assert decide_alerts(told, raised, now=NOW + timedelta(days=1)) == (raised, [])
