@@ -90,9 +90,7 @@ class Calls:
                 self.changed.clear()
                 delay = self.find_delay()
                 if delay == 0.0:
-                    batch = self.take_batch()
-                    self.flying += 1
-                    calls.create_task(self.call(batch))
+                    calls.create_task(self.work(self.take_batch()))
                     continue
                 with suppress(TimeoutError):
                     async with asyncio.timeout(delay):
@@ -117,7 +115,20 @@ class Calls:
             while self.queue and len(batch) < self.declared.batch and not self.queue[0].tries:
                 batch.append(self.queue.popleft())
         self.pace.take(self.clock(), len(batch))
+        self.flying += 1
         return batch
+
+    async def work(self, batch: list[Question]) -> None:
+        """Make one call after another, as long as the next one may be made at once.
+
+        Calls that began together would else end and begin together for ever, and wait for each other.
+        """
+        await self.call(batch)
+        while self.find_delay() == 0.0:
+            await self.call(self.take_batch())
+            # A function may answer without ever waiting for anything.
+            await asyncio.sleep(0)
+        self.changed.set()
 
     async def call(self, batch: list[Question]) -> None:
         """Make one call, and deliver or repeat what came of it."""
@@ -144,7 +155,6 @@ class Calls:
                 self.settle(question, self.read_answer(question, answer, seconds))
         finally:
             self.flying -= 1
-            self.changed.set()
 
     def read_answer(self, question: Question, answer: object, seconds: float) -> Outcome:
         """Return what is recorded of an answer: also that it is none, or not of the declared columns."""
@@ -177,6 +187,7 @@ class Calls:
             else:
                 wait = min(FIRST_RETRY * 2 ** (question.tries - 1), LONGEST_RETRY)
                 heapq.heappush(self.later, (now + wait, id(question), question))
+        self.changed.set()
 
     def settle(self, question: Question, outcome: Outcome) -> None:
         """Deliver what came of a question, and keep an answer as long as it is fresh."""

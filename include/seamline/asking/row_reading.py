@@ -71,6 +71,7 @@ class RowReader:
         """The epoch up to which rows may be of another record version."""
         with TopicAdmin(connection) as admin:
             self.topic_id = admin.topic_id(ask.topic)
+            self.answering = {admin.topic_id(each.topic) for each in pipeline.asks}
 
     @property
     def grid(self) -> Grid:
@@ -161,7 +162,7 @@ class RowReader:
         waiting = (
             each.number
             for each in list_outdated_epochs(epochs, version, judged, until=until)
-            if any(part.lane.topic_id != self.topic_id for part in each.ranges)
+            if any(part.lane.topic_id not in self.answering for part in each.ranges)
         )
         return next(waiting, until + 1) - 1
 

