@@ -35,8 +35,8 @@ log = logging.getLogger("seamline.asking")
 T = TypeVar("T")
 MOST_IN_HAND = 50_000
 """Rows that are taken up and have no record yet; others wait in the master."""
-MOST_WRITTEN = 5_000
-"""Records of one transaction."""
+MOST_WRITTEN, MOST_BYTES = 5_000, 8 << 20
+"""Records of one transaction, and their bytes but for the last one's."""
 TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
 LOOKS_AGAIN = 10.0
 """Seconds until it is asked again whether rows of another record version were validated again."""
@@ -131,10 +131,10 @@ class Asker:
         while True:
             await self.wait_until(lambda: bool(self.answers) or self.is_save_due())
             if self.answers:
-                some = [self.answers.popleft() for _ in range(min(len(self.answers), MOST_WRITTEN))]
+                some, records = self.take_answers()
                 hit_failpoint("answered")
                 self.writing = True
-                await in_thread(self.writer.write, [encode_answer(self.ask, *each) for each in some])
+                await in_thread(self.writer.write, records)
                 hit_failpoint("recorded")
                 for row, outcome in some:
                     self.finish(row, outcome)
@@ -142,6 +142,17 @@ class Asker:
             if self.is_save_due():
                 await self.save()
             await asyncio.sleep(WRITES_EVERY)
+
+    def take_answers(self) -> tuple[list[Answer], list[bytes]]:
+        """Take the answers of the next transaction, with their records: no more than are written well in time."""
+        some: list[Answer] = []
+        records: list[bytes] = []
+        room = MOST_BYTES
+        while self.answers and len(some) < MOST_WRITTEN and room > 0:
+            some.append(self.answers.popleft())
+            records.append(encode_answer(self.ask, *some[-1]))
+            room -= len(records[-1])
+        return some, records
 
     def finish(self, row: AskedRow, outcome: Outcome) -> None:
         """Let go of a row whose record is in the topic."""
@@ -185,7 +196,7 @@ class Asker:
         # What is taken up later is asked about anyway.
         await self.wait_until(lambda: self.hand.taken >= held)
         count = 0
-        for span in self.reader.grid.within(decision.span):
+        for span in self.reader.list_intervals(decision.span):
             await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
             rows = await in_thread(self.reader.read_unanswered, decision, span, held)
             taken = self.hand.places.keys() | self.written

@@ -144,7 +144,7 @@ class Calls:
             if is_cancelled():
                 raise
             self.fail(batch, error)
-        except Exception as error:  # noqa: BLE001 - whatever the user's function raises is a call that has failed
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's function raises is a failure
             self.fail(batch, error)
         else:
             seconds = self.clock() - began

@@ -32,11 +32,12 @@ from seamline.lake.tables.decided import list_ask_decisions
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import BadRange
 from seamline.model.protocol.condensed import find_last_loss
 from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.types.exact_json import load_exact_json
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 
@@ -73,10 +74,12 @@ class RowReader:
             self.topic_id = admin.topic_id(ask.topic)
             self.answering = {admin.topic_id(each.topic) for each in pipeline.asks}
 
-    @property
-    def grid(self) -> Grid:
-        """The intervals."""
-        return self.pipeline.grid
+    def list_intervals(self, span: Interval) -> list[Interval]:
+        """List the intervals of a decision's span; one, where intervals have had another length when it was made."""
+        try:
+            return list(self.pipeline.grid.within(span))
+        except BadRange:
+            return [span]
 
     def read_position(self) -> tuple[int, Mapping[int, int]]:
         """Return E, and up to which offset of each partition the epochs up to it have read the topic."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import cycle
 
 import kafka.errors as errors
@@ -89,7 +90,8 @@ def read_committed_tail(
     Those of transactions that were aborted are passed over. KafkaUnavailable where the end is not reached: a
     transaction that is still open ends the reading before it.
     """
-    with TopicAdmin(connection) as admin:
+    # Where the topic ends beside a transaction that is open: records behind that one would be taken for none.
+    with TopicAdmin(replace(connection, isolation_level="read_uncommitted")) as admin:
         first, ends = admin.beginning_offsets(topic), admin.end_offsets(topic)
     at = {partition: max(starts.get(partition, 0), first[partition]) for partition in ends}
     waiting = {TopicPartition(topic, each): end for each, end in ends.items() if at[each] < end}

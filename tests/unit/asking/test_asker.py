@@ -46,7 +46,6 @@ class Master:
     """What an asker reads: rows by epoch, and the records of the topic that the master or nobody has read."""
 
     def __init__(self) -> None:
-        self.grid = SimpleNamespace(within=lambda span: [span])
         self.rows: list[AskedRow] = []
         self.tail: frozenset[Place] = frozenset()
         self.early: frozenset[Place] = frozenset()
@@ -58,6 +57,9 @@ class Master:
         self.reads = True
         """Whether the stream reads the topic."""
         self.blocks: list[tuple[int, int]] = []
+
+    def list_intervals(self, span: Interval) -> list[Interval]:
+        return [span]
 
     def read_tail(self) -> tuple[int, frozenset[Place]]:
         return self.held, self.tail

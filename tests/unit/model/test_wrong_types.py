@@ -11,6 +11,7 @@ import pytest
 from tests.unit.kernel.test_formats import PROTO
 
 from seamline import (
+    Ask,
     Avro,
     Batch,
     CountWindow,
@@ -116,6 +117,16 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     "Pipeline of several sources": (JOINED, lambda part: part),
     "KafkaSource": (SOURCE, with_source),
     "KafkaSource of several": (SOLD, lambda part: replace(JOINED, source=[BOUGHT, part])),
+    "Ask": (
+        Ask(
+            "scored",
+            of="sold",
+            by="tests.unit.asking.payments:ask",
+            request={"id": "id"},
+            columns=["risk INT"],
+        ),
+        lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
     "Lookup": (
         Lookup("tariff", "tariff.csv", on={"id": "id"}, columns=["rate INT"]),
         lambda part: replace(SHOP, lookups=[part], select={"rate": "tariff_rate"}),

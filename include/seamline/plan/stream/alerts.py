@@ -154,7 +154,9 @@ def find_silent_systems(found: Observation) -> Mapping[str, str] | None:
     """Name the questions that another system does not answer."""
     if found.asks is None:
         return None
-    return {name: said for name, each in found.asks.items() if (said := describe_silence(each))}
+    if found.actual is not Actual.RUNNING:
+        return {}
+    return {name: said for name, each in found.asks.items() if (said := describe_silence(each, found.at))}
 
 
 def single_finding(message: str) -> Mapping[str, str]:

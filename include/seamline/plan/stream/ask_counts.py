@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_duration
+
+SILENT_AFTER = timedelta(minutes=1)
+"""A process that asks says every second how that goes."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,10 @@ class AskCount:
     """When this was said; ISO 8601."""
 
 
-def describe_silence(count: AskCount) -> str:
-    """Say that the other system does not answer; empty while it does."""
+def describe_silence(count: AskCount, now: datetime) -> str:
+    """Say that the other system does not answer, or the process that asks says nothing; empty while all is well."""
+    if count.at and (since := now - parse_moment(count.at)) > SILENT_AFTER:
+        return f"the process that asks says nothing for {format_duration(since.total_seconds())}; see the driver's log"
     if not count.away:
         return ""
     rows = "1 row waits" if count.waiting == 1 else f"{count.waiting:,} rows wait"

@@ -73,7 +73,7 @@ def format_view_notes(found: Observation) -> Iterator[str]:
         waiting = f", {rules.waiting:,} wait for room" if rules.waiting else ""
         yield f"look-up {lookup} has {rules.in_force:,} rules in force{waiting}"
     for ask, count in sorted((found.asks or {}).items()):
-        silent = describe_silence(count)
+        silent = describe_silence(count, found.at)
         yield f"ask {ask} has {count.waiting:,} rows waiting{f'; {silent}' if silent else ''}"
 
 
