@@ -85,6 +85,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
         is_outdated=False,
         retries=0,
         size=SimpleNamespace(halved=True, limit=1, condemned=""),
+        askers=SimpleNamespace(keep_up=lambda _: None, close=lambda: None),
     )
     made.refresher = SimpleNamespace(close=lambda: None)
     made.topics = SimpleNamespace(close=lambda: None)
@@ -298,6 +299,7 @@ def epochs(monkeypatch: pytest.MonkeyPatch) -> Any:
     )
     made.said = []
     made.progress = SimpleNamespace(mark=None)
+    made.askers = SimpleNamespace(tell=lambda **_: None)
     made.unstated = set()
     made.writer = SimpleNamespace(behind={"v": 3})
 
@@ -352,7 +354,7 @@ def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> N
 def test_an_epoch_states_all_frontiers(epochs: Any) -> None:
     """Then nothing is left to state."""
     epochs.unstated = {"v"}
-    epochs.writer.commit = lambda *_: SimpleNamespace(watermark=None)
+    epochs.writer.commit = lambda *_: SimpleNamespace(watermark=None, number=8)
     after = SimpleNamespace(commit=lambda whole: whole.watermark)
     assert epochs.commit_epoch(after, Epoch, None, ()) is None
     assert epochs.unstated == set()
