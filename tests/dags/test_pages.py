@@ -20,7 +20,18 @@ from seamline.serve.read import read
 from seamline.web import view_page
 from seamline.web.downloads import LINES
 
-PAGES = ("", "completeness", "differences", "views", "views/sales", "stream", "lookups", "plan", "audits")
+PAGES = (
+    "",
+    "completeness",
+    "differences",
+    "views",
+    "views/sales",
+    "stream",
+    "lookups",
+    "questions",
+    "plan",
+    "audits",
+)
 
 
 def page(client, path: str, **params) -> str:

@@ -26,6 +26,7 @@ from seamline.plan.wording.observation_text import serialize_observation as fact
 from seamline.plan.wording.plan_text import format_plan_total, group_left_out
 from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.completeness import list_completeness as cells_of
+from seamline.serve.questions import list_question_states
 from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
 from seamline.web import charts
@@ -228,3 +229,14 @@ def lookups(pipeline: str, request: Request) -> Response:
     """Show the look-ups that rows are made with, their versions, and the rules in force."""
     found = list_lookup_states(*open_requested_pipeline(pipeline))
     return render_page_response(request, "lookups.html", here="lookups", found=found)
+
+
+@router.get("/pipelines/{pipeline}/questions", dependencies=[readers])
+def questions(pipeline: str, request: Request) -> Response:
+    """Show what other systems are asked, how that goes, and what was decided about it."""
+    from seamline.supervisor.observe import observe
+
+    compiled, layout = open_requested_pipeline(pipeline)
+    counts = observe(pipeline, layout, compiled, env=kafka_env(compiled)).asks if compiled.asks else None
+    found = list_question_states(compiled, layout, counts or {})
+    return render_page_response(request, "questions.html", here="questions", live=5, found=found)
