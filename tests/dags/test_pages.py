@@ -17,6 +17,7 @@ from seamline.model.compile.catalog import load_catalog
 from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
+from seamline.supervisor import observe
 from seamline.web import view_page
 from seamline.web.downloads import LINES
 
@@ -214,3 +215,32 @@ def test_several_sources_are_told_apart(client, shop: Shop, tmp_path) -> None:
     said = format_dag_doc(two.definition, "stream")
     assert "Topics `two.orders`, `r1`, `r2` through connection" in said
     assert "- `returns`: topics r1, r2 as csv, event time at" in said
+
+
+ASKED = """
+from seamline import *
+
+pipeline = Pipeline(
+    name="asked",
+    source=[KafkaSource(name="paid", topic="paid", schema="user STRING, at TIMESTAMP", event_time="at")],
+    derive=[
+        Ask("scored", of="paid", by="seamline.local.scores:ask", request={"user": "user"}, columns=["risk DOUBLE"]),
+    ],
+    views=[View("all", of="scored", keys=[], window=Tumbling("1 day"), measures={"n": count()})],
+    batch=Batch("1 day", "2026-01-01"),
+)
+"""
+
+
+def test_what_is_asked_is_shown_while_kafka_is_away(client, shop: Shop, tmp_path, monkeypatch) -> None:
+    """The page looks again every few seconds, at what is live: it would wait for a broker each time."""
+    monkeypatch.setattr(observe, "read_airflow_connection", lambda *_: pytest.fail("Kafka is asked"))
+    (tmp_path / "definitions" / "asked.py").write_text(ASKED)
+    asked = load_catalog(tmp_path / "definitions").pipeline("asked")
+    Master.ensure(Layout(shop.layout.warehouse, "asked"), asked)
+    text = page(client, "/pipelines/asked/questions")
+    assert "risk DOUBLE of each row of paid by seamline.local.scores:ask" in text
+    assert "<code>asked.scored.answers</code>" in text
+    assert "No stream has asked yet" in text
+    assert 'data-live="5"' in text and 'data-part="question-scored"' in text
+    assert "This pipeline asks no other system." in page(client, "/pipelines/shop/questions")

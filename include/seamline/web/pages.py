@@ -237,6 +237,5 @@ def questions(pipeline: str, request: Request) -> Response:
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)
-    counts = observe(pipeline, layout, compiled, env=kafka_env(compiled)).asks if compiled.asks else None
-    found = list_question_states(compiled, layout, counts or {})
+    found = list_question_states(compiled, layout, observe(pipeline, layout, compiled, broker=False))
     return render_page_response(request, "questions.html", here="questions", live=5, found=found)
