@@ -18,6 +18,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -114,7 +115,7 @@ def open_stack(connection: KafkaConnection, home: Path, text: str) -> StreamStac
 
 def measure_freshness(connection: KafkaConnection, home: Path, way: str, rate: int) -> Run:
     """Measure the delay of one view."""
-    with new_topic(connection, home.name) as topic, new_topic(connection, f"{home.name}.answers"):
+    with new_topic(connection, home.name) as topic, answers_of(connection, topic):
         text = ads.definition(topic, epoch=1_000_000) if way == "no question" else define(topic)
         stack = open_stack(connection, home, text)
         assert stack.driver
@@ -127,6 +128,16 @@ def measure_freshness(connection: KafkaConnection, home: Path, way: str, rate: i
         finally:
             stack.stop()
             sys.path.pop(0)
+
+
+@contextmanager
+def answers_of(connection: KafkaConnection, topic: str) -> Iterator[str]:
+    """Make the topic of the answers about another one, whose times are the broker's."""
+    name = f"{topic}.answers"
+    with TopicAdmin(connection) as admin:
+        admin.create_topic(name, 1, config={"message.timestamp.type": "LogAppendTime"})
+        yield name
+        admin.delete_topic(name)
 
 
 def fill(connection: KafkaConnection, topic: str, rows: int) -> None:
@@ -148,9 +159,13 @@ def measure_throughput(connection: KafkaConnection, home: Path, rows: int) -> Th
     """Measure how fast a stream answers a topic that is full."""
     with TopicAdmin(connection) as admin:
         admin.create_topic(home.name, ads.PARTITIONS)
-        answers = f"{home.name}.answers"
-        admin.create_topic(answers, ads.PARTITIONS, config={"message.timestamp.type": "LogAppendTime"})
     fill(connection, home.name, rows)
+    with answers_of(connection, home.name) as answers:
+        return measure_answers(connection, home, rows, answers)
+
+
+def measure_answers(connection: KafkaConnection, home: Path, rows: int, answers: str) -> Throughput:
+    """Measure how fast so many rows get their answers."""
     stack = open_stack(connection, home, define(home.name))
     assert stack.driver
     with Sampler(stack.driver.pid) as sampler:

@@ -35,10 +35,11 @@ log = logging.getLogger("seamline.asking")
 T = TypeVar("T")
 MOST_IN_HAND = 50_000
 """Rows that are taken up and have no record yet; others wait in the master."""
+SLICE, QUIET_EVERY = 5_000, 0.5
 MOST_WRITTEN, MOST_BYTES = 5_000, 8 << 20
 """Records of one transaction, and their bytes but for the last one's."""
 TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
-LOOKS_AGAIN = 10.0
+LOOKS_AGAIN = 30.0
 """Seconds until it is asked again whether rows of another record version were validated again."""
 BESIDE = ThreadPoolExecutor(4, thread_name_prefix="beside")
 Answer = tuple[AskedRow, Outcome]
@@ -65,9 +66,10 @@ class Asker:
         """E when this process had ended all others: rows of later epochs have no record yet."""
         self.known: frozenset[Place] = frozenset()
         """Rows with a record that is not found beside them: epochs up to there have not read it, or not yet the row."""
-        self.written: set[Place] | None = None
-        """Rows that got an answer while a decision waits for the stream to read the topic."""
-        self.writing = False
+        self.written: set[Place] = set()
+        """Rows that got a record since a decision looked where the topic ends, while there is one."""
+        self.noting = False
+        self.writing, self.held = False, ""
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
 
     def receive(self, question: Question, outcome: Outcome) -> None:
@@ -86,6 +88,7 @@ class Asker:
             await self.wait_until(self.listener.over.is_set)
             for each in work:
                 each.cancel()
+            self.calls.over = True
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.wait_until(lambda: not self.calls.flying), GRACE)
             calling.cancel()
@@ -105,8 +108,11 @@ class Asker:
             await self.wait_until(self.may_take_more)
             block = await in_thread(self.reader.read_block, self.hand.taken, self.listener.word.epoch)
             if block.until <= self.hand.taken:
+                first = self.hand.taken + 1
+                self.held = f"rows from epoch {first} on wait to be validated again: by a build, or a replay"
                 await asyncio.sleep(LOOKS_AGAIN)
                 continue
+            self.held = ""
             rows = block.rows
             if self.hand.taken < self.began:
                 there = await in_thread(self.reader.find_recorded, block, self.began)
@@ -159,7 +165,7 @@ class Asker:
         self.hand.finish(row)
         self.answered += not outcome.error
         self.errors += bool(outcome.error)
-        if self.written is not None:
+        if self.noting:
             self.written.add(row.place)
 
     def is_save_due(self) -> bool:
@@ -180,7 +186,7 @@ class Asker:
             await self.wait_until(lambda: self.listener.word.decisions > self.position.decided)
             decisions = await in_thread(self.reader.list_decisions)
             for decision in decisions[self.position.decided :]:
-                if decision.ask == self.ask.name:
+                if decision.ask == self.ask.name and decision.question in ("", self.ask.id):
                     await self.carry_out(decision)
                 self.position = replace(self.position, decided=self.position.decided + 1)
 
@@ -189,25 +195,40 @@ class Asker:
 
         The master has to have read all that was written before, and rows that get a record meanwhile are left out.
         """
-        self.written = set()
-        ends = await in_thread(self.reader.fetch_ends)
-        while (held := await in_thread(self.reader.find_reading_epoch, ends)) is None:
-            await asyncio.sleep(0.5)
-        # What is taken up later is asked about anyway.
-        await self.wait_until(lambda: self.hand.taken >= held)
         count = 0
-        for span in self.reader.list_intervals(decision.span):
-            await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
-            rows = await in_thread(self.reader.read_unanswered, decision, span, held)
-            taken = self.hand.places.keys() | self.written
-            rows = [each for each in rows if each[0].place not in taken]
-            for row, _ in rows:
-                self.hand.add(row)
-            await self.ask_about(rows)
-            count += len(rows)
+        for span in await in_thread(self.reader.list_intervals, decision.span):
+            held = await self.reach_quiet_epoch()
+            found = await in_thread(self.reader.read_unanswered, decision, span, held)
+            for at in range(0, found.num_rows, SLICE):
+                await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
+                rows = self.reader.list_rows(found.slice(at, SLICE), decided=True)
+                rows = [
+                    each
+                    for each in rows
+                    if each[0].place not in self.hand.places and each[0].place not in self.written
+                ]
+                for row, _ in rows:
+                    self.hand.add(row)
+                await self.ask_about(rows)
+                count += len(rows)
         log.info("%s rows of %s are asked about again: %s", count, decision.span, decision.reason)
         await self.wait_until(lambda: not self.hand.decided)
-        self.written = None
+        self.written.clear()
+        self.noting = False
+
+    async def reach_quiet_epoch(self) -> int:
+        """Wait for an epoch up to which the stream has read all records, and all rows were taken up; return it.
+
+        What is written from now on is noted.
+        """
+        self.written.clear()
+        self.noting = True
+        ends = await in_thread(self.reader.fetch_ends)
+        while (held := await in_thread(self.reader.find_reading_epoch, ends)) is None:
+            await asyncio.sleep(QUIET_EVERY)
+        # What is taken up later is asked about anyway.
+        await self.wait_until(lambda: self.hand.taken >= held)
+        return held
 
     def count(self) -> AskCount:
         """Return what it has done, and has before it."""
@@ -227,6 +248,7 @@ class Asker:
             p99=round(durations[len(durations) * 99 // 100], 6) if durations else 0.0,
             away=round(now - calls.circuit.since, 3) if calls.circuit.is_open else 0.0,
             trouble=calls.trouble,
+            held=self.held,
         )
 
 

@@ -7,7 +7,9 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +28,7 @@ from seamline.model.errors import ConnectionMissing
 log = logging.getLogger("seamline.stream")
 FIRST_WAIT, LONGEST_WAIT, CALM = 1.0, 30.0, 60.0
 """Seconds until one that has ended is started again; twice as many after each end, unless it ran for a while."""
-GRACE = 15.0
+GRACE, STRIKES = 15.0, 3
 
 
 @dataclass
@@ -51,6 +53,11 @@ class Askers:
         self.children: dict[str, Child] = {}
         self.word = Word()
         self.due: dict[str, tuple[float, float]] = {}
+        self.lock = threading.RLock()
+        """Epochs are told of by one thread, and processes kept up by another."""
+        self.strikes: Counter[str] = Counter()
+        self.ended: dict[str, str] = {}
+        """What the process of a question ends with again and again, by the question's name."""
 
     def start(self, held: int) -> None:
         """Start them where the log ends at an epoch: rows of later ones are asked about.
@@ -73,42 +80,55 @@ class Askers:
 
     def open(self, ask: CompiledAsk, wait: float) -> None:
         """Start the process of one question."""
-        command = [sys.executable, "-m", "seamline.asking", self.pipeline.name, ask.name]
+        word, command = self.word, [sys.executable, "-m", "seamline.asking", self.pipeline.name, ask.name]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr)
         assert process.stdin
-        first = {"definition": to_json(self.pipeline.definition), "word": vars(self.word)}
+        first = {"definition": to_json(self.pipeline.definition), "word": vars(word)}
         with suppress(OSError):
             process.stdin.write(json.dumps(first).encode() + b"\n")
             process.stdin.flush()
         os.set_blocking(process.stdin.fileno(), False)
-        self.children[ask.name] = Child(process, time.monotonic(), wait, self.word)
+        self.children[ask.name] = Child(process, time.monotonic(), wait, word)
 
     def tell(self, *, epoch: int | None = None, decisions: int | None = None) -> None:
         """Tell all where the stream stands; what one has no time to hear it is told with the next."""
-        self.word = Word(
-            self.word.epoch if epoch is None else epoch,
-            self.word.decisions if decisions is None else decisions,
-        )
-        for child in self.children.values():
-            assert child.process.stdin
-            if child.heard != self.word:
-                with suppress(OSError):
-                    os.write(child.process.stdin.fileno(), self.word.to_line())
-                    child.heard = self.word
+        with self.lock:
+            self.word = Word(
+                self.word.epoch if epoch is None else epoch,
+                self.word.decisions if decisions is None else decisions,
+            )
+            for child in self.children.values():
+                assert child.process.stdin
+                if child.heard != self.word:
+                    with suppress(OSError):
+                        os.write(child.process.stdin.fileno(), self.word.to_line())
+                        child.heard = self.word
 
     def keep_up(self, decisions: int) -> None:
         """Tell how many decisions there are, and start again what has ended, not at once where it ends soon."""
-        self.tell(decisions=decisions)
-        now = time.monotonic()
-        for ask in self.pipeline.asks:
-            child = self.children.get(ask.name)
-            if child and (code := child.process.poll()) is not None:
-                wait = FIRST_WAIT if now - child.began > CALM else child.wait
-                log.warning("The process that asks %s has ended with code %s", ask.name, code)
-                self.close_line(self.children.pop(ask.name))
-                self.due[ask.name] = (now + wait, min(wait * 2, LONGEST_WAIT))
-            elif not child and ask.name in self.due and self.due[ask.name][0] <= now:
-                self.open(ask, self.due.pop(ask.name)[1])
+        with self.lock:
+            self.tell(decisions=decisions)
+            for ask in self.pipeline.asks:
+                self.keep_one_up(ask, time.monotonic())
+
+    def keep_one_up(self, ask: CompiledAsk, now: float) -> None:
+        """Start the process of one question again where it has ended."""
+        child = self.children.get(ask.name)
+        if child and (code := child.process.poll()) is not None:
+            lasted = now - child.began > CALM
+            wait = FIRST_WAIT if lasted else child.wait
+            log.warning("The process that asks %s has ended with code %s", ask.name, code)
+            self.close_line(self.children.pop(ask.name))
+            self.due[ask.name] = (now + wait, min(wait * 2, LONGEST_WAIT))
+            self.strikes[ask.name] = 1 if lasted else self.strikes[ask.name] + 1
+            if self.strikes[ask.name] >= STRIKES:
+                times = self.strikes[ask.name]
+                said = f"the process that asks has ended {times} times in a row, with code {code}"
+                self.ended[ask.name] = f"{said}; see the driver's log"
+        elif child and now - child.began > CALM:
+            self.ended.pop(ask.name, None)
+        elif not child and ask.name in self.due and self.due[ask.name][0] <= now:
+            self.open(ask, self.due.pop(ask.name)[1])
 
     def close(self) -> None:
         """Let all come to their end: what is being asked may still be answered."""

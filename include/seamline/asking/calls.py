@@ -43,6 +43,10 @@ class Calls:
         self.declared = ask.definition
         self.pace, self.circuit = Pace(self.declared.per_second), Circuit()
         self.queue: deque[Question] = deque()
+        self.behind: deque[Question] = deque()
+        """Questions of decisions, which are asked when no others wait."""
+        self.over = False
+        """Whether no more calls are made."""
         self.later: list[tuple[float, int, Question]] = []
         self.open: dict[str, Question] = {}
         """The questions that wait or are being asked, by key, the oldest first."""
@@ -61,7 +65,7 @@ class Calls:
         question = self.open.get(key)
         if question is None:
             question = self.open[key] = Question(key, request, self.clock())
-            self.queue.append(question)
+            (self.behind if row.decided else self.queue).append(question)
             self.changed.set()
         else:
             self.reused += 1
@@ -101,19 +105,20 @@ class Calls:
         now = self.clock()
         while self.later and self.later[0][0] <= now:
             self.queue.append(heapq.heappop(self.later)[2])
-        if self.flying >= self.declared.at_once:
+        if self.over or self.flying >= self.declared.at_once:
             return None
-        if not self.queue:
+        if not self.queue and not self.behind:
             return self.later[0][0] - now if self.later else None
         allowed = self.circuit.delay(now, self.flying)
         return None if allowed is None else max(allowed, self.pace.delay(now))
 
     def take_batch(self) -> list[Question]:
         """Take the questions of the next call; one that has failed is asked alone, as is what tries a silent system."""
-        batch = [self.queue.popleft()]
+        queue = self.queue or self.behind
+        batch = [queue.popleft()]
         if not batch[0].tries and not self.circuit.is_open:
-            while self.queue and len(batch) < self.declared.batch and not self.queue[0].tries:
-                batch.append(self.queue.popleft())
+            while queue and len(batch) < self.declared.batch and not queue[0].tries:
+                batch.append(queue.popleft())
         self.pace.take(self.clock(), len(batch))
         self.flying += 1
         return batch
@@ -182,7 +187,7 @@ class Calls:
             return
         for question in batch:
             question.tries += 1
-            if question.tries > self.declared.retries:
+            if question.tries > self.declared.retries and len(batch) == 1:
                 self.settle(question, Outcome(error=self.trouble, tries=question.tries))
             else:
                 wait = min(FIRST_RETRY * 2 ** (question.tries - 1), LONGEST_RETRY)

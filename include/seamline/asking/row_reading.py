@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,20 +16,22 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.transactions import read_committed_tail
 from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.asked_rows import (
     EVER,
     find_block_end,
     find_time_bounds,
-    read_answered_places,
     read_asked_rows,
+    read_unanswered_rows,
+    recorded_rows,
 )
 from seamline.lake.joins.event_times import Times
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
-from seamline.lake.tables.decided import list_ask_decisions
+from seamline.lake.tables.decided import list_ask_decisions, list_fills
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -75,9 +78,13 @@ class RowReader:
             self.answering = {admin.topic_id(each.topic) for each in pipeline.asks}
 
     def list_intervals(self, span: Interval) -> list[Interval]:
-        """List the intervals of a decision's span; one, where intervals have had another length when it was made."""
+        """List the intervals of a decision's span that have rows.
+
+        It is the span itself where intervals have had another length when it was decided.
+        """
+        filled = {id for epoch in read_condensed_log(self.layout) for id in epoch.accepted}
         try:
-            return list(self.pipeline.grid.within(span))
+            return [each for each in self.pipeline.grid.within(span) if each.id in filled]
         except BadRange:
             return [span]
 
@@ -95,8 +102,8 @@ class RowReader:
         return found or (NOTHING, {})
 
     def fetch_ends(self) -> Mapping[int, int]:
-        """Fetch where each partition of the topic ends."""
-        with TopicAdmin(self.connection) as admin:
+        """Fetch where each partition of the topic ends, transactions included whose ends are on their way."""
+        with TopicAdmin(replace(self.connection, isolation_level="read_uncommitted")) as admin:
             return admin.end_offsets(self.ask.topic)
 
     def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
@@ -107,6 +114,13 @@ class RowReader:
     def read_tail(self) -> tuple[int, frozenset[Place]]:
         """Return E, and the rows of which the topic has a record that the epochs up to it have not read."""
         held, read = self.read_position()
+        # What was passed over and is to be read after all comes later than what is behind it.
+        for part in list_fills(self.layout):
+            if part.lane.topic_id == self.topic_id:
+                read = {
+                    **read,
+                    part.lane.partition: min(part.start, read.get(part.lane.partition, part.start)),
+                }
         named = [self.ask.definition.named(each) for each in (*PLACE, "version")]
         found = set()
         for value in read_committed_tail(self.connection, self.ask.topic, read):
@@ -123,19 +137,31 @@ class RowReader:
         lost = find_last_loss(read_condensed_log(self.layout))
         if lost is None:
             return frozenset()
-        with self.lock:
-            found = list_places(
-                read_answered_places(
-                    self.con, self.ask, self.pipeline, self.layout, above=lost, until=held, times=EVER
-                )
+        with self.lock, self.recorded(above=lost, until=held) as records:
+            newest = f'SELECT topic_id, partition, max("offset") FROM ({records}) GROUP BY ALL'
+            found = {Lane(topic, each): last for topic, each, last in self.con.sql(newest).fetchall()}
+
+            def see(table: Any) -> Mapping[Lane, int]:
+                return Master(table).position(found)
+
+            ends = read_cached_table(self.layout.table("master"), ("early", *sorted(found)), see) or {}
+            early = (
+                f"topic_id = {quote_literal(lane.topic_id)} AND partition = {lane.partition} "
+                f'AND "offset" >= {ends.get(lane, 0)}'
+                for lane, last in found.items()
+                if last >= ends.get(lane, 0)
             )
-        lanes = {Lane(topic, partition) for topic, partition, _ in found}
+            where = " OR ".join(early) or "false"
+            places = f'SELECT topic_id, partition, "offset" FROM ({records}) WHERE {where}'
+            return frozenset(self.con.sql(places).fetchall())
 
-        def see(table: Any) -> Mapping[Lane, int]:
-            return Master(table).position(lanes)
-
-        ends = read_cached_table(self.layout.table("master"), ("early", *sorted(lanes)), see) or {}
-        return frozenset(each for each in found if each[2] >= ends.get(Lane(each[0], each[1]), 0))
+    def recorded(
+        self, *, above: int, until: int, times: Sequence[Times] = EVER
+    ) -> AbstractContextManager[str]:
+        """Write the records of answers of some epochs and event times; see ``recorded_rows``."""
+        return recorded_rows(
+            self.con, self.ask, self.pipeline, self.layout, above=above, until=until, times=times
+        )
 
     def read_block(self, above: int, until: int) -> Block:
         """Read the rows of the next epochs above one, as many as are looked at together."""
@@ -173,31 +199,23 @@ class RowReader:
         """Find the rows of a block of which the epochs up to another have read a record."""
         if not block.rows:
             return set()
+        with self.lock, self.recorded(above=block.above, until=until, times=block.times) as records:
+            found = self.con.sql(f'SELECT topic_id, partition, "offset" FROM ({records})').fetchall()
+        return set(found)
+
+    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> pa.Table:
+        """Read the rows of an interval that a decision means, without an answer in the epochs up to one."""
+        times = ((to_unix_micros(span.start), to_unix_micros(span.end)),)
         with self.lock:
-            found = read_answered_places(
+            return read_unanswered_rows(
                 self.con,
                 self.ask,
                 self.pipeline,
                 self.layout,
-                above=block.above,
                 until=until,
-                times=block.times,
+                times=times,
+                only_errors=decision.only_errors,
             )
-        return set(list_places(found))
-
-    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> list[Asked]:
-        """Read the rows of an interval that a decision means: without an answer in the epochs up to one."""
-        times = ((to_unix_micros(span.start), to_unix_micros(span.end)),)
-        where: dict[str, Any] = {"above": NOTHING, "until": until, "times": times}
-        with self.lock:
-            rows = read_asked_rows(self.con, self.ask, self.pipeline, self.layout, **where)
-            told = read_answered_places(self.con, self.ask, self.pipeline, self.layout, **where)
-        answered = set(list_places(told.filter(told["answered"])))
-        wrong = set(list_places(told)) - answered
-        found = self.list_rows(rows, decided=True)
-        if decision.only_errors:
-            return [each for each in found if each[0].place in wrong]
-        return [each for each in found if each[0].place not in answered]
 
     def list_decisions(self) -> tuple[AskDecision, ...]:
         """List the decisions to ask again, of all questions."""
@@ -223,8 +241,3 @@ def list_values(column: pa.ChunkedArray) -> list[Any]:
     except (OverflowError, ValueError):
         found = column.cast(pa.string()).to_pylist()
     return found
-
-
-def list_places(found: pa.Table) -> list[Place]:
-    """List the places of rows."""
-    return list(zip(*(found[name].to_pylist() for name in PLACE), strict=True))

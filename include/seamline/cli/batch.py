@@ -190,6 +190,7 @@ def ask(pipeline: str, name: str, start: str | None, end: str | None, only_error
     it: to ask about all of them again, give the question another version= in the definition.
     """
     from seamline.lake.tables.control_table import ControlTable
+    from seamline.lake.tables.decided import find_question_births
     from seamline.model.protocol.control import AskDecision
 
     compiled, layout = open_pipeline(pipeline)
@@ -198,7 +199,12 @@ def ask(pipeline: str, name: str, start: str | None, end: str | None, only_error
     first, last = (format_utc_instant(at) for at in (grid.start, grid.of(now).end))
     span = Interval(parse_moment(start or first), parse_moment(end or last))
     list(grid.within(span))
-    decision = AskDecision(asked.name, span, only_errors, current_actor(), reason, now)
+    if asked.id not in find_question_births(layout):
+        raise NotFound(
+            f"No stream has asked {name!r} yet as the definition has it.",
+            hint="start the stream, or restart it, so that it knows the question; then ask again.",
+        )
+    decision = AskDecision(asked.name, span, only_errors, current_actor(), reason, now, asked.id)
     ControlTable.ensure(layout).ask_again(decision)
     click.echo(f"{compiled.name}: the stream asks again about {decision}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pyarrow.compute as pc
@@ -166,6 +166,5 @@ def list_failed_files(ask: CompiledAsk, layout: Layout) -> list[str]:
     if files is None:
         return []
     files = files.keep(pc.less(files.nulls(ask.definition.named("error")), files.actions["num_records"]))
-    paths = files.paths
     newest = pc.sort_indices(files.high("_epoch").cast("int64"), sort_keys=[("", "descending")])
-    return [paths[at] for at in newest.slice(0, FILES).to_pylist()]
+    return replace(files, actions=files.actions.take(newest.slice(0, FILES))).paths

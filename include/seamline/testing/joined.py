@@ -71,9 +71,9 @@ def count_unanswered_rows(
     # Errors may be in a side, and are in no view then.
     every = [table.drop_columns([SELECTED]) if SELECTED in table.column_names else table for table in tables]
     records = list_side_rows(con, replace(join.right, where=join.recorded), every)
-    known = {tuple(row[right] for _, right, _ in join.on) for row in records}
+    known = {(*(row[right] for _, right, _ in join.on), row["_event_time"]) for row in records}
     lefts = (row for row in list_side_rows(con, join.left, tables) if row["_event_time"] in interval)
-    return sum(tuple(row[left] for left, _, _ in join.on) not in known for row in lefts)
+    return sum((*(row[left] for left, _, _ in join.on), row["_event_time"]) not in known for row in lefts)
 
 
 def is_pair(join: CompiledJoin, left: Record, right: Record) -> bool:

@@ -121,7 +121,7 @@ class PlainStream:
         late, very_late = self.lateness(accepted)
         times = find_latest_event_times(accepted)
         topic_ids = {topic: f"id of {topic}" for topic in self.pipeline.definition.topics}
-        policy = build_watermark_policy(self.pipeline.definition.sources, topic_ids)
+        policy = build_watermark_policy(self.pipeline.definition, topic_ids)
         before = self.progress or Progress.resume([], {}, epoch.committed_at, self.pipeline.timed)
         vector = {part.lane: part.start for part in epoch.ranges} | dict(before.vector)
         before = before.add_lanes(vector, epoch.committed_at)

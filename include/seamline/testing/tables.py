@@ -114,7 +114,7 @@ class Tables:
             self.joined.derive(number, result, views, before.mark)
             self.writer.end_phase("files")
             after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
-            policy = build_watermark_policy(self.pipeline.definition.sources, self.topic_ids)
+            policy = build_watermark_policy(self.pipeline.definition, self.topic_ids)
             whole = replace(
                 epoch,
                 number=number,

@@ -336,7 +336,8 @@ def test_rows_without_an_answer_are_those_that_failed_and_those_nobody_asked(ope
     held = world.answers(0, 2)
 
     def found(decision: AskDecision, until: int = held) -> set[int]:
-        rows = world.reader.read_unanswered(decision, DAY, until)
+        read = world.reader.read_unanswered(decision, DAY, until)
+        rows = world.reader.list_rows(read, decided=True)
         assert all(each.decided for each, _ in rows)
         return {each.offset for each, _ in rows}
 
@@ -408,3 +409,13 @@ def test_no_rows_have_no_times(opened: Open) -> None:
     world = opened(compiled())
     world.log.commit({})
     assert world.reader.read_block(NOTHING, 5) == Block([], 5, NOTHING, ())
+
+
+def test_a_decision_looks_at_intervals_that_have_rows(opened: Open) -> None:
+    """Years of hours without any would be looked at one by one."""
+    world = opened(compiled())
+    world.log.pay({}, {"at": "2026-01-02T00:00:00Z"})
+    early = Interval(START - timedelta(days=3), START - timedelta(days=2))
+    assert world.reader.list_intervals(Interval(early.start, DAY.end)) == [early, DAY]
+    cut = Interval(START, START + timedelta(hours=1))
+    assert world.reader.list_intervals(cut) == [cut], "intervals were hours once"

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from tests.unit.asking.desk import ROUNDS, System
 from tests.unit.asking.payments import START, question, row
@@ -83,14 +84,18 @@ class Master:
     def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
         return self.held if self.reads else None
 
-    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> list[Asked]:
-        """Read the rows without a record that the stream has read."""
+    def read_unanswered(self, decision: AskDecision, span: Interval, until: int) -> pa.Table:
+        """Read the rows without a record that the stream has read, as the numbers of those rows."""
         found = [
-            each
-            for each in self.rows
+            at
+            for at, each in enumerate(self.rows)
             if each.epoch <= until and self.recorded.get(each.place, until) >= until
         ]
-        return [(replace(each, decided=True), {"user": f"user {each.offset}"}) for each in found]
+        return pa.table({"at": pa.array(found, pa.int64())})
+
+    def list_rows(self, found: pa.Table, *, decided: bool) -> list[Asked]:
+        rows = [self.rows[at] for at in found["at"].to_pylist()]
+        return [(replace(each, decided=decided), {"user": f"user {each.offset}"}) for each in rows]
 
     def list_decisions(self) -> tuple[AskDecision, ...]:
         return tuple(self.decisions)

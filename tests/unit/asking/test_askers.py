@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from tests.unit.asking.payments import compiled
+from tests.unit.asking.payments import START, compiled
 from tests.unit.clocks import Clock
 
 from seamline.asking import askers as module
@@ -21,6 +21,7 @@ from seamline.asking.told import Word
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.stored_definition import from_json
 from seamline.model.errors import ConnectionMissing
+from seamline.plan.stream.ask_counts import AskCount, describe_silence
 
 
 class Process:
@@ -132,6 +133,27 @@ def test_a_process_that_has_ended_is_started_again(
         assert len(started) == before + 1
         [first] = started[-1].lines()
         assert first["word"] == vars(askers.word)
+
+
+def test_one_that_does_not_stay_up_is_told_of(askers: Askers, started: list[Process], clock: Clock) -> None:
+    """Nobody is asked then, and no word of the process's own says so; what stays up has recovered."""
+
+    def end() -> None:
+        started[-1].code = 20
+        askers.keep_up(0)
+        clock.now += 31
+        askers.keep_up(0)
+
+    end()
+    end()
+    assert not askers.ended
+    end()
+    said = "the process that asks has ended 3 times in a row, with code 20; see the driver's log"
+    assert askers.ended == {"scored": said}
+    assert describe_silence(AskCount(ended=said), START) == said
+    clock.now += module.CALM + 1
+    askers.keep_up(0)
+    assert not askers.ended
 
 
 def test_one_that_ran_for_a_while_is_started_again_soon(

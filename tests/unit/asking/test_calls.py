@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.asking.desk import Desk, Requests, System, tell
+from tests.unit.asking.payments import row
 
 from seamline import NoAnswer
 from seamline.asking.answer_values import SHOWN
@@ -407,3 +408,42 @@ def test_an_instant_keeps_its_zone(system: System) -> None:
     tell(desk, desk.settle)
     [(_, _, outcome)] = desk.told
     assert datetime.fromisoformat(outcome.values["until"]) == datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def test_what_was_decided_waits_for_new_rows(system: System) -> None:
+    """A question about a year of rows must not keep those of this minute waiting."""
+    desk = Desk(system.ask, at_once=1)
+    for at, user in enumerate(("old", "older")):
+        desk.calls.add(row(100 + at, decided=True), {"user": user})
+    desk.want(["new"])
+    tell(desk, desk.settle)
+    assert desk.users == ["new", "old", "older"]
+
+
+def test_no_call_is_made_once_it_is_over(system: System) -> None:
+    """What is being asked may be answered; the rest is asked by the next process."""
+    desk, system.gated = Desk(system.ask, at_once=2), True
+    desk.want(names(9))
+
+    async def story() -> None:
+        await desk.settle()
+        desk.calls.over = True
+        system.gated = False
+        system.let()
+        await desk.settle()
+
+    tell(desk, story)
+    assert (len(system.calls), desk.calls.flying, len(desk.users)) == (2, 0, 2)
+
+
+def test_a_batch_that_has_failed_is_asked_one_by_one_without_retries_too(system: System) -> None:
+    desk, system.poison = Desk(system.ask, batch=3, retries=0), {"b"}
+    desk.want(["a", "b", "c"])
+
+    async def story() -> None:
+        await desk.settle()
+        await desk.wait(1)
+
+    tell(desk, story)
+    assert sorted(desk.users) == ["a", "b", "c"]
+    assert desk.errors == {"b": "ConnectionError: nobody is there"}

@@ -25,6 +25,7 @@ from seamline import (
 )
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline, compile_with_problems
 from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.plan.wording.source_text import list_time_bounds
 
 HOUR = Tumbling("1 hour")
 Requests = Sequence[Mapping[str, Any]]
@@ -297,7 +298,7 @@ def test_a_record_of_an_answer_is_a_source() -> None:
         "other",
     )
     assert (answers.event_time, answers.max_past) == ("scored_at", "")
-    assert answers.watermark == replace(marked, idle_after="5 seconds")
+    assert answers.watermark == marked
     assert answers.schema == (
         "scored_topic_id STRING NOT NULL, scored_partition INT NOT NULL, scored_offset BIGINT NOT NULL, "
         "scored_at TIMESTAMP NOT NULL, scored_version STRING NOT NULL, scored_risk INT, scored_error STRING, "
@@ -434,3 +435,10 @@ def test_a_stored_definition_has_its_questions() -> None:
         assert [each.id for each in compile_pipeline(again).asks] == [
             each.id for each in compile_pipeline(stored).asks
         ]
+
+
+def test_bounds_of_event_times_are_those_of_rows() -> None:
+    """An answer has none of its own, and a reader of `seamline status` would look for 100,000 days."""
+    [rows, answers] = list_time_bounds(SHOP)
+    assert rows.startswith("paid: event times up to 1 day ahead")
+    assert answers == "scored_answers: event times are those of the rows that are asked about"

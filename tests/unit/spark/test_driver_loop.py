@@ -327,8 +327,12 @@ def test_a_topic_that_is_declared_finite_closes_what_is_joined_too(epochs: Any) 
     day, hour = datetime(2026, 1, 5, tzinfo=UTC), timedelta(hours=1)
     vector = {Lane("t", 0): 7}
     epochs.progress = SimpleNamespace(
-        epoch=Epoch(3, 1, day, "v"), vector=vector, mark=day, last_interval_end=lambda _: day + hour
+        epoch=Epoch(3, 1, day, "v"),
+        mark=day,
+        is_read_to=lambda ends, _: ends == vector,
+        last_interval_end=lambda _: day + hour,
     )
+    epochs.watermark = None
     epochs.pipeline = SimpleNamespace(
         grid=None, views=[SimpleNamespace(after=timedelta(0)), SimpleNamespace(after=2 * hour)]
     )

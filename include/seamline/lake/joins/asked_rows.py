@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import duckdb
 import pyarrow as pa
@@ -19,7 +20,12 @@ from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
 from seamline.model.compile.record_rules import SOURCE
+from seamline.model.protocol.seam import NOTHING
 
+ASKED = ("_topic_id", "_partition", "_offset", "_epoch", "_event_time")
+"""What is known of a row beside its request."""
+SAME_ROW = 'topic_id = _topic_id AND partition = _partition AND "offset" = _offset AND "at" = _event_time'
+"""Whether a record of an answer is about a row."""
 EVER: Sequence[Times] = ((None, None),)
 BLOCK = 20_000
 """Rows of the log that are looked at together, if no file has more."""
@@ -61,13 +67,14 @@ def read_asked_rows(
 ) -> pa.Table:
     """Read the rows of epochs ``(above, until]`` that are to have an answer: their places, and what a request has."""
     left = ask.join.left
-    columns = ", ".join(["_topic_id", "_partition", "_offset", "_epoch", "_event_time", *write_requests(ask)])
+    columns = ", ".join([*ASKED, *write_requests(ask)])
     with logged_rows(con, ask.join, pipeline, layout, times, until, None, above) as rows:
         found = f"SELECT {columns} FROM ({side_rows_sql(ask.join, left, rows, DUCKDB)}) ORDER BY _epoch"
         return con.sql(found).to_arrow_table()
 
 
-def read_answered_places(
+@contextmanager
+def recorded_rows(
     con: duckdb.DuckDBPyConnection,
     ask: CompiledAsk,
     pipeline: CompiledPipeline,
@@ -76,28 +83,57 @@ def read_answered_places(
     above: int,
     until: int,
     times: Sequence[Times] = EVER,
-) -> pa.Table:
-    """Read of which rows the log has an answer, or says why there is none: ``topic_id``, ``partition``, ``offset``.
+) -> Iterator[str]:
+    """Write which records of answers the log has in epochs ``(above, until]``, for a connection while the block runs.
 
-    ``answered`` says which of both. A row may have several that say why. Records of another record version count, too,
-    whether they were validated again or not: nobody asks about their rows.
+    They have ``topic_id``, ``partition``, ``offset`` and ``at`` of the row that was asked about, and ``answered``:
+    whether it is an answer, or says why there is none, of which a row may have several. Records of another record
+    version count, too, whether they were validated again or not: nobody asks about their rows.
     """
     named = ask.definition.named
-    columns = [f"{named(each)} AS {each}" for each in ("topic_id", "partition", "offset")]
+    columns = [f'{named(each)} AS "{each}"' for each in ("topic_id", "partition", "offset", "at")]
     columns += [f"{named('error')} IS NULL AS answered"]
     chosen = f"{SOURCE} = '{ask.join.right.source}' AND {named('version')} = '{ask.definition.version}'"
     own, again = list_log_files(pipeline, layout, times, until, above)
     bounds = f"_epoch > {above} AND _epoch <= {until} AND ({' OR '.join(map(within_sql, times))})"
     parts = [
-        "SELECT * FROM blank",
+        "SELECT * FROM blank_record",
         *(f"SELECT * FROM {read_parquet_sql(each, uneven=True)}" for each in (own, again) if each),
     ]
-    con.register("blank", rows_schema(pipeline).empty_table())
+    con.register("blank_record", rows_schema(pipeline).empty_table())
     try:
         rows = f"SELECT * FROM ({' UNION ALL BY NAME '.join(parts)}) WHERE {bounds}"
-        return con.sql(f"SELECT {', '.join(columns)} FROM ({rows}) WHERE {chosen}").to_arrow_table()
+        yield f"SELECT {', '.join(columns)} FROM ({rows}) WHERE {chosen}"
     finally:
-        con.unregister("blank")
+        con.unregister("blank_record")
+
+
+def read_unanswered_rows(
+    con: duckdb.DuckDBPyConnection,
+    ask: CompiledAsk,
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    *,
+    until: int,
+    times: Sequence[Times],
+    only_errors: bool,
+) -> pa.Table:
+    """Read the rows of some event times, as ``read_asked_rows``, that epochs up to one have read no answer for.
+
+    With ``only_errors`` those alone of which they have read why there is none.
+    """
+    requests = (f"_request{at}" for at in range(len(ask.request)))
+    chosen = ", ".join([*ASKED, *requests])
+    with (
+        recorded_rows(con, ask, pipeline, layout, above=NOTHING, until=until, times=times) as records,
+        logged_rows(con, ask.join, pipeline, layout, times, until, None, NOTHING) as rows,
+    ):
+        lefts = side_rows_sql(ask.join, ask.join.left, rows, DUCKDB)
+        asked = f"SELECT {', '.join([*ASKED, *write_requests(ask)])} FROM ({lefts})"
+        found = f"SELECT * FROM ({asked}) ANTI JOIN (FROM ({records}) WHERE answered) ON {SAME_ROW}"
+        if only_errors:
+            found = f"SELECT * FROM ({found}) SEMI JOIN ({records}) ON {SAME_ROW}"
+        return con.sql(f"SELECT {chosen} FROM ({found}) ORDER BY _epoch").to_arrow_table()
 
 
 def write_requests(ask: CompiledAsk) -> list[str]:

@@ -10,6 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.control import AskDecision, Control
+from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
 
 
@@ -38,6 +39,12 @@ def begin_questions(control: ControlTable, ids: Iterable[str], held: int, *, now
         return replace(found, questions={**dict.fromkeys(new, (held, len(found.asks))), **found.questions})
 
     control.decide(row, change)
+
+
+def list_fills(layout: Layout) -> tuple[OffsetRange, ...]:
+    """List the offsets that were passed over and are to be read after all."""
+    found = read_cached_table(layout.table("control"), "fills", lambda table: ControlTable(table).see().fills)
+    return found or ()
 
 
 def list_ask_decisions(layout: Layout) -> tuple[AskDecision, ...]:

@@ -31,6 +31,8 @@ def describe_time_bounds(pipeline: Pipeline) -> str:
     """Return which bounds of event times are in force, and why the past has the one that it has."""
     if by_arrival(pipeline):
         return "event times are those of processing"
+    if pipeline.only_source.name in {ask.right for ask in pipeline.asks}:
+        return "event times are those of the rows that are asked about"
     ahead = f"event times up to {pipeline.only_source.max_future} ahead of Kafka's timestamps"
     bound, said = past_of(pipeline), pipeline.only_source.max_past is not None
     if bound:

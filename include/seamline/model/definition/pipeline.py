@@ -21,8 +21,6 @@ DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 """How a number becomes a DECIMAL: by its own digits; by them in JSON, CSV and text alone; as earlier releases did."""
 
 
-SOON_IDLE = "5 seconds"
-"""How long a topic of answers must be silent until it does not hold the watermark back."""
 ANY_NUMBER, EVER = 10**9, "100000 days"
 """No bounds: an answer has the time of its row, which was within some."""
 
@@ -267,7 +265,7 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
         schema=", ".join(f"{ask.named(name)} {type}" for name, type in {**ROW, **columns, **TOLD}.items()),
         event_time=ask.named("at"),
         connection=like.connection,
-        watermark=replace(like.watermark, idle_after=SOON_IDLE),
+        watermark=like.watermark,
         max_future=EVER,
         max_past="",
         very_late=like.very_late,

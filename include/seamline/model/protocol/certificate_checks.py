@@ -233,7 +233,10 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
 
 def judge_answers(unanswered: int) -> Check:
     """Check that of each row that is asked about there is an answer, or the record of why there is none."""
-    return Check("no row waits for an answer", not unanswered, f"{unanswered} rows wait for an answer")
+    found = f"{unanswered} rows wait for an answer"
+    if unanswered:
+        found += "; `seamline ask` lets those be asked about that the stream has passed"
+    return Check("no row waits for an answer", not unanswered, found)
 
 
 def judge_copies(evidence: Evidence, copies: int) -> Check:

@@ -88,6 +88,8 @@ class AskDecision:
     """Why."""
     at: datetime
     """When, UTC."""
+    question: str = ""
+    """The id of the question as it was asked then; empty for whichever is asked."""
 
     def __str__(self) -> str:
         which = "errors" if self.only_errors else "rows without an answer"

@@ -31,6 +31,10 @@ class Watermark:
         """Return the silence after which a lane that is read to its end counts as idle."""
         return parse_duration(self.idle_after)
 
+    def counts(self, _lane: Lane) -> bool:
+        """Return that the watermark is made of any lane."""
+        return True
+
     def bound_of(self, _lane: Lane) -> timedelta:
         """Return the bound, which is the same for all lanes."""
         return self.bound
@@ -42,6 +46,9 @@ class Watermark:
 
 class LanePolicy(Protocol):
     """What the watermark asks of a policy."""
+
+    def counts(self, lane: Lane, /) -> bool:
+        """Return whether the watermark is made of a lane at all."""
 
     def bound_of(self, lane: Lane, /) -> timedelta:
         """Return how far the watermark stays behind a lane's newest event time."""
@@ -56,6 +63,8 @@ class SourceWatermarks:
 
     by_topic: Mapping[str, Watermark]
     """By topic id. A lane of another topic, of which rows were read once, has the longest bound and silence."""
+    apart: frozenset[str] = frozenset()
+    """The ids of topics of which the watermark is not made: their records come as late as they may."""
 
     @cached_property
     def bounds(self) -> Mapping[str, timedelta]:
@@ -66,6 +75,10 @@ class SourceWatermarks:
     def silences(self) -> Mapping[str, timedelta]:
         """The silences by topic id."""
         return {id: policy.idle for id, policy in self.by_topic.items()}
+
+    def counts(self, lane: Lane) -> bool:
+        """Return whether the watermark is made of a lane at all."""
+        return lane.topic_id not in self.apart
 
     def bound_of(self, lane: Lane) -> timedelta:
         """Return how far the watermark stays behind a lane's newest event time."""

@@ -42,12 +42,18 @@ class AskCount:
     """Seconds since the other system has stopped answering; 0 while it answers. Calls are then tried one at a time."""
     trouble: str = ""
     """What the last call has failed with; empty once one has succeeded."""
+    held: str = ""
+    """Why no more rows are taken up; empty while they are."""
+    ended: str = ""
+    """What the process ends with again and again; empty while it stays up."""
     at: str = ""
     """When this was said; ISO 8601."""
 
 
 def describe_silence(count: AskCount, now: datetime) -> str:
     """Say that the other system does not answer, or the process that asks says nothing; empty while all is well."""
+    if count.ended or count.held:
+        return count.ended or count.held
     if count.at and (since := now - parse_moment(count.at)) > SILENT_AFTER:
         return f"the process that asks says nothing for {format_duration(since.total_seconds())}; see the driver's log"
     if not count.away:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.protocol.watermark import SourceWatermarks
 
 
-def build_watermark_policy(sources: Sequence[KafkaSource], topic_ids: Mapping[str, str]) -> SourceWatermarks:
-    """Return the policies of all sources by the ids of their topics, which are given by name."""
-    return SourceWatermarks(
-        {topic_ids[topic]: source.watermark for source in sources for topic in source.topics}
-    )
+def build_watermark_policy(pipeline: Pipeline, topic_ids: Mapping[str, str]) -> SourceWatermarks:
+    """Return the policies of all sources by the ids of their topics, which are given by name.
+
+    The watermark is not made of answers: nothing waits for them but the certificate of an interval with their rows.
+    """
+    answers = {ask.right for ask in pipeline.asks}
+    policies = {topic_ids[topic]: each.watermark for each in pipeline.sources for topic in each.topics}
+    apart = (topic_ids[topic] for each in pipeline.sources if each.name in answers for topic in each.topics)
+    return SourceWatermarks(policies, frozenset(apart))

@@ -34,6 +34,7 @@ def count_unanswered_rows(
         lefts = lefts.where(join.left.where.spark)
     records = rows.where(f.col(SOURCE) == join.right.source).where(join.recorded.spark)
     keys = [f.col(quote_column(right)).alias(left) for left, right, _ in join.on]
-    waiting = lefts.join(records.select(*keys), [left for left, _, _ in join.on], "left_anti")
+    records = records.select(*keys, "_event_time")
+    waiting = lefts.join(records, [*(left for left, _, _ in join.on), "_event_time"], "left_anti")
     table = waiting.withColumn(CELL, cell_of(grid)).groupBy(CELL).count().toArrow()
     return dict(zip(*(column.to_pylist() for column in table.columns), strict=True))

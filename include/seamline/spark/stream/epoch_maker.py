@@ -55,7 +55,7 @@ class Epochs(KernelRuns):
     ) -> None:
         super().__init__(writer, topics, lookups, Attempted(heartbeat.with_name("attempt.json")))
         stream = self.pipeline.definition.stream
-        self.watermark = build_watermark_policy(self.pipeline.definition.sources, topics.ids)
+        self.watermark = build_watermark_policy(self.pipeline.definition, topics.ids)
         self.policy = EdgePolicy(stream.edge_epochs, parse_duration(stream.edge_every))
         self.progress = self.resume_progress(ledger)
         if self.size.restore(self.attempted.read(), self.progress.vector):
@@ -231,7 +231,7 @@ class Epochs(KernelRuns):
         now = datetime.now(UTC)
         log_warnings(self.refusals.take_due(now))
         last = self.progress.epoch
-        if drained and last and drained.ends == self.progress.vector:
+        if drained and last and self.progress.is_read_to(drained.ends, self.watermark):
             closing, mark = self.find_closing_watermark(), self.progress.mark
             if closing and (mark is None or mark < closing):
                 self.commit_empty(watermark=closing, reason=f"drained, {drained.actor}: {drained.reason}")

@@ -108,6 +108,7 @@ class Writer:
         self.hot: Mapping[str, KeyShare] = {}
         self.indexed: dict[str, int] = {}
         self.rules: Mapping[str, RuleCount] = {}
+        self.ended: Mapping[str, str] = {}
         self.restated = 0
         self.awaiting: set[str] = set()
         self.sure = True

@@ -58,6 +58,7 @@ class KernelRuns:
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size = 0, MEASURED
         self.askers = Askers(self.pipeline, writer.layout)
+        writer.ended = self.askers.ended
 
     def follow(self, epoch: Epoch) -> None:
         """Let what is kept of joined rows, and those who ask about rows, know of an epoch that is committed."""

@@ -84,12 +84,24 @@ class Progress:
 
     def has_silent_lane(self, policy: LanePolicy, now: datetime) -> bool:
         """Return whether a lane has been silent so long that the broker must be asked about it."""
-        return any(now - self.last_seen.get(lane, now) >= policy.idle_of(lane) for lane in self.vector)
+        return any(
+            policy.counts(lane) and now - self.last_seen.get(lane, now) >= policy.idle_of(lane)
+            for lane in self.vector
+        )
+
+    def is_read_to(self, ends: Vector, policy: LanePolicy) -> bool:
+        """Return whether the lanes of which the watermark is made have been read to some ends, and no further."""
+        here, there = (
+            {lane: at for lane, at in some.items() if policy.counts(lane)} for some in (self.vector, ends)
+        )
+        return here == there
 
     def watermark(self, policy: LanePolicy, ends: Vector, now: datetime) -> datetime | None:
         """Return the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle_of)
-        return advance_watermark(self.mark, list(self.vector), self.largest, idle, policy)
+        lanes = [lane for lane in self.vector if policy.counts(lane)]
+        largest = {lane: at for lane, at in self.largest.items() if policy.counts(lane)}
+        return advance_watermark(self.mark, lanes, largest, idle, policy)
 
     def last_interval_end(self, grid: Grid) -> datetime | None:
         """Return the end of the last interval that has rows; None without event times."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Vector
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.ask_counts import AskCount
 from seamline.runtime.processes import own_process_name
 from seamline.spark.stream.driver_heartbeat import Heartbeat, Trail, write_heartbeat
 from seamline.spark.stream.epoch_writer import Writer
@@ -54,7 +56,7 @@ class Pulse:
                 hot=dict(writer.hot),
                 indexed=dict(writer.indexed),
                 rules=dict(writer.rules),
-                asks=read_ask_words(writer.pipeline.name, [each.name for each in writer.pipeline.asks]),
+                asks=read_ask_counts(writer),
                 topics={id: name for name, id in topics.ids.items()},
                 reached=reached,
                 earlier=earlier,
@@ -62,3 +64,10 @@ class Pulse:
                 process=self.process,
             ),
         )
+
+
+def read_ask_counts(writer: Writer) -> dict[str, AskCount]:
+    """Read what the processes that ask have said, with what those end with that do not stay up."""
+    said = read_ask_words(writer.pipeline.name, [each.name for each in writer.pipeline.asks])
+    broken = {name: replace(said.get(name, AskCount()), ended=why) for name, why in writer.ended.items()}
+    return {**said, **broken}
