@@ -45,6 +45,8 @@ class Calls:
         self.queue: deque[Question] = deque()
         self.behind: deque[Question] = deque()
         """Questions of decisions, which are asked when no others wait."""
+        self.tried: deque[Question] = deque()
+        """Questions that a silent system was tried with already."""
         self.over = False
         """Whether no more calls are made."""
         self.later: list[tuple[float, int, Question]] = []
@@ -104,17 +106,17 @@ class Calls:
         """Return the seconds until the next call may be made; None until something changes."""
         now = self.clock()
         while self.later and self.later[0][0] <= now:
-            self.queue.append(heapq.heappop(self.later)[2])
+            (self.tried if self.circuit.is_open else self.queue).append(heapq.heappop(self.later)[2])
         if self.over or self.flying >= self.declared.at_once:
             return None
-        if not self.queue and not self.behind:
+        if not (self.queue or self.tried or self.behind):
             return self.later[0][0] - now if self.later else None
         allowed = self.circuit.delay(now, self.flying)
         return None if allowed is None else max(allowed, self.pace.delay(now))
 
     def take_batch(self) -> list[Question]:
         """Take the questions of the next call; one that has failed is asked alone, as is what tries a silent system."""
-        queue = self.queue or self.behind
+        queue = self.queue or self.tried or self.behind
         batch = [queue.popleft()]
         if not batch[0].tries and not self.circuit.is_open:
             while queue and len(batch) < self.declared.batch and not queue[0].tries:
@@ -155,6 +157,8 @@ class Calls:
             seconds = self.clock() - began
             self.durations.append(seconds)
             self.circuit.succeed()
+            self.queue.extend(self.tried)
+            self.tried.clear()
             self.trouble = ""
             for question, answer in zip(batch, found, strict=True):
                 self.settle(question, self.read_answer(question, answer, seconds))
@@ -175,15 +179,17 @@ class Calls:
     def fail(self, batch: list[Question], error: BaseException) -> None:
         """Let the questions of a call that has failed be asked again, or record what it failed with.
 
-        While the system is away no question is given up: they wait until it is back.
+        While the system is away no question is given up: they wait until it is back. That it is away is not told by
+        questions of decisions: they were not answered before, and may never be.
         """
         now = self.clock()
         self.failed += 1
         self.trouble = describe_error(error)
-        self.circuit.fail(now)
+        if self.circuit.is_open or not all(each.decided for each in batch):
+            self.circuit.fail(now)
         if self.circuit.is_open:
             # Behind all others: it may be this request alone that is never answered.
-            self.queue.extend(batch)
+            self.tried.extend(batch)
             return
         for question in batch:
             question.tries += 1

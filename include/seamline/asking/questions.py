@@ -49,6 +49,11 @@ class Question:
     tries: int = 0
     """Calls that have failed."""
 
+    @property
+    def decided(self) -> bool:
+        """Whether it is asked for rows of decisions alone."""
+        return all(row.decided for row in self.rows)
+
 
 @dataclass(frozen=True)
 class Outcome:

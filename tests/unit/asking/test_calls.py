@@ -221,6 +221,43 @@ def test_a_request_that_always_fails_does_not_keep_the_system_away(system: Syste
     assert desk.errors.keys() == {poison}
 
 
+def test_rows_of_a_decision_tell_nobody_that_the_system_is_away(system: System) -> None:
+    """They have an error already, and some systems never answer them: everybody else would wait for these."""
+    desk, poisonous = Desk(system.ask, retries=1), names(3 * FAILURES)
+    system.poison = {*poisonous}
+    for at, user in enumerate(poisonous):
+        desk.calls.add(row(1000 + at, decided=True), {"user": user})
+
+    async def story() -> None:
+        await desk.settle()
+        assert not desk.calls.circuit.is_open
+        desk.want(["ada"])
+        await desk.settle()
+        assert desk.users == ["ada"]
+        await desk.wait(1)
+
+    tell(desk, story)
+    assert desk.errors.keys() == {*poisonous}
+    assert desk.calls.waiting == 0
+
+
+def test_a_silent_system_is_tried_with_what_it_was_not_tried_with(system: System) -> None:
+    """However many it never answers: one new row that it does is enough to know that it is there."""
+    desk, poisonous = Desk(system.ask, at_once=100, retries=1), names(3 * FAILURES)
+    system.poison = {*poisonous}
+    desk.want(poisonous)
+
+    async def story() -> None:
+        await desk.settle()
+        await desk.wait(30)
+        assert desk.calls.circuit.is_open
+        desk.want(["ada"])
+        await desk.wait(30)
+        assert "ada" in desk.users
+
+    tell(desk, story)
+
+
 def test_no_more_calls_are_made_at_once_than_may_be(system: System) -> None:
     desk, system.gated = Desk(system.ask, at_once=3, batch=2), True
     desk.want(names(20))

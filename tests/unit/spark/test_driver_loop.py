@@ -338,6 +338,7 @@ def test_a_topic_that_is_declared_finite_closes_what_is_joined_too(epochs: Any) 
     )
     epochs.refusals = SimpleNamespace(take_due=lambda _: [])
     epochs.commit_empty = lambda **stated: epochs.said.append((stated["watermark"], stated["reason"]))
+    epochs.pulse, epochs.topics = SimpleNamespace(renew=lambda *_: None), None
     epochs.declare_idle_edge(Drained(vector, "ada", "the end"))
     assert epochs.said == [(day + 3 * hour, "drained, ada: the end")]
 

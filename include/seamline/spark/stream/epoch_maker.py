@@ -229,6 +229,7 @@ class Epochs(KernelRuns):
         It does when lanes fall idle, and when someone has declared that the topic ends where we are.
         """
         now = datetime.now(UTC)
+        self.pulse.renew(self.progress, self.writer, self.topics)
         log_warnings(self.refusals.take_due(now))
         last = self.progress.epoch
         if drained and last and self.progress.is_read_to(drained.ends, self.watermark):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,9 @@ from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
 
+RENEWED_AFTER = 5.0
+"""Seconds after which a heartbeat is written between epochs, where others than the driver have news."""
+
 
 class Pulse:
     """Writes the heartbeat ``file``, and remembers what it takes from one beat to the next."""
@@ -28,9 +32,16 @@ class Pulse:
         self.file = file
         self.ends: Vector = {}
         self.trail, self.up, self.process = Trail(), datetime.now(UTC), own_process_name()
+        self.written = 0.0
+
+    def renew(self, progress: Progress, writer: Writer, topics: Topics) -> None:
+        """Write the heartbeat of an idle stream from time to time: those who ask go on without epochs."""
+        if writer.pipeline.asks and time.monotonic() - self.written >= RENEWED_AFTER:
+            self.write(progress, writer, topics, "running")
 
     def write(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
+        self.written = time.monotonic()
         epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
         with contextlib.suppress(KafkaUnavailable):
             self.ends = topics.fetch_ends()
