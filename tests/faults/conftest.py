@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.faults.rig.disks import Disk, run
 from tests.faults.rig.line import Line
 from tests.faults.rig.store_proxy import StoreProxy, proxy_before
 from tests.faults.rig.trial import Trial
@@ -74,3 +76,19 @@ def lines(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Callable[..., Line
     yield make
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """Make an ext4 and mount it, which only root can."""
+    found = Disk(tmp_path / "image", tmp_path / "disk")
+    found.place.mkdir()
+    with found.image.open("wb") as file:
+        file.truncate(256 << 20)
+    try:
+        run("mkfs.ext4", "-q", str(found.image))
+        found.mount()
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"a file system of one's own needs root: {error}")
+    yield found
+    run("umount", "--lazy", str(found.place))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.faults.rig.disks import Disk, run
 from tests.faults.rig.epochs_until_dark import days, pipeline
 from tests.faults.rig.network import wait_out
 from tests.faults.rig.trial import Trial
@@ -26,49 +22,8 @@ from seamline.lake.storage.log_damage import find_log_damage
 from seamline.lake.storage.log_store import entry_path
 
 CUTS = 30
-GOING_DOWN, WITHOUT_A_FLUSH = 0x8004587D, 2
-"""The ioctl of ext4 and XFS, and its flag: nothing more reaches the disk, neither data nor journal."""
 ROOT = Path(__file__).parents[2]
 WRITER = "tests.faults.rig.epochs_until_dark"
-
-
-@dataclass(frozen=True)
-class Disk:
-    """A file system of its own in a file."""
-
-    image: Path
-    place: Path
-
-    def mount(self) -> None:
-        """Mount it, its journal a second behind at most: names are kept before what they name."""
-        run("mount", "-o", "loop,commit=1", str(self.image), str(self.place))
-
-    def lose_power(self) -> None:
-        """Let nothing more reach the disk."""
-        handle = os.open(self.place, os.O_RDONLY)
-        fcntl.ioctl(handle, GOING_DOWN, struct.pack("i", WITHOUT_A_FLUSH))
-        os.close(handle)
-
-
-def run(*command: str) -> None:
-    """Run a command of the system's."""
-    subprocess.run(command, check=True, capture_output=True)
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    """Make an ext4 and mount it, which only root can."""
-    found = Disk(tmp_path / "image", tmp_path / "disk")
-    found.place.mkdir()
-    with found.image.open("wb") as file:
-        file.truncate(256 << 20)
-    try:
-        run("mkfs.ext4", "-q", str(found.image))
-        found.mount()
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"a file system of one's own needs root: {error}")
-    yield found
-    run("umount", "--lazy", str(found.place))
 
 
 @pytest.mark.timeout(3600)

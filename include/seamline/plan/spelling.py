@@ -21,7 +21,7 @@ def format_duration(seconds: float) -> str:
 
 def format_quantity(number: int, noun: str) -> str:
     """Write a number with what it counts, by a noun whose plural takes an s: ``1 table``, ``2 tables``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def last_line(text: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from seamline.model.time.intervals import format_utc_instant
-from seamline.plan.spelling import format_duration, last_line
+from seamline.plan.spelling import format_duration, format_quantity, last_line
 from seamline.plan.stream.alerts import count_failures
 from seamline.plan.stream.ask_counts import describe_silence
 from seamline.plan.stream.observation import Lag, Observation
@@ -74,7 +74,7 @@ def format_view_notes(found: Observation) -> Iterator[str]:
         yield f"look-up {lookup} has {rules.in_force:,} rules in force{waiting}"
     for ask, count in sorted((found.asks or {}).items()):
         silent = describe_silence(count, found.at)
-        yield f"ask {ask} has {count.waiting:,} rows waiting{f'; {silent}' if silent else ''}"
+        yield f"ask {ask} has {format_quantity(count.waiting, 'row')} waiting{f'; {silent}' if silent else ''}"
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
