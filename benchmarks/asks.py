@@ -169,7 +169,7 @@ def measure_answers(connection: KafkaConnection, home: Path, rows: int, answers:
     stack = open_stack(connection, home, define(home.name))
     assert stack.driver
     with Sampler(stack.driver.pid) as sampler:
-        stack.wait("all answers", lambda: count_answered() >= rows, timeout=600)
+        stack.wait("all answers", lambda: count_answered() >= rows, timeout=600, every=1.0)
     assert stack.stop() == 0
     sys.path.pop(0)
     moments = sorted(read_moments(connection, answers, rows))

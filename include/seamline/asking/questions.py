@@ -39,7 +39,7 @@ class Question:
     """A request, and the rows that wait for its answer."""
 
     key: str
-    """The request as text: equal ones are one question."""
+    """The request's values as text: equal ones are one question."""
     request: Mapping[str, Any]
     """What is asked."""
     since: float
