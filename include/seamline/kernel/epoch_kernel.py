@@ -238,11 +238,11 @@ def add_partial_states(
     con: duckdb.DuckDBPyConnection, accepted: pa.Table, views: Iterable[CompiledView], result: KernelResult
 ) -> None:
     """Add the partial states of every view."""
-    con.register("accepted", accepted)
+    tables = {"accepted": accepted}
     for view in views:
         with isolate_view_failure(view, result):
-            result.states.setdefault(view.id, []).append(states.compute_row_states(con, view, "accepted"))
-    con.unregister("accepted")
+            found = states.compute_row_states(con, view, "accepted", tables=tables)
+            result.states.setdefault(view.id, []).append(found)
 
 
 @contextmanager

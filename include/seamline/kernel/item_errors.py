@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.validation import TAKEN, items_sql
+from seamline.lake.engine.prepared_queries import ask_prepared
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 ROWS = "within_bounds"
@@ -22,11 +23,7 @@ def validate_items(
     asked = items_sql(pipeline, ROWS)
     verdict = None
     if asked and rows.num_rows:
-        con.register(ROWS, rows)
-        try:
-            verdict = con.sql(asked).to_arrow_table()["_judged"]
-        finally:
-            con.unregister(ROWS)
+        verdict = ask_prepared(con, asked, {ROWS: rows})["_judged"]
     if TAKEN in rows.column_names:
         rows = rows.drop_columns([TAKEN])
     if verdict is None or verdict.null_count == len(verdict):

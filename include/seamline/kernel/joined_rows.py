@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine.derived_rows import DUCKDB
+from seamline.lake.engine.prepared_queries import ask_prepared
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import side_rows_sql
@@ -33,10 +34,9 @@ def add_joined_rows(
     joins = list_joins(pipeline.views)
     if not joins:
         return
-    con.register("accepted", accepted)
     for join in joins.values():
         for name, side in zip((LEFT, RIGHT), join.sides, strict=True):
-            found = con.sql(side_rows_sql(join, side, "accepted", DUCKDB)).to_arrow_table()
+            query = side_rows_sql(join, side, "accepted", DUCKDB)
+            found = ask_prepared(con, query, {"accepted": accepted})
             if found.num_rows:
                 result.joined.setdefault(name_side(join, name), []).append(found)
-    con.unregister("accepted")

@@ -14,6 +14,7 @@ import pyarrow as pa
 from seamline.kernel.formats import Reader
 from seamline.kernel.validation import ROW
 from seamline.lake.engine.lookup_joins import relation_of
+from seamline.lake.engine.prepared_queries import ask_prepared
 from seamline.lake.engine.rule_conditions import bind_conditions, number_conditions
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
@@ -53,13 +54,7 @@ def query_raw_table(
             relation_of(each): load_lookup_version(each.condition != "", config.lookups[each.name])
             for each in config.pipeline.record.lookups
         }
-    for name, table in tables.items():
-        con.register(name, table)
-    try:
-        return restore_row_order(con.sql(text).to_arrow_table())
-    finally:
-        for name in tables:
-            con.unregister(name)
+    return restore_row_order(ask_prepared(con, text, tables))
 
 
 def restore_row_order(rows: pa.Table) -> pa.Table:

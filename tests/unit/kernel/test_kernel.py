@@ -369,10 +369,10 @@ def test_a_view_that_fails_harms_no_other(tmp_path: Path, monkeypatch: pytest.Mo
     """One broken view must not stop the ingest (rule 6)."""
     sound = states.compute_row_states
 
-    def partial(con: object, view: object, relation: str) -> pa.Table:
+    def partial(con: object, view: object, relation: str, **named: object) -> pa.Table:
         if view.name == "by_shop":  # type: ignore[attr-defined]
             raise ValueError("no")
-        return sound(con, view, relation)  # type: ignore[arg-type]
+        return sound(con, view, relation, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(states, "compute_row_states", partial)
     result = run([batch([sale()])], config(tmp_path))

@@ -19,6 +19,7 @@ from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_number, span_start_sql
 from seamline.lake.engine.measures import Steps, family_of, quote_identifier
 from seamline.lake.engine.measures.carried import format_overflowed_totals
+from seamline.lake.engine.prepared_queries import ask_prepared
 from seamline.lake.storage.arrow_types import arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -46,13 +47,22 @@ def floor_sql(column: str, size: timedelta) -> str:
 
 
 def compute_row_states(
-    con: duckdb.DuckDBPyConnection, view: CompiledView, relation: str, *, by: Sequence[str] = ()
+    con: duckdb.DuckDBPyConnection,
+    view: CompiledView,
+    relation: str,
+    *,
+    by: Sequence[str] = (),
+    tables: Mapping[str, pa.Table] | None = None,
 ) -> pa.Table:
     """Compute the states (``partial_schema``) of a relation with the parsed columns and ``_event_time``.
 
     The relation has ``_partition`` and ``_offset`` too. ``by`` names further columns to keep apart; they come
-    first in the result.
+    first in the result. What reads ``tables`` by their names is planned once for a connection.
     """
+
+    def ask(query: str) -> pa.Table:
+        return ask_prepared(con, query, tables) if tables else con.sql(query).to_arrow_table()
+
     keys = [quote_identifier(name) for name in [*by, *(key.name for key in view.keys)]]
     # By the number of a pane: its start is worked out once for each group.
     columns = {"pane": floor_sql("_event_time", view.pane)}
@@ -67,8 +77,7 @@ def compute_row_states(
     columns["rows"] = "count(*)::BIGINT"
     steps = [family_of(state).prepare(state) for state in view.states]
     source = f"{relation} {where} GROUP BY {', '.join(groups)}"
-    found = run_state_steps(view, source, keys, columns, steps, lambda query: con.sql(query).to_arrow_table())
-    return cast_to_partial_schema(view, found, by)
+    return cast_to_partial_schema(view, run_state_steps(view, source, keys, columns, steps, ask), by)
 
 
 def exploded_rows_sql(view: CompiledView, relation: str) -> str:

@@ -1,0 +1,133 @@
+"""Queries that are planned once answer like those that are planned each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from seamline.lake.engine import prepared_queries
+from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.prepared_queries import ask_prepared
+
+
+@pytest.fixture
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    with open_duckdb() as opened:
+        yield opened
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note the queries that are planned."""
+    noted: list[str] = []
+    real = prepared_queries.Plan.__init__
+
+    def note(
+        self: prepared_queries.Plan, con: duckdb.DuckDBPyConnection, query: str, schemas: object
+    ) -> None:
+        noted.append(query)
+        real(self, con, query, schemas)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(prepared_queries.Plan, "__init__", note)
+    return noted
+
+
+def numbers(*values: int | None) -> pa.Table:
+    """Make a table of one column."""
+    return pa.table({"x": pa.array(values, pa.int64())})
+
+
+QUERIES = {
+    "select": "SELECT x + 1 AS y FROM rows",
+    "from first": "FROM rows SELECT x + 1 AS y",
+    "with": "WITH more AS (SELECT x + 1 AS y FROM rows) SELECT y FROM more",
+    "in order": "SELECT y FROM (SELECT x + 1 AS y, -x AS place FROM rows) ORDER BY place DESC",
+    "twice": "SELECT a.x + 1 AS y FROM rows AS a POSITIONAL JOIN rows AS b WHERE a.x IS NOT DISTINCT FROM b.x",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
+def test_one_plan_answers_for_table_after_table(
+    query: str, con: duckdb.DuckDBPyConnection, planned: list[str]
+) -> None:
+    for table in (numbers(1, 2), numbers(), numbers(*range(5000)), numbers(7)):
+        found = ask_prepared(con, query, {"rows": table})
+        assert found["y"].to_pylist() == [value + 1 for value in table["x"].to_pylist()]
+    assert planned == [query]
+
+
+def test_other_columns_are_another_plan(con: duckdb.DuckDBPyConnection, planned: list[str]) -> None:
+    """And do not harm the one there is."""
+    query, texts = "SELECT typeof(x) AS y FROM rows", pa.table({"x": ["a"]})
+    for table, type in (
+        (numbers(1), "BIGINT"),
+        (texts, "VARCHAR"),
+        (numbers(1), "BIGINT"),
+        (texts, "VARCHAR"),
+    ):
+        assert ask_prepared(con, query, {"rows": table})["y"].to_pylist() == [type]
+    assert len(planned) == 2
+
+
+def test_several_tables_with_names_that_need_quotes(con: duckdb.DuckDBPyConnection) -> None:
+    tables = {'a "name"': numbers(1, 2), "Select": numbers(2, 3)}
+    query = 'SELECT x FROM "a ""name""" JOIN "Select" USING (x)'
+    assert ask_prepared(con, query, tables)["x"].to_pylist() == [2]
+    assert ask_prepared(con, query, {**tables, "Select": numbers(1)})["x"].to_pylist() == [1]
+
+
+def test_only_so_many_plans_are_kept(
+    con: duckdb.DuckDBPyConnection, planned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plans of all versions of a look-up would be the memory of a year; DuckDB forgets the oldest."""
+    monkeypatch.setattr(prepared_queries, "MOST", 3)
+
+    def ask(number: int) -> None:
+        found = ask_prepared(con, f"SELECT x + {number} AS y FROM rows", {"rows": numbers(1)})
+        assert found["y"].to_pylist() == [1 + number]
+
+    for number in (0, 1, 2, 0, 3, 0, 1):
+        ask(number)
+    assert [each[11] for each in planned] == ["0", "1", "2", "3", "1"]
+    views = con.sql("SELECT count(*) FROM duckdb_views() WHERE view_name LIKE 'plan_%'").fetchall()
+    assert (views, con.sql("SELECT count(*) FROM duckdb_prepared_statements()").fetchall()) == (
+        [(3,)],
+        [(3,)],
+    )
+
+
+def test_a_query_that_fails_is_asked_again(con: duckdb.DuckDBPyConnection) -> None:
+    """Of rows for which it has an answer; and what cannot be planned leaves nothing behind."""
+    query = "SELECT CASE WHEN x = 0 THEN error('zero') ELSE 10 // x END AS y FROM rows"
+    for values in ((2,), (0,), (5,)):
+        if 0 in values:
+            with pytest.raises(duckdb.Error, match="zero"):
+                ask_prepared(con, query, {"rows": numbers(*values)})
+        else:
+            assert ask_prepared(con, query, {"rows": numbers(*values)})["y"].to_pylist() == [10 // values[0]]
+    before = con.sql("SELECT count(*) FROM duckdb_views()").fetchall()
+    for _ in range(2):
+        with pytest.raises(duckdb.BinderException):
+            ask_prepared(con, "SELECT nothing FROM rows", {"rows": numbers(1)})
+    assert con.sql("SELECT count(*) FROM duckdb_views()").fetchall() == before
+
+
+def test_the_rows_are_let_go_of(con: duckdb.DuckDBPyConnection) -> None:
+    """A plan of a worker that has nothing to do would keep an epoch in memory."""
+    ask_prepared(con, "SELECT x FROM rows", {"rows": numbers(1)})
+    [plan] = prepared_queries._plans[con].values()
+    assert [slot.table for slot in plan.slots.values()] == [None]
+
+
+def test_what_others_register_changes_no_plan(con: duckdb.DuckDBPyConnection, planned: list[str]) -> None:
+    """Nor does a table of the same name hide what is asked about."""
+    query = "SELECT x FROM rows"
+    assert ask_prepared(con, query, {"rows": numbers(1)})["x"].to_pylist() == [1]
+    con.register("rows", numbers(100))
+    con.execute("CREATE TABLE others AS SELECT 1 AS x")
+    assert ask_prepared(con, query, {"rows": numbers(2)})["x"].to_pylist() == [2]
+    assert con.sql("SELECT x FROM rows").fetchall() == [(100,)]
+    assert len(planned) == 1
