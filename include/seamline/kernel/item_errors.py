@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.kernel.validation import TAKEN, items_sql
-from seamline.lake.engine.prepared_queries import ask_prepared
+from seamline.lake.engine.prepared_queries import ask_planned_once
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 
 ROWS = "within_bounds"
@@ -23,7 +23,7 @@ def validate_items(
     asked = items_sql(pipeline, ROWS)
     verdict = None
     if asked and rows.num_rows:
-        verdict = ask_prepared(con, asked, {ROWS: rows})["_judged"]
+        verdict = ask_planned_once(con, asked, {ROWS: rows})["_judged"]
     if TAKEN in rows.column_names:
         rows = rows.drop_columns([TAKEN])
     if verdict is None or verdict.null_count == len(verdict):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.engine.prepared_queries import ask_prepared
+from seamline.lake.engine.prepared_queries import ask_planned_once
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import side_rows_sql
@@ -37,6 +37,6 @@ def add_joined_rows(
     for join in joins.values():
         for name, side in zip((LEFT, RIGHT), join.sides, strict=True):
             query = side_rows_sql(join, side, "accepted", DUCKDB)
-            found = ask_prepared(con, query, {"accepted": accepted})
+            found = ask_planned_once(con, query, {"accepted": accepted})
             if found.num_rows:
                 result.joined.setdefault(name_side(join, name), []).append(found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seamline.kernel.kernel_config import KernelConfig
 
 CHUNK = 250_000
-"""Records: a task's share of a full epoch, by and large. A chunk costs 20 ms, however few it has."""
+"""Records: a task's share of a full epoch, by and large. A chunk costs some milliseconds, however few."""
 CHUNK_BYTES = 80 << 20
 """The size of a chunk of large records: of 300 bytes each, with all that Kafka knows of them, it is as many records."""
 

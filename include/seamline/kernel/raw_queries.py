@@ -14,7 +14,7 @@ import pyarrow as pa
 from seamline.kernel.formats import Reader
 from seamline.kernel.validation import ROW
 from seamline.lake.engine.lookup_joins import relation_of
-from seamline.lake.engine.prepared_queries import ask_prepared
+from seamline.lake.engine.prepared_queries import ask_planned_once
 from seamline.lake.engine.rule_conditions import bind_conditions, number_conditions
 from seamline.lake.storage.parquet_files import read_plain_columns
 from seamline.lake.store.locations import Location
@@ -47,14 +47,14 @@ def query_raw_table(
     con: duckdb.DuckDBPyConnection, text: str, raw: pa.Table, config: KernelConfig
 ) -> pa.Table:
     """Ask DuckDB about one table, known as ``raw``, with the look-ups beside it."""
-    tables = {"raw": raw}
+    lookups: dict[str, pa.Table] = {}
     if config.pipeline.record.lookups:
-        tables["raw"] = raw.append_column(ROW, pa.arange(0, raw.num_rows))
-        tables |= {
+        raw = raw.append_column(ROW, pa.arange(0, raw.num_rows))
+        lookups = {
             relation_of(each): load_lookup_version(each.condition != "", config.lookups[each.name])
             for each in config.pipeline.record.lookups
         }
-    return restore_row_order(ask_prepared(con, text, tables))
+    return restore_row_order(ask_planned_once(con, text, {"raw": raw}, lookups))
 
 
 def restore_row_order(rows: pa.Table) -> pa.Table:

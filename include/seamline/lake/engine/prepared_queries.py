@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from weakref import WeakKeyDictionary
 
@@ -12,8 +12,14 @@ import pyarrow as pa
 
 from seamline.lake.engine.measures import quote_identifier
 
-MOST = 64
-"""Plans that a connection keeps; those that were not asked for longest go."""
+MOST = 500_000
+"""Characters of the queries whose plans a connection keeps; a plan takes some hundred bytes for each of them."""
+FEW = 20_000
+"""Rows above which planning is little of the work, and a plan is better that knows how many there are."""
+Tables = Mapping[str, pa.Table]
+"""Tables by name."""
+Key = tuple[str, tuple[tuple[str, pa.Schema], ...]]
+"""A query, and the columns of its rows."""
 _numbers = count()
 
 
@@ -35,25 +41,29 @@ class Slot:
 
 
 class Plan:
-    """One query that a connection has planned, over slots of its own."""
+    """One query that a connection has planned: over slots of its own, and tables that stay."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, query: str, schemas: Mapping[str, pa.Schema]) -> None:
-        self.con, number = con, next(_numbers)
-        self.name = f"plan_{number}"
-        self.slots = {name: Slot(schema) for name, schema in schemas.items()}
-        self.relations = {name: f"{self.name}_{name}" for name in schemas}
-        for name, slot in self.slots.items():
-            con.register(self.relations[name], slot)
+    def __init__(self, con: duckdb.DuckDBPyConnection, query: str, rows: Tables, beside: Tables) -> None:
+        self.con, self.name = con, f"plan_{next(_numbers)}"
+        self.slots = {name: Slot(table.schema) for name, table in rows.items()}
+        self.beside = {**beside}
+        self.relations = {name: f"{self.name}_{name}" for name in (*rows, *beside)}
+        for name, relation in self.relations.items():
+            con.register(relation, self.slots.get(name) or self.beside[name])
         try:
             con.execute(f"PREPARE {self.name} AS {name_tables(query, self.relations)}")
         except duckdb.Error:
             self.unregister()
             raise
 
-    def ask(self, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def reads(self, beside: Tables) -> bool:
+        """Return whether these are the very tables that it reads."""
+        return all(self.beside.get(name) is table for name, table in beside.items())
+
+    def ask(self, rows: Tables) -> pa.Table:
         """Ask it of some tables."""
-        for name, table in tables.items():
-            self.slots[name].table = table
+        for name, slot in self.slots.items():
+            slot.table = rows[name]
         try:
             return self.con.sql(f"EXECUTE {self.name}").to_arrow_table()
         finally:
@@ -66,29 +76,49 @@ class Plan:
         self.unregister()
 
     def unregister(self) -> None:
-        """Let the connection forget its slots."""
+        """Let the connection forget its tables."""
         for relation in self.relations.values():
             self.con.unregister(relation)
 
 
-_plans: WeakKeyDictionary[duckdb.DuckDBPyConnection, OrderedDict[Hashable, Plan]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[duckdb.DuckDBPyConnection, OrderedDict[Key, Plan]] = WeakKeyDictionary()
 
 
-def ask_prepared(con: duckdb.DuckDBPyConnection, query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Ask a query of some tables by their names, as ``con`` has planned it for others of the same columns.
+def ask_planned_once(
+    con: duckdb.DuckDBPyConnection, query: str, rows: Tables, beside: Tables | None = None
+) -> pa.Table:
+    """Ask a query of tables by their names; what is planned for few ``rows`` is asked of others of the same columns.
 
-    Raises DuckDB's errors. A query begins with ``SELECT``, ``FROM`` or ``WITH``, and reads nothing else that changes.
+    Tables ``beside`` them are the same objects for many questions. Raises DuckDB's errors. A query begins with
+    ``SELECT``, ``FROM`` or ``WITH``, and reads nothing else that changes.
     """
+    beside = beside or {}
+    if sum(table.num_rows for table in rows.values()) > FEW:
+        return ask_once(con, query, {**rows, **beside})
     plans = _plans.setdefault(con, OrderedDict())
-    schemas = {name: table.schema for name, table in tables.items()}
-    key = query, tuple(schemas.items())
+    key = query, tuple((name, table.schema) for name, table in rows.items())
     plan = plans.get(key)
+    if plan and not plan.reads(beside):
+        # Versions of a look-up come one after another: of each query one is kept in memory.
+        plans.pop(key).drop()
+        plan = None
     if plan is None:
-        plan = plans[key] = Plan(con, query, schemas)
-        if len(plans) > MOST:
+        plan = plans[key] = Plan(con, query, rows, beside)
+        while len(plans) > 1 and sum(len(text) for text, _ in plans) > MOST:
             plans.popitem(last=False)[1].drop()
     plans.move_to_end(key)
-    return plan.ask(tables)
+    return plan.ask(rows)
+
+
+def ask_once(con: duckdb.DuckDBPyConnection, query: str, tables: Tables) -> pa.Table:
+    """Ask a query of tables by their names, planned for just these."""
+    for name, table in tables.items():
+        con.register(name, table)
+    try:
+        return con.sql(query).to_arrow_table()
+    finally:
+        for name in tables:
+            con.unregister(name)
 
 
 def name_tables(query: str, relations: Mapping[str, str]) -> str:

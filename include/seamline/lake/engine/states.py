@@ -19,7 +19,7 @@ from seamline.lake.engine.duckdb_connections import query_tables
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_number, span_start_sql
 from seamline.lake.engine.measures import Steps, family_of, quote_identifier
 from seamline.lake.engine.measures.carried import format_overflowed_totals
-from seamline.lake.engine.prepared_queries import ask_prepared
+from seamline.lake.engine.prepared_queries import ask_planned_once
 from seamline.lake.storage.arrow_types import arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledMeasure, CompiledView
 from seamline.model.measures import Formula, Ratio
@@ -61,7 +61,7 @@ def compute_row_states(
     """
 
     def ask(query: str) -> pa.Table:
-        return ask_prepared(con, query, tables) if tables else con.sql(query).to_arrow_table()
+        return ask_planned_once(con, query, tables) if tables else con.sql(query).to_arrow_table()
 
     keys = [quote_identifier(name) for name in [*by, *(key.name for key in view.keys)]]
     # By the number of a pane: its start is worked out once for each group.
