@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.asked_world import ANSWERS, PATIENCE, Shop, opened
+from tests.faults.rig.asked_shop import ANSWERS, PATIENCE, Shop, opened
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection

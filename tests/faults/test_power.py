@@ -1,4 +1,4 @@
-"""Power is lost thirty times under load: a file system is shut down without a flush, and a plain start goes on."""
+"""Power is lost under load: a file system is shut down without a flush, and a plain start goes on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.faults.rig.asked_shop import opened
 from tests.faults.rig.disks import Disk, run
 from tests.faults.rig.epochs_until_dark import days, pipeline
 from tests.faults.rig.network import wait_out
@@ -15,6 +16,7 @@ from tests.faults.rig.trial import Trial
 from tests.protocol.powerless import TABLES, is_right, reads_on, root, start
 from tests.protocol.shipped import Stream
 
+from seamline.kafka.connections import KafkaConnection
 from seamline.lake.log.log_lines import LINE
 from seamline.lake.log.master import Master
 from seamline.lake.storage.delta_table import Table
@@ -56,6 +58,43 @@ def test_thirty_power_cuts(
     trial.measure("lines", lines)
     assert lines == CUTS
     assert (again > 0) == (durability == "replay")
+
+
+@pytest.mark.timeout(900)
+def test_power_cuts_while_asking(
+    disk: Disk, kafka: KafkaConnection, tmp_path: Path, trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker's machine stays up: it may have answers to rows that the master has lost, and reads again."""
+    monkeypatch.setenv("SEAMLINE_FSYNC", "on")
+    with opened(disk.place / "home", tmp_path / "code", kafka) as shop:
+        lost = 0
+        for _ in range(5):
+            shop.stack.start()
+            held = shop.stack.epoch()
+            while shop.stack.epoch() == held:
+                shop.pay(20)
+                wait_out(0.2)
+            for _ in range(trial.chance.randint(1, 5)):
+                shop.pay(20)
+                wait_out(trial.chance.random())
+            if trial.chance.random() < 0.3:
+                run("sync", "--file-system", str(disk.place))
+            before = shop.stack.epoch()
+            disk.lose_power()
+            shop.stack.kill()
+            run("umount", str(disk.place))
+            disk.mount()
+            gone = before - shop.stack.epoch()
+            lost += gone
+        shop.stack.start()
+        shop.pay(20)
+        shop.wait_for_answers()
+        trial.prove("epochs were lost", lost)
+        trial.measure("epochs lost", lost)
+        trial.measure("calls a row", sum(shop.calls().values()) / len(shop.asked))
+        assert {id: len(some) for id, some in shop.answers().items()} == dict.fromkeys(shop.asked, 1)
+        assert shop.read_served() == shop.expect_served()
+        assert shop.stack.stop() == 0
 
 
 def until_dark(

@@ -44,7 +44,7 @@ class Plan:
     """One query that a connection has planned: over slots of its own, and tables that stay."""
 
     def __init__(self, con: duckdb.DuckDBPyConnection, query: str, rows: Tables, beside: Tables) -> None:
-        self.con, self.name = con, f"plan_{next(_numbers)}"
+        self.name = f"plan_{next(_numbers)}"
         self.slots = {name: Slot(table.schema) for name, table in rows.items()}
         self.beside = {**beside}
         self.relations = {name: f"{self.name}_{name}" for name in (*rows, *beside)}
@@ -53,32 +53,32 @@ class Plan:
         try:
             con.execute(f"PREPARE {self.name} AS {name_tables(query, self.relations)}")
         except duckdb.Error:
-            self.unregister()
+            self.unregister(con)
             raise
 
     def reads(self, beside: Tables) -> bool:
         """Return whether these are the very tables that it reads."""
         return all(self.beside.get(name) is table for name, table in beside.items())
 
-    def ask(self, rows: Tables) -> pa.Table:
-        """Ask it of some tables."""
+    def ask(self, con: duckdb.DuckDBPyConnection, rows: Tables) -> pa.Table:
+        """Ask it of some tables; the plan holds no connection, which goes with its last user."""
         for name, slot in self.slots.items():
             slot.table = rows[name]
         try:
-            return self.con.sql(f"EXECUTE {self.name}").to_arrow_table()
+            return con.sql(f"EXECUTE {self.name}").to_arrow_table()
         finally:
             for slot in self.slots.values():
                 slot.table = None
 
-    def drop(self) -> None:
+    def drop(self, con: duckdb.DuckDBPyConnection) -> None:
         """Let the connection forget it."""
-        self.con.execute(f"DEALLOCATE {self.name}")
-        self.unregister()
+        con.execute(f"DEALLOCATE {self.name}")
+        self.unregister(con)
 
-    def unregister(self) -> None:
+    def unregister(self, con: duckdb.DuckDBPyConnection) -> None:
         """Let the connection forget its tables."""
         for relation in self.relations.values():
-            self.con.unregister(relation)
+            con.unregister(relation)
 
 
 _plans: WeakKeyDictionary[duckdb.DuckDBPyConnection, OrderedDict[Key, Plan]] = WeakKeyDictionary()
@@ -100,14 +100,14 @@ def ask_planned_once(
     plan = plans.get(key)
     if plan and not plan.reads(beside):
         # Versions of a look-up come one after another: of each query one is kept in memory.
-        plans.pop(key).drop()
+        plans.pop(key).drop(con)
         plan = None
     if plan is None:
         plan = plans[key] = Plan(con, query, rows, beside)
         while len(plans) > 1 and sum(len(text) for text, _ in plans) > MOST:
-            plans.popitem(last=False)[1].drop()
+            plans.popitem(last=False)[1].drop(con)
     plans.move_to_end(key)
-    return plan.ask(rows)
+    return plan.ask(con, rows)
 
 
 def ask_once(con: duckdb.DuckDBPyConnection, query: str, tables: Tables) -> pa.Table:

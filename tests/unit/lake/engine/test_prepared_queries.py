@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
+from weakref import ref
 
 import duckdb
 import pyarrow as pa
@@ -157,3 +159,12 @@ def test_what_others_register_changes_no_plan(con: duckdb.DuckDBPyConnection, pl
     assert ask_planned_once(con, query, {"rows": numbers(2)})["x"].to_pylist() == [2]
     assert con.sql("SELECT x FROM rows").fetchall() == [(100,)]
     assert len(planned) == 1
+
+
+def test_a_connection_goes_with_its_last_user() -> None:
+    con = open_duckdb()
+    ask_planned_once(con, "SELECT x FROM rows", {"rows": numbers(1)})
+    gone = ref(con)
+    del con
+    gc.collect()
+    assert gone() is None

@@ -83,7 +83,7 @@ def answer(request):
     return {"risk": request["id"]}
 """
 PATIENCE = 40
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Shop:
