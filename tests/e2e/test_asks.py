@@ -123,3 +123,31 @@ def test_a_topic_of_answers_that_is_created_again_is_never_silent(shop: Shop) ->
         "risk is 'high', not INT",
     }
     assert shop.read_served() == shop.expect_served()
+
+
+@pytest.mark.faults
+def test_answers_that_are_passed_over_are_read_after_all(shop: Shop) -> None:
+    """Each row keeps its one answer, whether it is asked about again, and whenever the payments are read, too."""
+    shop.stack.start()
+    shop.pay(40)
+    shop.wait_for_answers()
+    assert shop.stack.stop() == 0
+    shop.stack.start(SEAMLINE_FAIL="master:12")
+    assert shop.stack.driver
+    while shop.stack.driver.poll() is None:
+        shop.pay(10)
+    read = {row["id"] for row in shop.rows("payments")}
+    waiting = read & {*shop.asked} - shop.answers().keys()
+    assert waiting, "the stream has read all answers"
+    shop.seamline("stream", "start", "asked", "--from", "latest", "--reason", "too far behind")
+
+    shop.stack.start()
+    shop.seamline("ask", "asked", "scored", "--reason", "some were passed over")
+    shop.stack.wait("the answers", lambda: read & {*shop.asked} <= shop.answers().keys(), PATIENCE)
+    shop.seamline("holes", "fill", "asked", "--reason", "the payments, too")
+    shop.wait_for_answers()
+    assert shop.stack.stop() == 0
+    assert {
+        id for id, some in shop.answers().items() if sum(not row["scored_error"] for row in some) > 1
+    } == set()
+    assert shop.read_served() == shop.expect_served()

@@ -78,6 +78,7 @@ class Asker:
 
     async def run(self, open_writer: Callable[[], TransactionWriter]) -> None:
         """Ask until the driver wants no more; what is being asked then may still be answered for a while."""
+        await in_thread(self.reader.request_fills)
         self.writer = await in_thread(open_writer)
         self.began, tail = await in_thread(self.reader.read_tail)
         self.known = tail | await in_thread(self.reader.find_early_records, self.began)
@@ -224,7 +225,12 @@ class Asker:
         self.written.clear()
         self.noting = True
         ends = await in_thread(self.reader.fetch_ends)
-        while (held := await in_thread(self.reader.find_reading_epoch, ends)) is None:
+        while True:
+            # A hole that is filled between both is in the epochs that are found then.
+            passed = await in_thread(self.reader.request_fills)
+            held = await in_thread(self.reader.find_reading_epoch, ends)
+            if held is not None and not passed:
+                break
             await asyncio.sleep(QUIET_EVERY)
         # What is taken up later is asked about anyway.
         await self.wait_until(lambda: self.hand.taken >= held)

@@ -20,6 +20,8 @@ Function = Callable[[list[dict[str, Any]]], Coroutine[Any, Any, Sequence[object]
 """The user's function."""
 Deliver = Callable[[Question, Outcome], None]
 """Is told what came of a question."""
+Line = OrderedDict[str, Question]
+"""Questions that wait, by key, the first of them next."""
 FIRST_RETRY, LONGEST_RETRY = 0.1, 10.0
 """Seconds until a call that has failed is made again; twice as many after each failure."""
 MOST_FRESH = 100_000
@@ -41,10 +43,10 @@ class Calls:
         self.ask, self.function, self.deliver, self.clock = ask, function, deliver, clock
         self.declared = ask.definition
         self.pace, self.circuit = Pace(self.declared.per_second), Circuit()
-        self.queue: deque[Question] = deque()
-        self.behind: deque[Question] = deque()
-        """Questions of decisions, which are asked when no others wait."""
-        self.tried: deque[Question] = deque()
+        self.queue: Line = OrderedDict()
+        self.behind: Line = OrderedDict()
+        """Questions of decisions alone, which are asked when no others wait."""
+        self.tried: Line = OrderedDict()
         """Questions that a silent system was tried with already."""
         self.over = False
         """Whether no more calls are made."""
@@ -65,14 +67,20 @@ class Calls:
             return self.deliver(Question(key, request, self.clock(), [row]), known)
         question = self.open.get(key)
         if question is None:
-            question = self.open[key] = Question(key, request, self.clock())
-            (self.behind if row.decided else self.queue).append(question)
-            self.changed.set()
+            question = self.open[key] = Question(key, request, self.clock(), [row])
+            self.line_up(question)
         else:
             self.reused += 1
-        question.rows.append(row)
+            question.rows.append(row)
+            if not row.decided and key in self.behind:
+                self.line_up(self.behind.pop(key))
         self.waiting += 1
         return None
+
+    def line_up(self, question: Question) -> None:
+        """Let a question wait for its call."""
+        (self.behind if question.decided else self.queue)[question.key] = question
+        self.changed.set()
 
     def find_fresh(self, key: str) -> Outcome | None:
         """Find an answer that is still good for an equal request."""
@@ -105,7 +113,11 @@ class Calls:
         """Return the seconds until the next call may be made; None until something changes."""
         now = self.clock()
         while self.later and self.later[0][0] <= now:
-            (self.tried if self.circuit.is_open else self.queue).append(heapq.heappop(self.later)[2])
+            question = heapq.heappop(self.later)[2]
+            if self.circuit.is_open:
+                self.tried[question.key] = question
+            else:
+                self.line_up(question)
         if self.over or self.flying >= self.declared.at_once:
             return None
         if not (self.queue or self.tried or self.behind):
@@ -113,13 +125,19 @@ class Calls:
         allowed = self.circuit.delay(now, self.flying)
         return None if allowed is None else max(allowed, self.pace.delay(now))
 
+    def find_line(self) -> Line:
+        """Return where the next question is from: new ones are first, and a silent system is tried with all in turn."""
+        if self.queue:
+            return self.queue
+        return self.tried if self.tried and (not self.behind or self.made % 2) else self.behind
+
     def take_batch(self) -> list[Question]:
         """Take the questions of the next call; one that has failed is asked alone, as is what tries a silent system."""
-        queue = self.queue or self.tried or self.behind
-        batch = [queue.popleft()]
+        line = self.find_line()
+        batch = [line.popitem(last=False)[1]]
         if not batch[0].tries and not self.circuit.is_open:
-            while queue and len(batch) < self.declared.batch and not queue[0].tries:
-                batch.append(queue.popleft())
+            while line and len(batch) < self.declared.batch and not next(iter(line.values())).tries:
+                batch.append(line.popitem(last=False)[1])
         self.pace.take(self.clock(), len(batch))
         self.flying += 1
         return batch
@@ -156,8 +174,8 @@ class Calls:
             seconds = self.clock() - began
             self.durations.append(seconds)
             self.circuit.succeed()
-            self.queue.extend(self.tried)
-            self.tried.clear()
+            while self.tried:
+                self.line_up(self.tried.popitem(last=False)[1])
             self.trouble = ""
             for question, answer in zip(batch, found, strict=True):
                 self.settle(question, self.read_answer(question, answer, seconds))
@@ -188,7 +206,7 @@ class Calls:
             self.circuit.fail(now)
         if self.circuit.is_open:
             # Behind all others: it may be this request alone that is never answered.
-            self.tried.extend(batch)
+            self.tried.update((each.key, each) for each in batch)
             return
         for question in batch:
             question.tries += 1

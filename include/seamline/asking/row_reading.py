@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
+from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import list_ask_decisions, list_fills
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
@@ -38,7 +40,8 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.protocol.condensed import find_last_loss
 from seamline.model.protocol.control import AskDecision
-from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.holes import list_missing_ranges, subtract_offset_ranges
+from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.types.exact_json import load_exact_json
@@ -111,16 +114,44 @@ class RowReader:
         held, read = self.read_position()
         return held if all(read.get(each, 0) >= end for each, end in ends.items()) else None
 
+    def list_passed_over(self) -> list[OffsetRange]:
+        """List what the stream has passed over of the topic, if Kafka still has it."""
+        missing = [
+            part
+            for parts in list_missing_ranges(read_condensed_log(self.layout)).values()
+            for part in parts
+            if part.lane.topic_id == self.topic_id and len(part)
+        ]
+        if not missing:
+            return []
+        with TopicAdmin(self.connection) as admin:
+            begins = admin.beginning_offsets(self.ask.topic)
+        first = {Lane(self.topic_id, each): at for each, at in begins.items()}
+        there = (
+            OffsetRange(part.lane, max(part.start, first.get(part.lane, part.end)), part.end)
+            for part in missing
+        )
+        return [part for part in there if len(part)]
+
+    def request_fills(self) -> bool:
+        """Let the stream read what it has passed over of the topic; return whether there is something left to read.
+
+        A row would count twice that is asked about again while its answer can still be read.
+        """
+        passed = self.list_passed_over()
+        if new := subtract_offset_ranges(passed, list_fills(self.layout)):
+            reason, now = f"each row has one answer of {self.ask.name}", datetime.now(UTC)
+            ControlTable.ensure(self.layout).fill(new, actor="stream", reason=reason, now=now)
+        return bool(passed)
+
     def read_tail(self) -> tuple[int, frozenset[Place]]:
         """Return E, and the rows of which the topic has a record that the epochs up to it have not read."""
+        # What was passed over will be read after all; it is listed first, so that it is not read in between.
+        passed = self.list_passed_over()
         held, read = self.read_position()
-        # What was passed over and is to be read after all comes later than what is behind it.
-        for part in list_fills(self.layout):
-            if part.lane.topic_id == self.topic_id:
-                read = {
-                    **read,
-                    part.lane.partition: min(part.start, read.get(part.lane.partition, part.start)),
-                }
+        for part in passed:
+            at = part.lane.partition
+            read = {**read, at: min(part.start, read.get(at, part.start))}
         named = [self.ask.definition.named(each) for each in (*PLACE, "version")]
         found = set()
         for value in read_committed_tail(self.connection, self.ask.topic, read):

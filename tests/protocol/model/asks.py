@@ -3,7 +3,8 @@
 A row is asked about once the master holds its epoch. What came of it is a record of a topic that the same epochs read;
 an asker writes it in a transaction of a fixed id, which fences off whoever has opened one before. An attempt at an
 epoch may die, and an asker at any point. The master may lose its newest epochs, as by a power cut, and Kafka records
-that nobody has read: another driver goes on, in another line.
+that nobody has read; or people let the stream pass over what it has not read, which an amending epoch may read later:
+another driver goes on, in another line.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Rules:
     Of a decision: ``waits``: the stream has read first what was written before; ``notes``: rows that are written
     meanwhile are left out; ``taken_up``: all rows that the master holds have been taken up first; ``carried_out``: it
     is done when its rows have records; ``mends``: a hole in the lane of answers goes with one.
+    Of what was passed over: ``fills``: it is read after all; ``awaits``: a decision waits for that; ``counts``: a start
+    takes it for written.
     Of slices: ``both_ways``: a row has an answer that was read before it, or with it.
     """
 
@@ -69,6 +72,9 @@ class Rules:
     taken_up: bool = True
     carried_out: bool = True
     mends: bool = True
+    fills: bool = True
+    awaits: bool = True
+    counts: bool = True
     both_ways: bool = True
 
 
@@ -88,17 +94,20 @@ class Bounds:
     """How often the master loses epochs."""
     holes: int = 0
     """How often Kafka loses what the stream has not read of the answers."""
+    skips: int = 0
+    """How often the stream passes over that."""
     stepwise: bool = False
     """Whether an attempt is seen before the master holds its epoch."""
 
 
 class Epoch(NamedTuple):
-    """Where an epoch ends in both lanes, and how often its slices have each row with an answer."""
+    """Where an epoch ends in both lanes, how often its slices have each row with an answer, and what is passed over."""
 
     number: int = 0
     rows: int = 0
     answers: int = 0
     pairs: tuple[int, ...] = ()
+    passed: tuple[int, ...] = ()
 
 
 class Record(NamedTuple):
@@ -120,7 +129,8 @@ class Asker(NamedTuple):
 
     ``owns``: nobody has fenced it off. ``line`` is its driver's, ``taken`` the last epoch that it has taken up.
     ``until`` says how far it is with a decision. While it starts it keeps how far the master had ``read`` the answers,
-    and which of them it has read itself, ``since`` to ``told``. ``rows``: what each is to it.
+    which of them were ``passed`` over, and which it has read itself, ``since`` to ``told``. ``rows``: what each is to
+    it.
     """
 
     at: int = 0
@@ -130,6 +140,7 @@ class Asker(NamedTuple):
     decided: int = 0
     until: int = IDLE
     read: int = 0
+    passed: tuple[int, ...] = ()
     since: int = 0
     told: int = 0
     rows: tuple[str, ...] = ()
@@ -156,6 +167,7 @@ class State(NamedTuple):
     line: int = 0
     losses: int = 0
     holes: int = 0
+    skips: int = 0
     decisions: int = 0
     due: tuple[int, ...] = ()
     """Rows that are to get another record, as was decided."""
@@ -167,15 +179,28 @@ class State(NamedTuple):
         """The last epoch; an empty one before the first."""
         return self.log[-1] if self.log else Epoch()
 
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """The offsets of answers that were passed over, and not read since."""
+        return self.end.passed
+
     def put(self, old: Asker, *new: Asker) -> State:
         """Replace an asker, or take it away; their places mean nothing."""
         others = list(self.askers)
         others.remove(old)
         return self._replace(askers=tuple(sorted([*others, *new])))
 
-    def outcomes(self, row: int, end: int | None = None) -> set[str]:
-        """Return what records of a row say, up to an offset; nothing of those that are lost."""
-        return {each.outcome for each in self.topic[:end] if each.row == row} - {LOST}
+    def outcomes(self, row: int) -> set[str]:
+        """Return what records of a row say; nothing of those that are lost."""
+        return {each.outcome for each in self.topic if each.row == row} - {LOST}
+
+    def shown(self, row: int) -> set[str]:
+        """Return what those records of a row say that the master has read."""
+        return {
+            each.outcome
+            for at, each in enumerate(self.topic[: self.end.answers])
+            if each.row == row and at not in self.passed
+        } - {LOST}
 
 
 def moves(state: State, bounds: Bounds, rules: Rules) -> Moves:
@@ -197,6 +222,8 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
         yield "an asker starts", state._replace(askers=(Asker(line=state.line),))
     if state.flight and not any(each.at == SENT for each in state.askers):
         yield "a commit lands late", landed(state)
+    if state.passed and rules.fills and not state.tried:
+        yield "what was passed over is read", amend(state, rules)
     for asker in state.askers:
         if asker.line != state.line:
             yield "an asker ends, as its driver has gone", state.put(asker)
@@ -212,23 +239,36 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
 
 def attempts(state: State, bounds: Bounds, rules: Rules) -> Moves:
     """Yield attempts at the next epoch: of rows, records of answers, or both."""
-    last = state.end
-    number = len(state.log) + 1 + (LINE * state.line if rules.new_numbers else 0)
+    last, number = state.end, next_number(state, rules)
     for rows in range(last.rows, bounds.rows + 1):
         for answers in range(last.answers, len(state.topic) + 1):
             if (rows, answers) != (last.rows, last.answers):
-                pairs = pair(state.topic[:answers], last, rows, bounds, rules)
-                tried = Epoch(number, rows, answers, pairs)
+                pairs = pair(state, answers, rows, bounds, rules)
+                tried = Epoch(number, rows, answers, pairs, last.passed)
                 name = f"rows to {rows} and answers to {answers} are read"
                 yield name, state._replace(tried=tried) if bounds.stepwise else hold(state, tried)
 
 
-def pair(
-    records: tuple[Record, ...], last: Epoch, rows: int, bounds: Bounds, rules: Rules
-) -> tuple[int, ...]:
+def next_number(state: State, rules: Rules) -> int:
+    """Return the number of the next epoch."""
+    return len(state.log) + 1 + (LINE * state.line if rules.new_numbers else 0)
+
+
+def amend(state: State, rules: Rules) -> State:
+    """Read what was passed over: old rows with these records."""
+    last, pairs = state.end, [0] * len(state.end.pairs)
+    for at in state.passed:
+        row, outcome = state.topic[at]
+        pairs[row] += outcome == ANSWER and row < last.rows
+    return hold(state, Epoch(next_number(state, rules), last.rows, last.answers, tuple(pairs)))
+
+
+def pair(state: State, answers: int, rows: int, bounds: Bounds, rules: Rules) -> tuple[int, ...]:
     """Count what an epoch adds to slices: new rows with all records, and old rows with new ones."""
-    found = [0] * bounds.rows
-    for at, record in enumerate(records):
+    found, last = [0] * bounds.rows, state.end
+    for at, record in enumerate(state.topic[:answers]):
+        if at in state.passed:
+            continue
         new = rules.both_ways and last.rows <= record.row < rows
         old = record.row < last.rows and at >= last.answers
         found[record.row] += record.outcome == ANSWER and (new or old)
@@ -288,16 +328,23 @@ def looks(state: State, here: Asker, bounds: Bounds, rules: Rules) -> Asker:
     last = log[-1] if log else Epoch()
     passed = max((each.rows for each in log if each.number <= position.epoch), default=0)
     rows = (DONE,) * passed + (OPEN,) * (last.rows - passed) + (AHEAD,) * (bounds.rows - last.rows)
-    return here._replace(taken=last.number, decided=position.decided, read=state.end.answers, rows=rows)
+    known = here._replace(read=state.end.answers, passed=state.passed)
+    return known._replace(taken=last.number, decided=position.decided, rows=rows)
 
 
 def ready(state: State, asker: Asker, here: Asker, rules: Rules) -> State:
     """Put an asker where a step has led it; after the last one it compares rows with records, and forgets these."""
     if here.at == len(rules.order):
-        tail = {each.row for each in state.topic[here.since : here.told] if each.outcome != LOST}
-        held = {each.row for each in state.topic[: here.read] if each.outcome != LOST}
+        read = {
+            at: each.row
+            for at, each in enumerate(state.topic)
+            if each.outcome != LOST and at not in here.passed
+        }
+        tail = {row for at, row in read.items() if here.since <= at < here.told}
+        held = {row for at, row in read.items() if at < here.read}
+        tail |= {state.topic[at].row for at in here.passed} if rules.counts else set()
         before = (tail if rules.remembers else set()) | (held if rules.looks_back else set())
-        here = here._replace(at=RUNS, read=0, since=0, told=0)
+        here = here._replace(at=RUNS, read=0, passed=(), since=0, told=0)
         here = here.each({OPEN: DONE}, tail | held).each({AHEAD: KNOWN}, before)
     return state.put(asker, here)
 
@@ -320,9 +367,11 @@ def carries_out(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Mov
     elif asker.until == CARRIES and not {OPEN, *HAND} & {*asker.rows}:
         done = asker._replace(until=IDLE, decided=asker.decided + rules.carried_out)
         yield "a decision is done", state.put(asker, done)
+    elif state.passed and rules.awaits:
+        return
     elif 0 <= asker.until <= state.end.answers and (asker.taken == state.end.number or not rules.taken_up):
         again = asker._replace(until=CARRIES, decided=asker.decided + (not rules.carried_out))
-        said = [state.outcomes(row, state.end.answers) for row in range(state.end.rows)]
+        said = [state.shown(row) for row in range(state.end.rows)]
         rows = {
             row for row, each in enumerate(said) if ANSWER not in each and (each or not bounds.only_errors)
         }
@@ -434,13 +483,19 @@ def losses(state: State, bounds: Bounds, rules: Rules) -> Moves:
         topic = (*state.topic[: state.end.answers], *(each._replace(outcome=LOST) for each in unread))
         hole = state._replace(topic=topic, tried=None, line=state.line + 1, holes=state.holes + 1)
         yield "unread answers are lost", decide(hole, bounds) if rules.mends else hole
+    if state.skips < bounds.skips and unread and not state.passed:
+        passed = state._replace(tried=None, line=state.line + 1, skips=state.skips + 1)
+        over = tuple(range(state.end.answers, len(state.topic)))
+        none = (0,) * bounds.rows
+        hole = Epoch(next_number(passed, rules), state.end.rows, len(state.topic), none, over)
+        yield "unread answers are passed over", hold(passed, hole)
     if state.decisions < bounds.decisions and decide(state, bounds).due:
         yield "it is decided to ask again", decide(state, bounds)
 
 
 def decide(state: State, bounds: Bounds) -> State:
     """Decide to ask again about what the master shows to have no answer."""
-    shown = [state.outcomes(row, state.end.answers) for row in range(state.end.rows)]
+    shown = [state.shown(row) for row in range(state.end.rows)]
     due = {row for row, said in enumerate(shown) if said or not bounds.only_errors}
     due -= {row for row, outcome in state.topic if outcome == ANSWER}
     return state._replace(decisions=state.decisions + 1, due=tuple(sorted({*state.due, *due})))
@@ -449,8 +504,8 @@ def decide(state: State, bounds: Bounds) -> State:
 def check(state: State, bounds: Bounds) -> None:
     """Hold slices against what a build makes of the master, and the position against the topic; Violation."""
     last, built = state.end, [0] * bounds.rows
-    for row, outcome in state.topic[: last.answers]:
-        built[row] += outcome == ANSWER and row < last.rows
+    for at, (row, outcome) in enumerate(state.topic[: last.answers]):
+        built[row] += outcome == ANSWER and row < last.rows and at not in state.passed
     added = [sum(each.pairs[row] for each in state.log) for row in range(bounds.rows)]
     if added != built or max(built) > 1:
         raise Violation(f"slices have {added}, a build has {built}")
@@ -467,7 +522,12 @@ def check(state: State, bounds: Bounds) -> None:
 
 def require_finished(state: State, bounds: Bounds) -> None:
     """Require that each row has a record, and another where that is due, and that all were read; Violation."""
-    if (state.end.rows, state.end.answers, state.flight) != (bounds.rows, len(state.topic), ()):
+    if (state.end.rows, state.end.answers, state.flight, state.passed) != (
+        bounds.rows,
+        len(state.topic),
+        (),
+        (),
+    ):
         raise Violation("all stands still, and the stream has not read all")
     for row in range(bounds.rows):
         if row in state.due or not state.outcomes(row):

@@ -13,6 +13,7 @@ FAILS = Bounds(rows=1, errors=1)
 DECIDED = replace(FAILS, decisions=1)
 DECIDED_ALL = Bounds(askers=1, errors=1, decisions=1, only_errors=False)
 LOSES = Bounds(rows=1, losses=1)
+SKIPS = Bounds(rows=1, skips=1)
 HOLES = Bounds(rows=1, holes=1, only_errors=False)
 QUICK = {
     "one row": (FAILS, 1_614),
@@ -22,9 +23,12 @@ QUICK = {
     "a decision": (DECIDED, 10_464),
     "a decision about all": (DECIDED_ALL, 31_764),
     "a loss of the master": (LOSES, 14_164),
-    "the same, and two rows": (Bounds(askers=1, losses=1), 36_234),
-    "the same, and a decision": (replace(DECIDED, askers=1, losses=1), 9_529),
+    "a loss, and two rows": (Bounds(askers=1, losses=1), 36_234),
+    "a loss, and a decision": (replace(DECIDED, askers=1, losses=1), 9_529),
     "a hole in the answers": (HOLES, 30_864),
+    "answers that are passed over": (SKIPS, 2_927),
+    "the same, and a decision": (replace(SKIPS, decisions=1, only_errors=False), 20_437),
+    "the same, and a loss of the master": (replace(SKIPS, askers=1, losses=1), 2_879),
 }
 WIDE = {
     "two rows and an error": (Bounds(errors=1), 76_597),
@@ -57,6 +61,9 @@ OFF = {
     "taken_up": (Rules(taken_up=False), replace(DECIDED_ALL, rows=1)),
     "carried_out": (Rules(carried_out=False), DECIDED),
     "mends": (Rules(mends=False), HOLES),
+    "fills": (Rules(fills=False), SKIPS),
+    "awaits": (Rules(awaits=False), replace(SKIPS, askers=1, decisions=1, only_errors=False)),
+    "counts": (Rules(counts=False), SKIPS),
     "both_ways": (Rules(both_ways=False), LOSES),
 }
 WORDS = {
@@ -66,6 +73,7 @@ WORDS = {
     "held_only": "no epoch has held it",
     "carried_out": "has not got its record",
     "mends": "has not got its record",
+    "fills": "has not read all",
     "both_ways": "slices have",
 }
 """What is found where it is not that a row with an answer gets another record."""

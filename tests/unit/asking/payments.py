@@ -22,7 +22,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import format_utc_instant
 from seamline.model.types.exact_json import dump_exact_json
@@ -114,6 +114,21 @@ class Log:
             clock=self.pipeline.clock,
         )
         return self.writer.commit(made, result, self.writer.current)
+
+    def pass_over(self, topic: str, records: int) -> Epoch:
+        """Commit a hole of so many records."""
+        lane, first = Lane(f"id of {topic}", 0), self.end_of(topic)
+        made = Epoch(
+            self.writer.take_number(),
+            self.token,
+            START + timedelta(days=1),
+            self.pipeline.record_version,
+            kind=EpochKind.HOLE,
+            edge=True,
+            ranges=(OffsetRange(lane, first, first + records),),
+            clock=self.pipeline.clock,
+        )
+        return self.writer.commit(made, KernelResult(), self.writer.current)
 
     def end_of(self, topic: str) -> int:
         """Return up to where the master has read a topic."""

@@ -32,8 +32,10 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.lake.joins import asked_rows
 from seamline.lake.joins.asked_rows import find_block_end
 from seamline.lake.maintain.packing import BY_TIME, pack_table
+from seamline.lake.tables.decided import list_fills
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.protocol.control import AskDecision
+from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.types.exact_json import dump_exact_json
@@ -48,6 +50,7 @@ class Admin:
     """The administration of a cluster with the two topics, whose ends a test says."""
 
     ends: Mapping[int, int] = {}
+    beginnings: Mapping[int, int] = {0: 0}
 
     def __init__(self, connection: KafkaConnection) -> None:
         pass
@@ -64,6 +67,10 @@ class Admin:
     def end_offsets(self, name: str) -> Mapping[int, int]:
         assert name == ANSWERS
         return Admin.ends
+
+    def beginning_offsets(self, name: str) -> Mapping[int, int]:
+        assert name == ANSWERS
+        return Admin.beginnings
 
 
 class World:
@@ -398,6 +405,42 @@ def test_the_tail_has_the_records_that_the_master_has_not_read(
     monkeypatch.setattr(row_reading, "read_committed_tail", tail)
     assert world.reader.read_tail() == (held, frozenset([row(1).place]))
     assert asked == [{0: 1}]
+
+
+def test_what_was_passed_over_of_the_topic_is_read_after_all(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row would count twice that is asked about again before that: the tail begins there, and a fill is requested."""
+    world = opened(compiled())
+    world.log.pay({}, {})
+    world.log.pass_over(ANSWERS, 3)
+    world.log.pass_over(PAID, 2)
+    world.answers(0)
+    asked: list[Mapping[int, int]] = []
+
+    def tail(connection: KafkaConnection, topic: str, starts: Mapping[int, int]) -> list[bytes]:
+        asked.append(starts)
+        return []
+
+    monkeypatch.setattr(row_reading, "read_committed_tail", tail)
+    monkeypatch.setattr(Admin, "ends", {0: 4})
+    monkeypatch.setattr(Admin, "beginnings", {0: 1})
+    lane = Lane(f"id of {ANSWERS}", 0)
+    assert world.reader.list_passed_over() == [OffsetRange(lane, 1, 3)]
+    world.reader.read_tail()
+    assert asked == [{0: 1}]
+    for _ in range(2):
+        assert world.reader.request_fills()
+    assert list_fills(world.log.layout) == (OffsetRange(lane, 1, 3),)
+
+
+def test_what_kafka_has_lost_is_waited_for_by_nobody(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = opened(compiled())
+    world.log.pass_over(ANSWERS, 3)
+    for beginnings in ({0: 3}, {}):
+        monkeypatch.setattr(Admin, "beginnings", beginnings)
+        assert not world.reader.request_fills()
+    assert not list_fills(world.log.layout)
 
 
 def encoded(record: Mapping[str, Any]) -> bytes:

@@ -58,6 +58,7 @@ class Master:
         self.reads = True
         """Whether the stream reads the topic."""
         self.blocks: list[tuple[int, int]] = []
+        self.passed, self.requested = False, 0
 
     def list_intervals(self, span: Interval) -> list[Interval]:
         return [span]
@@ -67,6 +68,10 @@ class Master:
 
     def find_early_records(self, held: int) -> frozenset[Place]:
         return self.early
+
+    def request_fills(self) -> bool:
+        self.requested += 1
+        return self.passed
 
     def read_block(self, above: int, until: int) -> Block:
         """Read an epoch."""
@@ -343,6 +348,25 @@ def test_a_decision_waits_until_the_stream_has_read_the_topic(life: Life) -> Non
 
     life.tell(story)
     assert life.topic.offsets == [0]
+
+
+def test_a_decision_waits_until_what_was_passed_over_is_read(life: Life) -> None:
+    """Its answers would count beside those that are asked for."""
+    life.master.passed = True
+    life.hold(1)
+    life.master.rows = [row(0, 1)]
+    life.master.held = 4
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: life.master.requested > 2)
+        assert not life.topic.records
+        life.master.recorded = {row(0).place: 3}
+        life.master.passed = False
+        await life.until(lambda: life.asker.position.decided == 1)
+
+    life.tell(story)
+    assert not life.topic.records
 
 
 def test_a_decision_leaves_out_what_is_in_hand_or_not_yet(

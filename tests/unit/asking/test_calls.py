@@ -258,6 +258,61 @@ def test_a_silent_system_is_tried_with_what_it_was_not_tried_with(system: System
     tell(desk, story)
 
 
+def test_a_new_row_with_the_request_of_a_decision_waits_for_no_others(system: System) -> None:
+    """It is as new as they are; behind all that come later it would wait for ever."""
+    desk, system.gated = Desk(system.ask, at_once=1), True
+
+    async def story() -> None:
+        desk.want(["first"])
+        await desk.settle()
+        for at, user in enumerate(("ada", "bob")):
+            desk.calls.add(row(1000 + at, decided=True), {"user": user})
+        desk.want(["ada", "x", "y"])
+        for _ in range(5):
+            await desk.settle()
+            system.let()
+        await desk.settle()
+
+    tell(desk, story)
+    assert desk.users == ["first", "ada", "ada", "x", "y", "bob"]
+
+
+def test_retries_of_a_decision_go_behind_new_rows(system: System) -> None:
+    desk = Desk(system.ask, at_once=1, retries=1)
+    system.poison = {"ada"}
+
+    async def story() -> None:
+        desk.calls.add(row(1000, decided=True), {"user": "ada"})
+        await desk.settle()
+        system.gated = True
+        desk.want(["x", "y"])
+        await desk.wait(1)
+        for _ in range(3):
+            system.let()
+            await desk.settle()
+
+    tell(desk, story)
+    assert system.calls == [["ada"], ["x"], ["y"], ["ada"]]
+
+
+def test_a_silent_system_is_tried_with_rows_of_decisions_too(system: System) -> None:
+    """They may be the only ones that it answers; and those that were tried have their turn."""
+    desk, poisonous = Desk(system.ask, at_once=100, retries=1), names(FAILURES)
+    system.poison = {*poisonous}
+    desk.want(poisonous)
+
+    async def story() -> None:
+        await desk.settle()
+        assert desk.calls.circuit.is_open
+        for at in range(3):
+            desk.calls.add(row(1000 + at, decided=True), {"user": f"good {at}"})
+        for _ in range(10):
+            await desk.wait(31)
+
+    tell(desk, story)
+    assert {"good 0", "good 1", "good 2", *poisonous} == {*desk.users}
+
+
 def test_no_more_calls_are_made_at_once_than_may_be(system: System) -> None:
     desk, system.gated = Desk(system.ask, at_once=3, batch=2), True
     desk.want(names(20))

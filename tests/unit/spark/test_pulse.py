@@ -17,11 +17,11 @@ def test_an_idle_stream_that_asks_says_how_that_goes(
     """Else what asks would seem to be silent, and an alert would tell of it."""
     pulse, said, now = Pulse(tmp_path / "driver.json"), [], [1000.0]
 
-    def write(*_: Any) -> None:
+    def beat(*_: Any) -> None:
         pulse.written = now[0]
         said.append(now[0])
 
-    monkeypatch.setattr(pulse, "write", write)
+    monkeypatch.setattr(pulse, "beat", beat)
     monkeypatch.setattr("seamline.spark.stream.pulse.time.monotonic", lambda: now[0])
     writer: Any = SimpleNamespace(pipeline=SimpleNamespace(asks=asks))
     for _ in range(9):

@@ -16,10 +16,12 @@ MOST = 500_000
 """Characters of the queries whose plans a connection keeps; a plan takes some hundred bytes for each of them."""
 FEW = 20_000
 """Rows above which planning is little of the work, and a plan is better that knows how many there are."""
+LITTLE = 8 << 20
+"""Bytes above which they are as many: what a plan answers is in memory twice."""
 Tables = Mapping[str, pa.Table]
 """Tables by name."""
-Key = tuple[str, tuple[tuple[str, pa.Schema], ...]]
-"""A query, and the columns of its rows."""
+Key = tuple[str, tuple[tuple[str, pa.Schema], ...], tuple[str, ...]]
+"""A query, the columns of its rows, and the names of the tables beside them."""
 _numbers = count()
 
 
@@ -48,17 +50,17 @@ class Plan:
         self.slots = {name: Slot(table.schema) for name, table in rows.items()}
         self.beside = {**beside}
         self.relations = {name: f"{self.name}_{name}" for name in (*rows, *beside)}
-        for name, relation in self.relations.items():
-            con.register(relation, self.slots.get(name) or self.beside[name])
         try:
+            for name, relation in self.relations.items():
+                con.register(relation, self.slots.get(name) or self.beside[name])
             con.execute(f"PREPARE {self.name} AS {name_tables(query, self.relations)}")
-        except duckdb.Error:
+        except BaseException:
             self.unregister(con)
             raise
 
-    def reads(self, beside: Tables) -> bool:
-        """Return whether these are the very tables that it reads."""
-        return all(self.beside.get(name) is table for name, table in beside.items())
+    def reads_others(self, beside: Tables) -> bool:
+        """Return whether it reads another table by one of these names."""
+        return any(self.beside.get(name, table) is not table for name, table in beside.items())
 
     def ask(self, con: duckdb.DuckDBPyConnection, rows: Tables) -> pa.Table:
         """Ask it of some tables; the plan holds no connection, which goes with its last user."""
@@ -90,21 +92,21 @@ def ask_planned_once(
     """Ask a query of tables by their names; what is planned for few ``rows`` is asked of others of the same columns.
 
     Tables ``beside`` them are the same objects for many questions. Raises DuckDB's errors. A query begins with
-    ``SELECT``, ``FROM`` or ``WITH``, and reads nothing else that changes.
+    ``SELECT``, ``FROM`` or ``WITH ``, has no recursion and no name of these tables for another one, and reads nothing
+    else that changes. One thread asks a connection at a time.
     """
     beside = beside or {}
-    if sum(table.num_rows for table in rows.values()) > FEW:
+    if any(table.num_rows > FEW or table.nbytes > LITTLE for table in rows.values()):
         return ask_once(con, query, {**rows, **beside})
     plans = _plans.setdefault(con, OrderedDict())
-    key = query, tuple((name, table.schema) for name, table in rows.items())
+    key = query, tuple((name, table.schema) for name, table in rows.items()), tuple(beside)
     plan = plans.get(key)
-    if plan and not plan.reads(beside):
-        # Versions of a look-up come one after another: of each query one is kept in memory.
-        plans.pop(key).drop(con)
-        plan = None
-    if plan is None:
+    if plan is None or plan.reads_others(beside):
+        # Versions of a look-up come one after another: one is kept in memory, of whatever query.
+        for old in [old for old, each in plans.items() if each.reads_others(beside)]:
+            plans.pop(old).drop(con)
         plan = plans[key] = Plan(con, query, rows, beside)
-        while len(plans) > 1 and sum(len(text) for text, _ in plans) > MOST:
+        while len(plans) > 1 and sum(len(text) for text, *_ in plans) > MOST:
             plans.popitem(last=False)[1].drop(con)
     plans.move_to_end(key)
     return plan.ask(con, rows)

@@ -37,14 +37,18 @@ class Pulse:
     def renew(self, progress: Progress, writer: Writer, topics: Topics) -> None:
         """Write the heartbeat of an idle stream from time to time: those who ask go on without epochs."""
         if writer.pipeline.asks and time.monotonic() - self.written >= RENEWED_AFTER:
-            self.write(progress, writer, topics, "running")
+            self.beat(progress, writer, topics, "running")
 
     def write(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
-        self.written = time.monotonic()
-        epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
         with contextlib.suppress(KafkaUnavailable):
             self.ends = topics.fetch_ends()
+        self.beat(progress, writer, topics, state)
+
+    def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
+        """Write the heartbeat, with the ends that Kafka gave last."""
+        self.written = time.monotonic()
+        epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
         at = {lane: (end, self.ends.get(lane, end)) for lane, end in progress.vector.items()}
         now = datetime.now(UTC)
         read, end = (sum(both[which] for both in at.values()) for which in (0, 1))

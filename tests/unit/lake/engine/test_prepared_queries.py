@@ -93,6 +93,26 @@ def test_tables_that_stay_are_read_as_they_are(con: duckdb.DuckDBPyConnection, p
     assert len(prepared_queries._plans[con]) == 1, "earlier versions are in memory"
 
 
+def test_one_version_of_a_look_up_is_kept(con: duckdb.DuckDBPyConnection) -> None:
+    """Also where the text has its conditions: some hundred versions would be in memory."""
+    for number in range(5):
+        names = pa.table({"x": [1], "name": [f"name {number}"]})
+        query = f"SELECT x, name FROM rows LEFT JOIN names USING (x) WHERE x > -{number}"
+        ask_planned_once(con, query, {"rows": numbers(1)}, {"names": names})
+    assert len(prepared_queries._plans[con]) == 1
+    ask_planned_once(con, "SELECT x FROM rows", {"rows": numbers(1)})
+    ask_planned_once(con, "SELECT name FROM rows, names", {"rows": numbers(1)}, {"names": names})
+    assert len(prepared_queries._plans[con]) == 3
+
+
+def test_much_is_planned_for(con: duckdb.DuckDBPyConnection, planned: list[str]) -> None:
+    """However few rows it is: an answer of a plan is in memory twice."""
+    wide = pa.table({"x": ["x" * (prepared_queries.LITTLE // 2)] * 3})
+    found = ask_planned_once(con, "SELECT length(x) AS y FROM rows", {"rows": wide})
+    assert found["y"].to_pylist() == [prepared_queries.LITTLE // 2] * 3
+    assert not planned
+
+
 def test_many_rows_are_planned_for(
     con: duckdb.DuckDBPyConnection, planned: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
