@@ -1,6 +1,6 @@
-"""The tutorial is run as it stands on its page.
+"""The pages that tell a story are run as they stand.
 
-``python -m tests.unit.project.test_tutorial`` writes anew what its blocks print.
+``python -m tests.unit.project.test_tutorial`` writes anew what their blocks print.
 """
 
 from __future__ import annotations
@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from tests.unit.project import told_page
 from tests.unit.project.told_page import ROOT, list_blocks, show_outputs
 
-PAGE = ROOT / "docs" / "tutorial.md"
+PAGES = {name: ROOT / "docs" / f"{name}.md" for name in ("tutorial", "coming-from")}
 
 
-def run_tutorial() -> list[str]:
-    """Run the page in a process of its own, and return what each block prints."""
+def run_page(page: Path) -> list[str]:
+    """Run a page in a process of its own, and return what each block prints."""
     done = subprocess.run(
-        [sys.executable, "-m", told_page.__name__, str(PAGE)],
+        [sys.executable, "-m", told_page.__name__, str(page)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -29,14 +31,17 @@ def run_tutorial() -> list[str]:
     return outputs
 
 
-def test_the_tutorial_prints_what_it_shows() -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_prints_what_it_shows(name: str) -> None:
     """A learner who sees something else than the page stops there."""
-    blocks = list_blocks(PAGE.read_text())
-    assert len(blocks) > 10
-    printed = run_tutorial()
+    text = PAGES[name].read_text()
+    blocks = list_blocks(text)
+    assert len(blocks) > 5
+    printed = run_page(PAGES[name])
     assert [each.shown for each in blocks] == printed, "python -m tests.unit.project.test_tutorial writes it"
-    assert PAGE.read_text().count("```python") == len(blocks)
+    assert text.count("```python") == len(blocks)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(show_outputs(PAGE.read_text(), run_tutorial()))
+    for page in PAGES.values():
+        page.write_text(show_outputs(page.read_text(), run_page(page)))
