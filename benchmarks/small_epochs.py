@@ -50,7 +50,8 @@ def main(argv: list[str]) -> int:
             batches = make_events(config, asked.records).to_batches()
             spent: dict[str, list[float]] = {way: [] for way in WAYS}
             for number in range(WARM + asked.rounds):
-                for way, prepared_queries.FEW in WAYS.items():
+                for way, few in WAYS.items():
+                    prepared_queries.FEW = few
                     began = time.process_time()
                     run(batches, replace(config, epoch=number))
                     if number >= WARM:

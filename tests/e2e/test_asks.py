@@ -98,15 +98,12 @@ def test_a_topic_of_answers_that_is_created_again_is_never_silent(shop: Shop) ->
     shop.pay(40)
     shop.wait_for_answers()
     assert shop.stack.stop() == 0
-    # Written, and lost before the stream has read it.
-    shop.stack.start(SEAMLINE_FAIL="master:12")
-    assert shop.stack.driver
-    while shop.stack.driver.poll() is None:
-        shop.pay(10)
+    shop.die_behind()
     with TopicAdmin(shop.kafka) as admin:
         admin.delete_topic(ANSWERS)
         admin.create_topic(ANSWERS, 2)
     shop.stack.start()
+    assert shop.stack.driver
     assert shop.stack.driver.wait(PATIENCE) not in (0, None)
     assert "recreated" in shop.stack.log.read_text()
     shop.seamline("holes", "accept", "asked", "--reason", "made again")
@@ -132,10 +129,7 @@ def test_answers_that_are_passed_over_are_read_after_all(shop: Shop) -> None:
     shop.pay(40)
     shop.wait_for_answers()
     assert shop.stack.stop() == 0
-    shop.stack.start(SEAMLINE_FAIL="master:12")
-    assert shop.stack.driver
-    while shop.stack.driver.poll() is None:
-        shop.pay(10)
+    shop.die_behind()
     read = {row["id"] for row in shop.rows("payments")}
     waiting = read & {*shop.asked} - shop.answers().keys()
     assert waiting, "the stream has read all answers"

@@ -109,6 +109,13 @@ class Shop:
                 writer.send(PAYMENTS, value=json.dumps(row).encode(), partition=id % 2)
         self.sent += count
 
+    def die_behind(self) -> None:
+        """Let a stream die, once it has read some payments, before it has read the answers to all of them."""
+        self.stack.start(SEAMLINE_FAIL="master:12")
+        assert self.stack.driver
+        while self.stack.driver.poll() is None:
+            self.pay(10)
+
     @property
     def asked(self) -> list[int]:
         """The payments that are asked about."""
