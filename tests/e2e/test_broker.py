@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.produce import RecordWriter
+from seamline.kafka.record_ranges import RangeReader
 from seamline.kafka.topic_ends import SharedEnds, ends_of, oldest_from
 from seamline.local.broker import Broker
 from seamline.local.flights import Span, replay_flights
@@ -218,6 +220,64 @@ def test_what_a_topic_keeps_and_since_when_is_told(broker: Broker, admin: TopicA
             writer.send("daily", value=b"x", partition=0, timestamp_ms=at)
     assert admin.offsets_at("daily", now - timedelta(hours=12)) == {0: 1, 1: 0}
     assert admin.offsets_at("daily", now) == {0: 2, 1: 0}
+
+
+def test_a_few_records_are_read_as_they_are(broker: Broker, admin: TopicAdmin) -> None:
+    """Those of the ranges alone, in the order of the places: nulls, headers, and what a transaction took back."""
+    admin.create_topic("ranges", 2)
+    reader = RangeReader(broker.connection)
+    with RecordWriter(broker.connection) as writer:
+        for number in range(6):
+            writer.send(
+                "ranges", key=b"%d" % number, value=b"v" if number % 3 else None, partition=number % 2
+            )
+    first = reader.read({("ranges", 1): (1, 3), ("ranges", 0): (0, 2)})
+    assert first is not None
+    assert [first[name].to_pylist() for name in ("partition", "offset", "key", "value")] == [
+        [1, 1, 0, 0],
+        [1, 2, 0, 1],
+        [b"3", b"5", b"0", b"2"],
+        [None, b"v", None, b"v"],
+    ]
+    assert first["headers"].null_count == 4
+    assert set(first["topic"].to_pylist()) == {"ranges"}
+    [age] = {datetime.now(UTC) - each < timedelta(minutes=10) for each in first["timestamp"].to_pylist()}
+    assert age
+
+    producer = KafkaProducer(bootstrap_servers=broker.connection.brokers, transactional_id="ranges")
+    producer.init_transactions()
+    for value, end in ((b"taken back", producer.abort_transaction), (b"kept", producer.commit_transaction)):
+        producer.begin_transaction()
+        producer.send("ranges", value=value, partition=1, headers=[("a", b"1"), ("b", b"")]).get(10)
+        end()
+    producer.close()
+    again = reader.read({("ranges", 1): (3, 7)})
+    assert again is not None
+    assert again["value"].to_pylist() == [b"kept"]
+    assert json.loads(again["headers"][0].as_py()) == [
+        {"key": "a", "value": "MQ=="},
+        {"key": "b", "value": ""},
+    ]
+    reader.close()
+
+
+def test_records_that_cannot_be_read_soon_are_left_to_others(
+    broker: Broker, admin: TopicAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reads them then says what is wrong; and the next few are read again."""
+    monkeypatch.setattr("seamline.kafka.record_ranges.SOON", 1.0)
+    admin.create_topic("few", 1)
+    with RecordWriter(broker.connection) as writer:
+        writer.send("few", value=b"1", partition=0)
+    reader = RangeReader(broker.connection)
+    assert reader.read({("few", 0): (0, 2)}) is None, "it ends before that"
+    assert reader.read({("few", 0): (7, 9)}) is None, "it has no such offset"
+    found = reader.read({("few", 0): (0, 1)})
+    assert found is not None
+    assert found["value"].to_pylist() == [b"1"]
+    reader.close()
+    nobody = RangeReader(replace(broker.connection, brokers=f"127.0.0.1:{free_ports()}"))
+    assert nobody.read({("few", 0): (0, 1)}) is None
 
 
 def test_recreated_topic_has_another_id(admin: TopicAdmin) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from seamline.kafka import connections
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import Place, read_first_records
+from seamline.kafka.record_ranges import RangeReader
 from seamline.lake.log.master import Master
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
@@ -45,6 +46,9 @@ LOST = (
 POLLED = 5_000
 """Records that a task asks its Kafka client for at once, at most."""
 
+FEW = 1_000
+"""Records that this process reads itself where it needs them: an epoch's rules, of which people send a few."""
+
 LEAST_SHARE = 50_000
 """Records: a lane's share of an epoch is not cut into smaller parts than this."""
 
@@ -69,9 +73,11 @@ class Topics:
         self.connection = connections.read_airflow_connection(definition.connection)
         self.admin = TopicAdmin(self.connection)
         self.ids = {name: self.admin.topic_id(name) for name in self.names}
+        self.ranges = RangeReader(self.connection)
 
     def close(self) -> None:
         """Close the connection; nothing can be asked any more."""
+        self.ranges.close()
         self.admin.close()
 
     def to_vector(self, offsets: Offsets) -> dict[Lane, int]:
@@ -213,7 +219,15 @@ class Topics:
         )
 
     def read_ranges(self, spark: SparkSession, parts: Sequence[OffsetRange]) -> pa.Table:
-        """Read the raw records of some ranges, at least one, into this process."""
+        """Read the raw records of some ranges, at least one, into this process; a few of them without Spark."""
+        if sum(map(len, parts)) <= FEW:
+            names = {id: name for name, id in self.ids.items()}
+            places = {
+                (names[part.lane.topic_id], part.lane.partition): (part.start, part.end) for part in parts
+            }
+            found = self.ranges.read(places) if len(places) == len(parts) else None
+            if found is not None:
+                return found
         frames = [self.read_range(spark, part) for part in parts]
         return reduce(DataFrame.unionByName, frames).toArrow()
 
