@@ -85,6 +85,16 @@ class Topic:
         """There is no connection."""
 
 
+class Nobody:
+    """Who reads no records by a client: there is no broker."""
+
+    def read(self, _: object) -> None:
+        """Leave them to others."""
+
+    def close(self) -> None:
+        """There is no client."""
+
+
 class Read(Topics):
     """The shipped look at topics, which asks the list in the place of a broker."""
 
@@ -92,6 +102,7 @@ class Read(Topics):
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = {name: IDS[name] for name in self.names}
+        self.ranges = Nobody()  # type: ignore[assignment]
 
     def read_range(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]
         """Read the raw records of one range."""

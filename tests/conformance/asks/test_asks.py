@@ -22,6 +22,7 @@ from seamline import (
     max,
     sum,
 )
+from seamline.model.errors import CertificateFailed
 from seamline.testing.scenario import lane_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -197,3 +198,19 @@ def sum_by(rows, name):
     for row in rows:
         found[row[name]] += row["n"]
     return found
+
+
+def test_an_interval_is_held_back_while_a_row_waits_for_its_answer(scenario):
+    """Its watermark has passed: the answer would change what is certified. A record of why there is none is enough."""
+    shop, hour = scenario(SHOP, now=NOW), f"{START:%Y-%m-%dT%H:%M:%SZ}"
+    paid = [{"id": id, "user": "ada", "amount": amount, "at": hour} for id, amount in enumerate((50, 60, 5))]
+    shop.send(*paid, {"at": (START + timedelta(days=1)).isoformat()}, topic="paid")
+    shop.epoch()
+    for offset, waiting in ((0, 2), (1, 1)):
+        with pytest.raises(CertificateFailed, match=f"no row waits for an answer: {waiting} "):
+            shop.batch(hour)
+        shop.reply("scored", offset, hour, error="" if offset else "timeout", risk=7)
+        shop.epoch()
+    assert shop.batch(hour) == [hour]
+    [row] = shop.answer("by_user")
+    assert [row[name] for name in ("n", "risk", "asked", "open", "batch_part")] == [1, 7, 2, 1, 4]

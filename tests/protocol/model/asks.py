@@ -52,6 +52,7 @@ class Rules:
     Of what was passed over: ``fills``: it is read after all; ``awaits``: a decision waits for that; ``counts``: a start
     takes it for written.
     Of slices: ``both_ways``: a row has an answer that was read before it, or with it.
+    Of a certificate: ``recorded_all``: each row of it has a record that was read.
     """
 
     order: tuple[str, ...] = ("fence", "master", "tail")
@@ -76,6 +77,7 @@ class Rules:
     awaits: bool = True
     counts: bool = True
     both_ways: bool = True
+    recorded_all: bool = True
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,8 @@ class State(NamedTuple):
     decisions: int = 0
     due: tuple[int, ...] = ()
     """Rows that are to get another record, as was decided."""
+    certified: int = 0
+    """How many rows, the first of them, are in a certificate."""
     position: Position = Position()
     askers: tuple[Asker, ...] = ()
 
@@ -218,6 +222,10 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
         yield "the epoch is held", hold(state, state.tried)
     else:
         yield from attempts(state, bounds, rules)
+    if state.certified < state.end.rows and (
+        all(map(state.shown, range(state.end.rows))) or not rules.recorded_all
+    ):
+        yield "the rows are certified", state._replace(certified=state.end.rows)
     if not state.askers:
         yield "an asker starts", state._replace(askers=(Asker(line=state.line),))
     if state.flight and not any(each.at == SENT for each in state.askers):
@@ -276,7 +284,9 @@ def pair(state: State, answers: int, rows: int, bounds: Bounds, rules: Rules) ->
 
 
 def hold(state: State, epoch: Epoch) -> State:
-    """Let the master hold an epoch."""
+    """Let the master hold an epoch; Violation for an answer of a row that is certified, unless it was decided."""
+    if any(epoch.pairs[: state.certified]) and not state.decisions:
+        raise Violation(f"{state.certified} rows are certified, and {epoch} has an answer of one of them")
     return state._replace(log=(*state.log, epoch), tried=None, ever=max(state.ever, epoch.rows))
 
 
@@ -475,7 +485,7 @@ def losses(state: State, bounds: Bounds, rules: Rules) -> Moves:
     """Yield what the master or the topic loses, and a decision to ask again."""
     if state.losses < bounds.losses:
         for kept in range(len(state.log)):
-            cut = state._replace(log=state.log[:kept], tried=None, losses=state.losses + 1)
+            cut = state._replace(log=state.log[:kept], tried=None, losses=state.losses + 1, certified=0)
             due = tuple(row for row in state.due if row < cut.end.rows)
             yield f"the master is cut to {kept} epochs", cut._replace(line=state.line + 1, due=due)
     unread = state.topic[state.end.answers :]
