@@ -39,9 +39,11 @@ WARM = 5
 def main(argv: list[str]) -> int:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.small_epochs", description=__doc__)
-    parser.add_argument("--records", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--records", type=int, default=1000, help="of an epoch [default: 1000]")
+    parser.add_argument("--rounds", type=int, default=40, help="in which both take turns [default: 40]")
     asked = parser.parse_args(argv)
+    if asked.records < 1 or asked.rounds < 1:
+        parser.error("--records and --rounds are at least 1")
     print(machine(), flush=True)
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="epochs") as folder:

@@ -38,9 +38,13 @@ def main(argv: list[str]) -> int:
     """Ask until the driver wants no more; give the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("seamline.asking").setLevel(logging.INFO)
-    name, question = argv
     line = sys.stdin.buffer
-    first = json.loads(line.readline())
+    if len(argv) != 2 or sys.stdin.isatty() or not (said := line.readline()):
+        print(
+            "The stream's driver starts this process: use `seamline stream start PIPELINE`.", file=sys.stderr
+        )
+        return 2
+    (name, question), first = argv, json.loads(said)
     pipeline = compile_pipeline(from_json(first["definition"]))
     ask = next(each for each in pipeline.asks if each.name == question)
     try:

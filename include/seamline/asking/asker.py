@@ -36,6 +36,7 @@ T = TypeVar("T")
 MOST_IN_HAND = 50_000
 """Rows that are taken up and have no record yet; others wait in the master."""
 SLICE, QUIET_EVERY = 5_000, 0.5
+"""Rows of a decision that are listed together; seconds between two looks at whether the stream has read a topic."""
 MOST_WRITTEN, MOST_BYTES = 5_000, 8 << 20
 """Records of one transaction, and their bytes but for the last one's."""
 TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
@@ -69,6 +70,7 @@ class Asker:
         self.written: set[Place] = set()
         """Rows that got a record since a decision looked where the topic ends, while there is one."""
         self.noting = False
+        """Whether there is one."""
         self.writing, self.held = False, ""
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
 
@@ -110,7 +112,9 @@ class Asker:
             block = await in_thread(self.reader.read_block, self.hand.taken, self.listener.word.epoch)
             if block.until <= self.hand.taken:
                 first = self.hand.taken + 1
-                self.held = f"rows from epoch {first} on wait to be validated again: by a build, or a replay"
+                name = self.reader.pipeline.name
+                how = f"`seamline run {name}`, or `seamline quarantine replay {name}`"
+                self.held = f"rows from epoch {first} on wait to be validated again: {how}"
                 await asyncio.sleep(LOOKS_AGAIN)
                 continue
             self.held = ""

@@ -24,6 +24,7 @@ from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import ConnectionMissing
+from seamline.plan.stream.ask_counts import LOGS
 
 log = logging.getLogger("seamline.stream")
 FIRST_WAIT, LONGEST_WAIT, CALM = 1.0, 30.0, 60.0
@@ -124,7 +125,7 @@ class Askers:
             if self.strikes[ask.name] >= STRIKES:
                 times = self.strikes[ask.name]
                 said = f"the process that asks has ended {times} times in a row, with code {code}"
-                self.ended[ask.name] = f"{said}; see the driver's log"
+                self.ended[ask.name] = f"{said}; {LOGS}"
         elif child and now - child.began > CALM:
             self.ended.pop(ask.name, None)
         elif not child and ask.name in self.due and self.due[ask.name][0] <= now:

@@ -126,7 +126,7 @@ class Calls:
         return None if allowed is None else max(allowed, self.pace.delay(now))
 
     def find_line(self) -> Line:
-        """Return where the next question is from: new ones are first, and a silent system is tried with all in turn."""
+        """Return the line of the next question: new ones first, then those tried and those of decisions in turn."""
         if self.queue:
             return self.queue
         return self.tried if self.tried and (not self.behind or self.made % 2) else self.behind

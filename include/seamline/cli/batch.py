@@ -172,16 +172,12 @@ def retire(view: str, version: str, reason: str) -> None:
 
 @click.command()
 @click.argument("pipeline")
-@click.argument("name")
-@click.option("--from", "start", help="First event time of the rows, UTC. [default: the pipeline's first]")
+@click.argument("name", metavar="QUESTION")
+@click.option("--from", "start", help="First interval of the rows, UTC. [default: the pipeline's first]")
 @click.option(
-    "--to",
-    "end",
-    help="End of their event times, UTC. [default: the end of the present interval]",
+    "--to", "end", help="End of the range, UTC (exclusive). [default: the end of the present interval]"
 )
-@click.option(
-    "--only-errors", is_flag=True, help="Rows alone of which the topic says why there is no answer."
-)
+@click.option("--only-errors", is_flag=True, help="Only rows whose error is recorded.")
 @click.option("--reason", required=True, help="Reason, recorded in the control log.")
 def ask(pipeline: str, name: str, start: str | None, end: str | None, only_errors: bool, reason: str) -> None:
     """Ask again about rows without an answer: those that failed, and those that nobody has asked about.
@@ -198,15 +194,15 @@ def ask(pipeline: str, name: str, start: str | None, end: str | None, only_error
     grid = compiled.grid
     first, last = (format_utc_instant(at) for at in (grid.start, grid.of(now).end))
     span = Interval(parse_moment(start or first), parse_moment(end or last))
-    list(grid.within(span))
+    grid.within_life(span, now=now)
     if asked.id not in find_question_births(layout):
         raise NotFound(
-            f"No stream has asked {name!r} yet as the definition has it.",
-            hint="start the stream, or restart it, so that it knows the question; then ask again.",
+            f"The stream of {compiled.name} does not know the question {name!r} as it is declared now.",
+            hint=f"`seamline stream start {compiled.name}`, or `restart` if it runs; then ask again.",
         )
     decision = AskDecision(asked.name, span, only_errors, current_actor(), reason, now, asked.id)
     ControlTable.ensure(layout).ask_again(decision)
-    click.echo(f"{compiled.name}: the stream asks again about {decision}")
+    click.echo(f"{compiled.name}: recorded; while it runs, the stream asks again about {decision}")
 
 
 def find_ask(pipeline: CompiledPipeline, name: str) -> CompiledAsk:
@@ -214,10 +210,13 @@ def find_ask(pipeline: CompiledPipeline, name: str) -> CompiledAsk:
     for each in pipeline.asks:
         if each.name == name:
             return each
-    known = ", ".join(each.name for each in pipeline.asks) or "none"
-    raise NotFound(
-        f"{pipeline.name} asks no question {name!r}.", hint=f"its questions are {known}; see derive=."
-    )
+    if not pipeline.asks:
+        raise NotFound(
+            f"{pipeline.name} asks no other system.",
+            hint="only a pipeline with derive=[Ask(...)] has questions.",
+        )
+    known = ", ".join(each.name for each in pipeline.asks)
+    raise NotFound(f"{pipeline.name} has no question {name!r}.", hint=f"its questions: {known}.")
 
 
 COMMANDS = (plan, run, backfill, restate, ask, flip, retire, upkeep)

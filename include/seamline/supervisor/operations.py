@@ -290,6 +290,9 @@ def request_hole_fills(
         )
     parts = [part for hole, some in missing.items() if number in (None, hole) for part in some if len(part)]
     if not parts:
-        raise BadRange("No hole has missing offsets.", hint=f"see `seamline holes list {pipeline.name}`.")
+        raise BadRange(
+            f"{pipeline.name} has no hole that can be filled.",
+            hint=f"see `seamline holes list {pipeline.name}`.",
+        )
     ControlTable.ensure(layout).fill(parts, actor=actor, reason=reason, now=datetime.now(UTC))
     return parts

@@ -207,7 +207,7 @@ def test_an_interval_is_held_back_while_a_row_waits_for_its_answer(scenario):
     shop.send(*paid, {"at": (START + timedelta(days=1)).isoformat()}, topic="paid")
     shop.epoch()
     for offset, waiting in ((0, 2), (1, 1)):
-        with pytest.raises(CertificateFailed, match=f"no row waits for an answer: {waiting} "):
+        with pytest.raises(CertificateFailed, match=f"rows that wait for an answer: {waiting};"):
             shop.batch(hour)
         shop.reply("scored", offset, hour, error="" if offset else "timeout", risk=7)
         shop.epoch()

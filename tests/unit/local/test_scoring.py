@@ -274,5 +274,5 @@ def test_the_command_serves_until_it_is_interrupted() -> None:
 
 def test_the_command_refuses_a_setting_out_of_range() -> None:
     """As any option that cannot be."""
-    with pytest.raises(click.UsageError, match="a share is in"):
+    with pytest.raises(click.UsageError, match="a share from 0 to 1"):
         serve("127.0.0.1", 0, slow=2.0)

@@ -128,7 +128,7 @@ def test_a_process_that_says_nothing_is_no_process_that_is_well(log: Log) -> Non
     """Its last words would look like those of one that asks."""
     begin(log, 0)
     found = state(log, BUSY, now=NOW + timedelta(minutes=5))
-    assert found.silence.startswith("the process that asks says nothing for 5 min")
+    assert found.silence.startswith("the process that asks has said nothing for 5 min")
     assert "has not said yet how it goes" in page(state(log))
 
 

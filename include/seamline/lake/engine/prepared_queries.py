@@ -13,11 +13,12 @@ import pyarrow as pa
 from seamline.lake.engine.measures import quote_identifier
 
 MOST = 500_000
-"""Characters of the queries whose plans a connection keeps; a plan takes some hundred bytes for each of them."""
+"""Characters of the queries whose plans a connection keeps; a plan takes some 80 bytes for each of them."""
 FEW = 20_000
-"""Rows above which planning is little of the work, and a plan is better that knows how many there are."""
+"""Up to so many rows a query is planned once; above, planning is little of the work, and a plan that is made for the
+number of rows is better."""
 LITTLE = 8 << 20
-"""Bytes above which they are as many: what a plan answers is in memory twice."""
+"""Bytes above which rows count as many, because a plan's answer is in memory twice."""
 Tables = Mapping[str, pa.Table]
 """Tables by name."""
 Key = tuple[str, tuple[tuple[str, pa.Schema], ...], tuple[str, ...]]

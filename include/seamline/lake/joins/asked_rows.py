@@ -120,7 +120,7 @@ def read_unanswered_rows(
 ) -> pa.Table:
     """Read the rows of some event times, as ``read_asked_rows``, that epochs up to one have read no answer for.
 
-    With ``only_errors`` those alone of which they have read why there is none.
+    With ``only_errors`` only rows with a recorded error.
     """
     requests = (f"_request{at}" for at in range(len(ask.request)))
     chosen = ", ".join([*ASKED, *requests])

@@ -61,7 +61,7 @@ class Manners:
     def __post_init__(self) -> None:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
-                raise BadRange(f"{name} is {getattr(self, name)}, and a share is in [0, 1].")
+                raise BadRange(f"{name} is {getattr(self, name)}: write a share from 0 to 1.")
         for name in ("latency", "slow_for"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise BadRange(f"{name} is {getattr(self, name)}, which is no number of seconds.")

@@ -233,9 +233,9 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
 
 def judge_answers(unanswered: int) -> Check:
     """Check that of each row that is asked about there is an answer, or the record of why there is none."""
-    found = f"{unanswered} rows wait for an answer"
+    found = f"rows that wait for an answer: {unanswered}"
     if unanswered:
-        found += "; `seamline ask` lets those be asked about that the stream has passed"
+        found += "; for those that the stream does not ask about by itself: `seamline ask`"
     return Check("no row waits for an answer", not unanswered, found)
 
 

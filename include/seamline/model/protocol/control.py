@@ -81,7 +81,7 @@ class AskDecision:
     span: Interval
     """The event times."""
     only_errors: bool
-    """Whether those alone of which it is recorded why they have none; else also those that nobody asked about."""
+    """Whether only rows with a recorded error are meant; else also those that nobody asked about."""
     actor: str
     """Who decided it."""
     reason: str

@@ -32,7 +32,7 @@ class Watermark:
         return parse_duration(self.idle_after)
 
     def counts(self, _lane: Lane) -> bool:
-        """Return that the watermark is made of any lane."""
+        """Return that each lane counts for the watermark."""
         return True
 
     def bound_of(self, _lane: Lane) -> timedelta:
@@ -48,7 +48,7 @@ class LanePolicy(Protocol):
     """What the watermark asks of a policy."""
 
     def counts(self, lane: Lane, /) -> bool:
-        """Return whether the watermark is made of a lane at all."""
+        """Return whether a lane counts for the watermark at all."""
 
     def bound_of(self, lane: Lane, /) -> timedelta:
         """Return how far the watermark stays behind a lane's newest event time."""
@@ -64,7 +64,7 @@ class SourceWatermarks:
     by_topic: Mapping[str, Watermark]
     """By topic id. A lane of another topic, of which rows were read once, has the longest bound and silence."""
     apart: frozenset[str] = frozenset()
-    """The ids of topics of which the watermark is not made: their records come as late as they may."""
+    """The ids of topics that do not count for the watermark: their records come as late as they may."""
 
     @cached_property
     def bounds(self) -> Mapping[str, timedelta]:
@@ -77,7 +77,7 @@ class SourceWatermarks:
         return {id: policy.idle for id, policy in self.by_topic.items()}
 
     def counts(self, lane: Lane) -> bool:
-        """Return whether the watermark is made of a lane at all."""
+        """Return whether a lane counts for the watermark at all."""
         return lane.topic_id not in self.apart
 
     def bound_of(self, lane: Lane) -> timedelta:

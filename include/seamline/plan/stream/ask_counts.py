@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_duration
 
+LOGS = "see `seamline stream logs`"
 SILENT_AFTER = timedelta(minutes=1)
 """A process that asks says every second how that goes."""
 
@@ -51,11 +52,11 @@ class AskCount:
 
 
 def describe_silence(count: AskCount, now: datetime) -> str:
-    """Say that the other system does not answer, or the process that asks says nothing; empty while all is well."""
+    """Say why rows get no answer: the process ends, is held or says nothing, or the system is away; else empty."""
     if count.ended or count.held:
         return count.ended or count.held
     if count.at and (since := now - parse_moment(count.at)) > SILENT_AFTER:
-        return f"the process that asks says nothing for {format_duration(since.total_seconds())}; see the driver's log"
+        return f"the process that asks has said nothing for {format_duration(since.total_seconds())}; {LOGS}"
     if not count.away:
         return ""
     rows = "1 row waits" if count.waiting == 1 else f"{count.waiting:,} rows wait"

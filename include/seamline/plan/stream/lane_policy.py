@@ -11,7 +11,7 @@ from seamline.model.protocol.watermark import SourceWatermarks
 def build_watermark_policy(pipeline: Pipeline, topic_ids: Mapping[str, str]) -> SourceWatermarks:
     """Return the policies of all sources by the ids of their topics, which are given by name.
 
-    The watermark is not made of answers: nothing waits for them but the certificate of an interval with their rows.
+    Answers do not count for the watermark: only the certificate of an interval waits for those of its rows.
     """
     answers = {ask.right for ask in pipeline.asks}
     policies = {topic_ids[topic]: each.watermark for each in pipeline.sources for topic in each.topics}

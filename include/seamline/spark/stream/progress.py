@@ -90,7 +90,7 @@ class Progress:
         )
 
     def is_read_to(self, ends: Vector, policy: LanePolicy) -> bool:
-        """Return whether the lanes of which the watermark is made have been read to some ends, and no further."""
+        """Return whether the lanes that count for the watermark have been read to some ends, and no further."""
         here, there = (
             {lane: at for lane, at in some.items() if policy.counts(lane)} for some in (self.vector, ends)
         )
