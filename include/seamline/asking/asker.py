@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -28,6 +29,7 @@ from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.protocol.control import AskDecision
+from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.ask_counts import AskCount
 from seamline.runtime.failpoints import hit_failpoint
 
@@ -68,10 +70,10 @@ class Asker:
         self.known: frozenset[Place] = frozenset()
         """Rows with a record that is not found beside them: epochs up to there have not read it, or not yet the row."""
         self.written: set[Place] = set()
-        """Rows that got a record since a decision looked where the topic ends, while there is one."""
-        self.noting = False
-        """Whether there is one."""
-        self.writing, self.held = False, ""
+        """Rows that got a record since a decision looked where the topic ends, and that it could mean."""
+        self.noting: float = NOTHING
+        """Which are these: rows of epochs up to here."""
+        self.writing, self.held, self.waits = False, "", ""
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
 
     def receive(self, question: Question, outcome: Outcome) -> None:
@@ -119,8 +121,9 @@ class Asker:
                 continue
             self.held = ""
             rows = block.rows
-            if self.hand.taken < self.began:
-                there = await in_thread(self.reader.find_recorded, block, self.began)
+            if self.hand.taken < self.began or block.amends:
+                until = max(self.began, block.until)
+                there = await in_thread(self.reader.find_recorded, block, until)
                 rows = [each for each in rows if each[0].place not in there]
             rows = [each for each in rows if each[0].place not in self.known]
             self.hand.take((row for row, _ in rows), block.until)
@@ -170,7 +173,7 @@ class Asker:
         self.hand.finish(row)
         self.answered += not outcome.error
         self.errors += bool(outcome.error)
-        if self.noting:
+        if row.epoch <= self.noting and not row.decided:
             self.written.add(row.place)
 
     def is_save_due(self) -> bool:
@@ -200,12 +203,12 @@ class Asker:
 
         The master has to have read all that was written before, and rows that get a record meanwhile are left out.
         """
-        count = 0
+        count, held = 0, await self.reach_quiet_epoch()
         for span in await in_thread(self.reader.list_intervals, decision.span):
-            held = await self.reach_quiet_epoch()
             found = await in_thread(self.reader.read_unanswered, decision, span, held)
             for at in range(0, found.num_rows, SLICE):
-                await self.wait_until(lambda: len(self.hand.places) < MOST_IN_HAND)
+                # With room for as many again: new rows are taken up beside them.
+                await self.wait_until(lambda: self.hand.decided < SLICE)
                 rows = self.reader.list_rows(found.slice(at, SLICE), decided=True)
                 rows = [
                     each
@@ -217,17 +220,16 @@ class Asker:
                 await self.ask_about(rows)
                 count += len(rows)
         log.info("%s rows of %s are asked about again: %s", count, decision.span, decision.reason)
-        await self.wait_until(lambda: not self.hand.decided)
         self.written.clear()
-        self.noting = False
+        self.noting = NOTHING
+        await self.wait_until(lambda: not self.hand.decided)
 
     async def reach_quiet_epoch(self) -> int:
         """Wait for an epoch up to which the stream has read all records, and all rows were taken up; return it.
 
-        What is written from now on is noted.
+        What is written from now on of rows up to there is noted.
         """
-        self.written.clear()
-        self.noting = True
+        self.noting = math.inf
         ends = await in_thread(self.reader.fetch_ends)
         while True:
             # A hole that is filled between both is in the epochs that are found then.
@@ -235,9 +237,12 @@ class Asker:
             held = await in_thread(self.reader.find_reading_epoch, ends)
             if held is not None and not passed:
                 break
+            read = "the answers that were passed over" if passed else "the answers that were written before"
+            self.waits = f"a decision waits until the stream has read {read}"
             await asyncio.sleep(QUIET_EVERY)
         # What is taken up later is asked about anyway.
         await self.wait_until(lambda: self.hand.taken >= held)
+        self.noting, self.waits = held, ""
         return held
 
     def count(self) -> AskCount:
@@ -259,6 +264,7 @@ class Asker:
             away=round(now - calls.circuit.since, 3) if calls.circuit.is_open else 0.0,
             trouble=calls.trouble,
             held=self.held,
+            waits=self.waits,
         )
 
 

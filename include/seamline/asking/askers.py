@@ -30,6 +30,7 @@ log = logging.getLogger("seamline.stream")
 FIRST_WAIT, LONGEST_WAIT, CALM = 1.0, 30.0, 60.0
 """Seconds until one that has ended is started again; twice as many after each end, unless it ran for a while."""
 GRACE, STRIKES = 15.0, 3
+"""Seconds that one has for its end; ends in a row after which it counts as one that does not stay up."""
 
 
 @dataclass

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import chain, takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -34,12 +35,13 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import list_ask_decisions, list_fills
-from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.protocol.condensed import find_last_loss
 from seamline.model.protocol.control import AskDecision
+from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import list_missing_ranges, subtract_offset_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import NOTHING
@@ -64,6 +66,8 @@ class Block:
     """The epoch before its first."""
     times: Sequence[Times]
     """The span of their event times; none without rows."""
+    amends: bool = False
+    """Whether an epoch of it reads what was passed over: there may be older records of its rows."""
 
 
 class RowReader:
@@ -74,6 +78,8 @@ class RowReader:
     ) -> None:
         self.ask, self.pipeline, self.layout, self.connection = ask, pipeline, layout, connection
         self.con, self.lock = open_duckdb(), threading.Lock()
+        self.lost: set[OffsetRange] = set()
+        """What was passed over of the topic, and Kafka has no more."""
         self.readable = math.inf
         """The epoch up to which rows may be of another record version."""
         with TopicAdmin(connection) as admin:
@@ -85,16 +91,16 @@ class RowReader:
 
         It is the span itself where intervals have had another length when it was decided.
         """
-        filled = {id for epoch in read_condensed_log(self.layout) for id in epoch.accepted}
+        log = read_reprocessed_log(self.pipeline, self.layout)
+        filled = {id for epoch in log for id in epoch.accepted}
         try:
             return [each for each in self.pipeline.grid.within(span) if each.id in filled]
         except BadRange:
             return [span]
 
-    def read_position(self) -> tuple[int, Mapping[int, int]]:
-        """Return E, and up to which offset of each partition the epochs up to it have read the topic."""
-        ends = self.fetch_ends()
-        lanes = {each: Lane(self.topic_id, each) for each in ends}
+    def read_position(self, partitions: Iterable[int]) -> tuple[int, Mapping[int, int]]:
+        """Return E, and up to which offset of each of some partitions the epochs up to it have read the topic."""
+        lanes = {each: Lane(self.topic_id, each) for each in partitions}
 
         def see(table: Any) -> tuple[int, Mapping[int, int]]:
             master = Master(table)
@@ -105,13 +111,14 @@ class RowReader:
         return found or (NOTHING, {})
 
     def fetch_ends(self) -> Mapping[int, int]:
-        """Fetch where each partition of the topic ends, transactions included whose ends are on their way."""
+        """Fetch where each partition ends that has something, with transactions whose ends are on their way."""
         with TopicAdmin(replace(self.connection, isolation_level="read_uncommitted")) as admin:
-            return admin.end_offsets(self.ask.topic)
+            begins, ends = admin.beginning_offsets(self.ask.topic), admin.end_offsets(self.ask.topic)
+        return {each: end for each, end in ends.items() if end > begins[each]}
 
     def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
         """Return E where the epochs up to it have read the topic up to some offsets; None where they have not."""
-        held, read = self.read_position()
+        held, read = self.read_position(ends)
         return held if all(read.get(each, 0) >= end for each, end in ends.items()) else None
 
     def list_passed_over(self) -> list[OffsetRange]:
@@ -120,18 +127,16 @@ class RowReader:
             part
             for parts in list_missing_ranges(read_condensed_log(self.layout)).values()
             for part in parts
-            if part.lane.topic_id == self.topic_id and len(part)
+            if part.lane.topic_id == self.topic_id and len(part) and part not in self.lost
         ]
         if not missing:
             return []
         with TopicAdmin(self.connection) as admin:
             begins = admin.beginning_offsets(self.ask.topic)
-        first = {Lane(self.topic_id, each): at for each, at in begins.items()}
-        there = (
-            OffsetRange(part.lane, max(part.start, first.get(part.lane, part.end)), part.end)
-            for part in missing
-        )
-        return [part for part in there if len(part)]
+        # Where a partition begins never goes back.
+        self.lost.update(part for part in missing if part.end <= begins.get(part.lane.partition, part.end))
+        kept = (part for part in missing if part not in self.lost)
+        return [replace(part, start=max(part.start, begins[part.lane.partition])) for part in kept]
 
     def request_fills(self) -> bool:
         """Let the stream read what it has passed over of the topic; return whether there is something left to read.
@@ -148,13 +153,15 @@ class RowReader:
         """Return E, and the rows of which the topic has a record that the epochs up to it have not read."""
         # What was passed over will be read after all; it is listed first, so that it is not read in between.
         passed = self.list_passed_over()
-        held, read = self.read_position()
-        for part in passed:
-            at = part.lane.partition
-            read = {**read, at: min(part.start, read.get(at, part.start))}
+        held, read = self.read_position(self.fetch_ends())
         named = [self.ask.definition.named(each) for each in (*PLACE, "version")]
         found = set()
-        for value in read_committed_tail(self.connection, self.ask.topic, read):
+        holes = (
+            read_committed_tail(self.connection, self.ask.topic, {at: part.start}, {at: part.end})
+            for part in passed
+            for at in [part.lane.partition]
+        )
+        for value in chain(read_committed_tail(self.connection, self.ask.topic, read), *holes):
             *place, version = (load_exact_json(value.decode()).get(name) for name in named)
             if version == self.ask.definition.version:
                 found.add((str(place[0]), int(place[1]), int(place[2])))
@@ -204,7 +211,9 @@ class RowReader:
             found = read_asked_rows(
                 self.con, self.ask, self.pipeline, self.layout, above=above, until=end, times=EVER
             )
-        return Block(self.list_rows(found), end, above, find_time_bounds(found))
+        newest = takewhile(lambda each: each.number > above, reversed(read_condensed_log(self.layout)))
+        amends = any(each.kind is EpochKind.AMEND and each.number <= end for each in newest)
+        return Block(self.list_rows(found), end, above, find_time_bounds(found), amends)
 
     def find_last_readable(self, above: int, until: int) -> int:
         """Return the epoch up to which rows are as this definition has them; later ones wait to be validated again.
@@ -227,10 +236,11 @@ class RowReader:
         return next(waiting, until + 1) - 1
 
     def find_recorded(self, block: Block, until: int) -> set[Place]:
-        """Find the rows of a block of which the epochs up to another have read a record."""
+        """Find the rows of a block of which the epochs up to another have read a record: after them, or ever."""
         if not block.rows:
             return set()
-        with self.lock, self.recorded(above=block.above, until=until, times=block.times) as records:
+        above = NOTHING if block.amends else block.above
+        with self.lock, self.recorded(above=above, until=until, times=block.times) as records:
             found = self.con.sql(f'SELECT topic_id, partition, "offset" FROM ({records})').fetchall()
         return set(found)
 

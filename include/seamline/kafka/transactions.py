@@ -83,16 +83,19 @@ class TransactionWriter:
 
 
 def read_committed_tail(
-    connection: KafkaConnection, topic: str, starts: Mapping[int, int]
+    connection: KafkaConnection, topic: str, starts: Mapping[int, int], until: Mapping[int, int] | None = None
 ) -> Iterator[bytes]:
     """Read the values of a topic from some offsets of its partitions to where they end now; others from their first.
 
-    Those of transactions that were aborted are passed over. KafkaUnavailable where the end is not reached: a
-    transaction that is still open ends the reading before it.
+    With ``until`` some partitions alone are read, up to these offsets and perhaps a little further. Values of
+    transactions that were aborted are passed over. KafkaUnavailable where the end is not reached: a transaction that is
+    still open ends the reading before it.
     """
     # Where the topic ends beside a transaction that is open: records behind that one would be taken for none.
     with TopicAdmin(replace(connection, isolation_level="read_uncommitted")) as admin:
         first, ends = admin.beginning_offsets(topic), admin.end_offsets(topic)
+    if until is not None:
+        ends = {each: min(end, until[each]) for each, end in ends.items() if each in until}
     at = {partition: max(starts.get(partition, 0), first[partition]) for partition in ends}
     waiting = {TopicPartition(topic, each): end for each, end in ends.items() if at[each] < end}
     if not waiting:

@@ -3,8 +3,8 @@
 A row is asked about once the master holds its epoch. What came of it is a record of a topic that the same epochs read;
 an asker writes it in a transaction of a fixed id, which fences off whoever has opened one before. An attempt at an
 epoch may die, and an asker at any point. The master may lose its newest epochs, as by a power cut, and Kafka records
-that nobody has read; or people let the stream pass over what it has not read, which an amending epoch may read later:
-another driver goes on, in another line.
+that nobody has read; or people let the stream pass over rows or answers that it has not read, which an amending epoch
+reads later: another driver goes on, in another line.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Rules:
     Of a start: ``order`` is that of its steps; ``settles``: a fence waits for the older commit that is on its way;
     ``from_e``: the tail begins where the master had read to at E, not where the stream is by then; ``to_end``: it is
     read to its end; ``remembers``: a record that was in the tail counts for rows that come later, too; ``looks_back``:
-    and so does one that the master had read before the row; ``held_only``: rows of attempts are not asked about;
-    ``from_born``: where the position is lost, none is passed over.
+    and so does one that the master had read before the row; ``amended``: also for rows that were passed over;
+    ``held_only``: rows of attempts are not asked about; ``from_born``: where the position is lost, none is passed over.
     Of going on: ``own_driver``: an asker takes up epochs of its own driver alone; ``ends``: it ends where it does not
     know what became of its commit.
     Of the position: ``recorded``: it passes rows whose records are committed, not those that were asked about;
@@ -61,6 +61,7 @@ class Rules:
     to_end: bool = True
     remembers: bool = True
     looks_back: bool = True
+    amended: bool = True
     held_only: bool = True
     from_born: bool = True
     own_driver: bool = True
@@ -98,18 +99,28 @@ class Bounds:
     """How often Kafka loses what the stream has not read of the answers."""
     skips: int = 0
     """How often the stream passes over that."""
+    gaps: int = 0
+    """How often it passes over rows."""
     stepwise: bool = False
     """Whether an attempt is seen before the master holds its epoch."""
 
 
 class Epoch(NamedTuple):
-    """Where an epoch ends in both lanes, how often its slices have each row with an answer, and what is passed over."""
+    """Where an epoch ends in both lanes, and how often its slices have each row with an answer.
+
+    Up to there answers are ``passed`` over, and rows ``absent``.
+    """
 
     number: int = 0
     rows: int = 0
     answers: int = 0
     pairs: tuple[int, ...] = ()
     passed: tuple[int, ...] = ()
+    absent: tuple[int, ...] = ()
+
+    def holds(self, row: int) -> bool:
+        """Return whether the master holds a row up to here."""
+        return row < self.rows and row not in self.absent
 
 
 class Record(NamedTuple):
@@ -170,6 +181,7 @@ class State(NamedTuple):
     losses: int = 0
     holes: int = 0
     skips: int = 0
+    gaps: int = 0
     decisions: int = 0
     due: tuple[int, ...] = ()
     """Rows that are to get another record, as was decided."""
@@ -222,16 +234,15 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
         yield "the epoch is held", hold(state, state.tried)
     else:
         yield from attempts(state, bounds, rules)
-    if state.certified < state.end.rows and (
-        all(map(state.shown, range(state.end.rows))) or not rules.recorded_all
-    ):
+    answered = all(map(state.shown, range(state.end.rows))) or not rules.recorded_all
+    if state.certified < state.end.rows and answered and not state.end.absent:
         yield "the rows are certified", state._replace(certified=state.end.rows)
     if not state.askers:
         yield "an asker starts", state._replace(askers=(Asker(line=state.line),))
     if state.flight and not any(each.at == SENT for each in state.askers):
         yield "a commit lands late", landed(state)
-    if state.passed and rules.fills and not state.tried:
-        yield "what was passed over is read", amend(state, rules)
+    if not state.tried:
+        yield from fills(state, rules)
     for asker in state.askers:
         if asker.line != state.line:
             yield "an asker ends, as its driver has gone", state.put(asker)
@@ -245,6 +256,14 @@ def goes_on(state: State, bounds: Bounds, rules: Rules) -> Moves:
             yield from hears(state, asker, rules)
 
 
+def fills(state: State, rules: Rules) -> Moves:
+    """Yield that an amending epoch reads what was passed over."""
+    if state.passed and rules.fills:
+        yield "what was passed over is read", amend(state, rules)
+    if state.end.absent:
+        yield "rows that were passed over are read", amend_rows(state, rules)
+
+
 def attempts(state: State, bounds: Bounds, rules: Rules) -> Moves:
     """Yield attempts at the next epoch: of rows, records of answers, or both."""
     last, number = state.end, next_number(state, rules)
@@ -252,7 +271,7 @@ def attempts(state: State, bounds: Bounds, rules: Rules) -> Moves:
         for answers in range(last.answers, len(state.topic) + 1):
             if (rows, answers) != (last.rows, last.answers):
                 pairs = pair(state, answers, rows, bounds, rules)
-                tried = Epoch(number, rows, answers, pairs, last.passed)
+                tried = Epoch(number, rows, answers, pairs, last.passed, last.absent)
                 name = f"rows to {rows} and answers to {answers} are read"
                 yield name, state._replace(tried=tried) if bounds.stepwise else hold(state, tried)
 
@@ -267,8 +286,17 @@ def amend(state: State, rules: Rules) -> State:
     last, pairs = state.end, [0] * len(state.end.pairs)
     for at in state.passed:
         row, outcome = state.topic[at]
-        pairs[row] += outcome == ANSWER and row < last.rows
-    return hold(state, Epoch(next_number(state, rules), last.rows, last.answers, tuple(pairs)))
+        pairs[row] += outcome == ANSWER and last.holds(row)
+    number = next_number(state, rules)
+    return hold(state, Epoch(number, last.rows, last.answers, tuple(pairs), absent=last.absent))
+
+
+def amend_rows(state: State, rules: Rules) -> State:
+    """Read rows that were passed over, with the answers that were read before."""
+    last, pairs = state.end, [0] * len(state.end.pairs)
+    for at, (row, outcome) in enumerate(state.topic[: last.answers]):
+        pairs[row] += outcome == ANSWER and row in last.absent and at not in last.passed
+    return hold(state, Epoch(next_number(state, rules), last.rows, last.answers, tuple(pairs), last.passed))
 
 
 def pair(state: State, answers: int, rows: int, bounds: Bounds, rules: Rules) -> tuple[int, ...]:
@@ -278,7 +306,7 @@ def pair(state: State, answers: int, rows: int, bounds: Bounds, rules: Rules) ->
         if at in state.passed:
             continue
         new = rules.both_ways and last.rows <= record.row < rows
-        old = record.row < last.rows and at >= last.answers
+        old = last.holds(record.row) and at >= last.answers
         found[record.row] += record.outcome == ANSWER and (new or old)
     return tuple(found)
 
@@ -296,6 +324,11 @@ def visible(state: State, asker: Asker, rules: Rules) -> tuple[Epoch, ...]:
     if asker.line == state.line or not rules.own_driver:
         return log
     return tuple(each for each in log if each.number < LINE * (asker.line + 1))
+
+
+def arrivals(log: tuple[Epoch, ...], rows: int) -> list[int | None]:
+    """Return the number of the epoch by which the master holds each row, None for those that it does not hold."""
+    return [next((each.number for each in log if each.holds(row)), None) for row in range(rows)]
 
 
 def begins(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Moves:
@@ -335,9 +368,8 @@ def looks(state: State, here: Asker, bounds: Bounds, rules: Rules) -> Asker:
     log, position = visible(state, here, rules), state.position
     if position.epoch < 0 and not rules.from_born:
         position = Position(state.end.number, state.decisions)
-    last = log[-1] if log else Epoch()
-    passed = max((each.rows for each in log if each.number <= position.epoch), default=0)
-    rows = (DONE,) * passed + (OPEN,) * (last.rows - passed) + (AHEAD,) * (bounds.rows - last.rows)
+    last, came = log[-1] if log else Epoch(), arrivals(log, bounds.rows)
+    rows = tuple(AHEAD if at is None else DONE if at <= position.epoch else OPEN for at in came)
     known = here._replace(read=state.end.answers, passed=state.passed)
     return known._replace(taken=last.number, decided=position.decided, rows=rows)
 
@@ -354,6 +386,7 @@ def ready(state: State, asker: Asker, here: Asker, rules: Rules) -> State:
         held = {row for at, row in read.items() if at < here.read}
         tail |= {state.topic[at].row for at in here.passed} if rules.counts else set()
         before = (tail if rules.remembers else set()) | (held if rules.looks_back else set())
+        before -= set() if rules.amended else {*state.end.absent}
         here = here._replace(at=RUNS, read=0, passed=(), since=0, told=0)
         here = here.each({OPEN: DONE}, tail | held).each({AHEAD: KNOWN}, before)
     return state.put(asker, here)
@@ -363,9 +396,10 @@ def takes_up(state: State, asker: Asker, rules: Rules) -> Moves:
     """Yield that an asker takes up the rows of newer epochs; it knows nothing of rows that it is done with."""
     log = visible(state, asker, rules)
     if log and log[-1].number > asker.taken:
-        first = max((each.rows for each in log if each.number <= asker.taken), default=0)
+        came = arrivals(log, len(asker.rows))
+        new = [row for row, at in enumerate(came) if at is not None and at > asker.taken]
         change = {AHEAD: OPEN, DONE: OPEN, KNOWN: DONE}
-        taken = asker._replace(taken=log[-1].number).each(change, range(first, log[-1].rows))
+        taken = asker._replace(taken=log[-1].number).each(change, new)
         yield "an asker takes up rows", state.put(asker, taken)
 
 
@@ -381,10 +415,8 @@ def carries_out(state: State, asker: Asker, bounds: Bounds, rules: Rules) -> Mov
         return
     elif 0 <= asker.until <= state.end.answers and (asker.taken == state.end.number or not rules.taken_up):
         again = asker._replace(until=CARRIES, decided=asker.decided + (not rules.carried_out))
-        said = [state.shown(row) for row in range(state.end.rows)]
-        rows = {
-            row for row, each in enumerate(said) if ANSWER not in each and (each or not bounds.only_errors)
-        }
+        said = {row: state.shown(row) for row in range(state.end.rows) if state.end.holds(row)}
+        rows = {row for row, each in said.items() if ANSWER not in each and (each or not bounds.only_errors)}
         again = again.each(dict.fromkeys((AHEAD, KNOWN, DONE), OPEN), rows).all({WRITTEN: DONE})
         yield "an asker carries out a decision", state.put(asker, again)
 
@@ -418,15 +450,15 @@ def hand(asker: Asker) -> tuple[Record, ...]:
 def passed(state: State, asker: Asker, rules: Rules) -> int:
     """Return the epoch up to which an asker has nothing to do."""
     waiting = {OPEN, *HAND} if rules.recorded else {OPEN}
-    position = first = 0
+    position, came = 0, arrivals(state.log, len(asker.rows))
     for epoch in state.log:
         if epoch.number > asker.taken:
             break
-        if not waiting & {*asker.rows[first : epoch.rows]}:
+        own = {what for what, at in zip(asker.rows, came, strict=True) if at == epoch.number}
+        if not waiting & own:
             position = epoch.number
         elif rules.gapless:
             break
-        first = epoch.rows
     return position
 
 
@@ -497,16 +529,23 @@ def losses(state: State, bounds: Bounds, rules: Rules) -> Moves:
         passed = state._replace(tried=None, line=state.line + 1, skips=state.skips + 1)
         over = tuple(range(state.end.answers, len(state.topic)))
         none = (0,) * bounds.rows
-        hole = Epoch(next_number(passed, rules), state.end.rows, len(state.topic), none, over)
+        ends = state.end.rows, len(state.topic)
+        hole = Epoch(next_number(passed, rules), *ends, none, over, state.end.absent)
         yield "unread answers are passed over", hold(passed, hole)
+    if state.gaps < bounds.gaps and state.end.rows < bounds.rows and not state.end.absent:
+        passed = state._replace(tried=None, line=state.line + 1, gaps=state.gaps + 1)
+        absent = tuple(range(state.end.rows, bounds.rows))
+        none = (0,) * bounds.rows
+        hole = Epoch(next_number(passed, rules), bounds.rows, state.end.answers, none, state.passed, absent)
+        yield "unread rows are passed over", hold(passed, hole)
     if state.decisions < bounds.decisions and decide(state, bounds).due:
         yield "it is decided to ask again", decide(state, bounds)
 
 
 def decide(state: State, bounds: Bounds) -> State:
     """Decide to ask again about what the master shows to have no answer."""
-    shown = [state.shown(row) for row in range(state.end.rows)]
-    due = {row for row, said in enumerate(shown) if said or not bounds.only_errors}
+    shown = {row: state.shown(row) for row in range(state.end.rows) if state.end.holds(row)}
+    due = {row for row, said in shown.items() if said or not bounds.only_errors}
     due -= {row for row, outcome in state.topic if outcome == ANSWER}
     return state._replace(decisions=state.decisions + 1, due=tuple(sorted({*state.due, *due})))
 
@@ -515,29 +554,24 @@ def check(state: State, bounds: Bounds) -> None:
     """Hold slices against what a build makes of the master, and the position against the topic; Violation."""
     last, built = state.end, [0] * bounds.rows
     for at, (row, outcome) in enumerate(state.topic[: last.answers]):
-        built[row] += outcome == ANSWER and row < last.rows and at not in state.passed
+        built[row] += outcome == ANSWER and last.holds(row) and at not in state.passed
     added = [sum(each.pairs[row] for each in state.log) for row in range(bounds.rows)]
     if added != built or max(built) > 1:
         raise Violation(f"slices have {added}, a build has {built}")
     told = {each.row for each in state.topic}
-    first = 0
     for epoch in state.log:
-        if any(epoch.pairs[epoch.rows :]):
+        if any(pairs and not epoch.holds(row) for row, pairs in enumerate(epoch.pairs)):
             raise Violation(f"a row is paired before its epoch: {epoch}")
-        for row in range(first, epoch.rows):
-            if epoch.number <= state.position.epoch and row not in told:
-                raise Violation(f"the position {state.position.epoch} has passed {row}, which has no record")
-        first = epoch.rows
+    for row, at in enumerate(arrivals(state.log, bounds.rows)):
+        if at is not None and at <= state.position.epoch and row not in told:
+            raise Violation(f"the position {state.position.epoch} has passed {row}, which has no record")
 
 
 def require_finished(state: State, bounds: Bounds) -> None:
     """Require that each row has a record, and another where that is due, and that all were read; Violation."""
-    if (state.end.rows, state.end.answers, state.flight, state.passed) != (
-        bounds.rows,
-        len(state.topic),
-        (),
-        (),
-    ):
+    end = state.end
+    here = end.rows, end.answers, state.flight, end.passed, end.absent
+    if here != (bounds.rows, len(state.topic), (), (), ()):
         raise Violation("all stands still, and the stream has not read all")
     for row in range(bounds.rows):
         if row in state.due or not state.outcomes(row):

@@ -14,6 +14,7 @@ DECIDED = replace(FAILS, decisions=1)
 DECIDED_ALL = Bounds(askers=1, errors=1, decisions=1, only_errors=False)
 LOSES = Bounds(rows=1, losses=1)
 SKIPS = Bounds(rows=1, skips=1)
+GAPS = Bounds(rows=1, askers=1, losses=1, skips=1, gaps=1)
 HOLES = Bounds(rows=1, holes=1, only_errors=False)
 QUICK = {
     "one row": (FAILS, 2_570),
@@ -29,6 +30,8 @@ QUICK = {
     "answers that are passed over": (SKIPS, 4_744),
     "the same, and a decision": (replace(SKIPS, decisions=1, only_errors=False), 34_329),
     "the same, and a loss of the master": (replace(SKIPS, askers=1, losses=1), 4_384),
+    "rows that are passed over": (Bounds(rows=1, gaps=1), 4_526),
+    "rows and answers that are, and a loss": (GAPS, 19_140),
 }
 WIDE = {
     "two rows and an error": (Bounds(errors=1), 128_330),
@@ -64,6 +67,7 @@ OFF = {
     "fills": (Rules(fills=False), SKIPS),
     "awaits": (Rules(awaits=False), replace(SKIPS, askers=1, decisions=1, only_errors=False)),
     "counts": (Rules(counts=False), SKIPS),
+    "amended": (Rules(amended=False), GAPS),
     "both_ways": (Rules(both_ways=False), LOSES),
     "recorded_all": (Rules(recorded_all=False), ONE),
 }

@@ -130,13 +130,32 @@ class Log:
         )
         return self.writer.commit(made, KernelResult(), self.writer.current)
 
+    def amend(self, topic: str, start: int, *records: Row) -> Epoch:
+        """Commit an epoch that reads records which were passed over."""
+        number, lane = self.writer.take_number(), Lane(f"id of {topic}", 0)
+        result = self.judge(number, {topic: records}, start)
+        made = Epoch(
+            number,
+            self.token,
+            START + timedelta(days=1),
+            self.pipeline.record_version,
+            kind=EpochKind.AMEND,
+            edge=True,
+            ranges=(OffsetRange(lane, start, start + len(records)),),
+            accepted=dict(result.accepted),
+            clock=self.pipeline.clock,
+        )
+        return self.writer.commit(made, result, self.writer.current)
+
     def end_of(self, topic: str) -> int:
         """Return up to where the master has read a topic."""
         lane = Lane(f"id of {topic}", 0)
         return self.writer.master.position([lane]).get(lane, 0)
 
-    def judge(self, number: int, records: Mapping[str, Sequence[Row]]) -> KernelResult:
-        """Run the shipped kernel."""
+    def judge(
+        self, number: int, records: Mapping[str, Sequence[Row]], start: int | None = None
+    ) -> KernelResult:
+        """Run the shipped kernel over records from an offset on, or from where the master ends."""
         raw = [
             {
                 "key": None,
@@ -148,7 +167,7 @@ class Log:
                 "timestamp": START + timedelta(days=1),
             }
             for topic, some in records.items()
-            for at, each in enumerate(some, self.end_of(topic))
+            for at, each in enumerate(some, self.end_of(topic) if start is None else start)
         ]
         config = KernelConfig(
             pipeline=self.writer.pipeline,

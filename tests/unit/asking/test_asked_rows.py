@@ -33,12 +33,14 @@ from seamline.lake.joins import asked_rows
 from seamline.lake.joins.asked_rows import find_block_end
 from seamline.lake.maintain.packing import BY_TIME, pack_table
 from seamline.lake.tables.decided import list_fills
+from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.types.exact_json import dump_exact_json
+from seamline.plan.batch.reprocessing_plan import Verdict
 from seamline.plan.maintain.slice_upkeep import CommittedEpochs
 
 DAY = Interval(START, START + timedelta(days=1))
@@ -378,14 +380,16 @@ def test_the_master_says_up_to_where_it_has_read_the_topic(
 ) -> None:
     """The tail begins there; a decision waits for it."""
     world = opened(compiled())
-    assert world.reader.read_position() == (NOTHING, {})
+    assert world.reader.read_position([0, 1]) == (NOTHING, {})
     world.log.pay({}, {})
     held = world.answers(0, 1)
-    monkeypatch.setattr(Admin, "ends", {0: 2, 1: 0})
-    assert world.reader.read_position() == (held, {0: 2})
+    assert world.reader.read_position([0, 1]) == (held, {0: 2})
     assert world.reader.find_reading_epoch({0: 2, 1: 0}) == held
     assert world.reader.find_reading_epoch({0: 3, 1: 0}) is None
     assert world.reader.find_reading_epoch({0: 2, 1: 1}) is None
+    monkeypatch.setattr(Admin, "beginnings", {0: 0, 1: 50})
+    monkeypatch.setattr(Admin, "ends", {0: 2, 1: 50})
+    assert world.reader.fetch_ends() == {0: 2}, "of a partition that has nothing there is nothing to wait for"
 
 
 def test_the_tail_has_the_records_that_the_master_has_not_read(
@@ -403,6 +407,7 @@ def test_the_tail_has_the_records_that_the_master_has_not_read(
 
     other = {**answer_of(world.ask, row(2)), "scored_version": "other"}
     monkeypatch.setattr(row_reading, "read_committed_tail", tail)
+    monkeypatch.setattr(Admin, "ends", {0: 3})
     assert world.reader.read_tail() == (held, frozenset([row(1).place]))
     assert asked == [{0: 1}]
 
@@ -416,10 +421,10 @@ def test_what_was_passed_over_of_the_topic_is_read_after_all(
     world.log.pass_over(ANSWERS, 3)
     world.log.pass_over(PAID, 2)
     world.answers(0)
-    asked: list[Mapping[int, int]] = []
+    asked: list[tuple[Mapping[int, int], ...]] = []
 
-    def tail(connection: KafkaConnection, topic: str, starts: Mapping[int, int]) -> list[bytes]:
-        asked.append(starts)
+    def tail(connection: KafkaConnection, topic: str, *bounds: Mapping[int, int]) -> list[bytes]:
+        asked.append(bounds)
         return []
 
     monkeypatch.setattr(row_reading, "read_committed_tail", tail)
@@ -428,10 +433,43 @@ def test_what_was_passed_over_of_the_topic_is_read_after_all(
     lane = Lane(f"id of {ANSWERS}", 0)
     assert world.reader.list_passed_over() == [OffsetRange(lane, 1, 3)]
     world.reader.read_tail()
-    assert asked == [{0: 1}]
+    assert asked == [({0: 4},), ({0: 1}, {0: 3})], "what is behind the hole was read"
     for _ in range(2):
         assert world.reader.request_fills()
     assert list_fills(world.log.layout) == (OffsetRange(lane, 1, 3),)
+
+
+def test_rows_that_were_passed_over_are_looked_up_among_older_records(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their answers may have been read before them, and another process may have known that, and gone."""
+    world = opened(compiled())
+    world.log.pass_over(PAID, 3)
+    world.log.pass_over(ANSWERS, 2)
+    answers = [answer_of(world.ask, row(at)) for at in (0, 1)]
+    held = world.log.amend(ANSWERS, 0, *answers).number
+    monkeypatch.setattr(row_reading, "read_committed_tail", lambda *_: [])
+    monkeypatch.setattr(Admin, "ends", {0: 2})
+    assert world.reader.read_tail() == (held, frozenset())
+    paid = [{"id": at, "user": "ada", "amount": 100, "at": format_utc_instant(START)} for at in range(3)]
+    last = world.log.amend(PAID, 0, *paid).number
+    block = world.reader.read_block(held, last)
+    assert block.amends
+    assert world.reader.find_recorded(block, last) == {row(0).place, row(1).place}
+    world.log.pay({})
+    assert not world.reader.read_block(last, last + 1).amends
+
+
+def test_what_kafka_has_lost_is_asked_for_once(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hole that can never be filled is there for ever; each look would ask Kafka again."""
+    world, asked = opened(compiled()), []
+    world.log.pass_over(ANSWERS, 3)
+    monkeypatch.setattr(Admin, "beginnings", {0: 3})
+    monkeypatch.setattr(Admin, "__init__", lambda _, connection: asked.append(connection))
+    for _ in range(3):
+        assert not world.reader.request_fills()
+        assert world.reader.find_reading_epoch({0: 3}) is not None
+    assert len(asked) == 1
 
 
 def test_what_kafka_has_lost_is_waited_for_by_nobody(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -460,5 +498,13 @@ def test_a_decision_looks_at_intervals_that_have_rows(opened: Open) -> None:
     world.log.pay({}, {"at": "2026-01-02T00:00:00Z"})
     early = Interval(START - timedelta(days=3), START - timedelta(days=2))
     assert world.reader.list_intervals(Interval(early.start, DAY.end)) == [early, DAY]
+    moved = Verdict(0, "a", {"2026-01-08T00:00:00Z": 1})
+    changed = compiled(source=replace(SOURCE, where="amount > 0"))
+    Reprocessed(changed, world.log.layout).commit([], [moved])
+    reader = RowReader(changed.asks[0], changed, world.log.layout, KafkaConnection("nowhere:1"))
+    week = Interval(START, START + timedelta(days=7))
+    assert [each.id for each in reader.list_intervals(week)] == ["2026-01-08T00:00:00Z"], (
+        "as it was validated again"
+    )
     cut = Interval(START, START + timedelta(hours=1))
     assert world.reader.list_intervals(cut) == [cut], "intervals were hours once"

@@ -59,6 +59,7 @@ class Master:
         """Whether the stream reads the topic."""
         self.blocks: list[tuple[int, int]] = []
         self.passed, self.requested = False, 0
+        self.amending: set[int] = set()
 
     def list_intervals(self, span: Interval) -> list[Interval]:
         return [span]
@@ -78,10 +79,12 @@ class Master:
         self.blocks.append((above, until))
         end = min((each.epoch for each in self.rows if above < each.epoch <= until), default=until)
         found = [(each, {"user": f"user {each.offset}"}) for each in self.rows if above < each.epoch <= end]
-        return Block(found, end, above, ())
+        amends = any(above < each <= end for each in self.amending)
+        return Block(found, end, above, (), amends)
 
     def find_recorded(self, block: Block, until: int) -> set[Place]:
-        return {place for place, epoch in self.recorded.items() if block.above < epoch <= until}
+        above = float("-inf") if block.amends else block.above
+        return {place for place, epoch in self.recorded.items() if above < epoch <= until}
 
     def fetch_ends(self) -> Mapping[int, int]:
         return {0: len(self.topic)}
@@ -339,7 +342,7 @@ def test_a_decision_waits_until_the_stream_has_read_the_topic(life: Life) -> Non
     life.decide(AGAIN)
 
     async def story() -> None:
-        await life.until(lambda: life.asker.written is not None)
+        await life.until(lambda: life.asker.noting > 0)
         await life.until(lambda: life.asker.answered == 1)
         life.master.recorded = {row(0).place: 5}
         life.hold(0)
@@ -348,6 +351,63 @@ def test_a_decision_waits_until_the_stream_has_read_the_topic(life: Life) -> Non
 
     life.tell(story)
     assert life.topic.offsets == [0]
+
+
+def test_rows_that_were_passed_over_may_have_records_of_before(life: Life) -> None:
+    """A block that fills a hole is compared with the log, however late it comes."""
+    life.master.amending = {5}
+    life.master.recorded = {row(1).place: -1}
+
+    async def story() -> None:
+        life.hold(1)
+        await life.written(1)
+        life.hold(2)
+        await life.written(2)
+
+    life.tell(story)
+    assert life.topic.offsets == [0, 2]
+
+
+def test_new_rows_are_taken_up_beside_a_decision(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be about a million rows, and its system slow."""
+    monkeypatch.setattr(module, "MOST_IN_HAND", 50)
+    monkeypatch.setattr(module, "SLICE", 10)
+    life.hold(0)
+    life.master.rows, life.master.held = [row(at, 2) for at in range(200)], 4
+    life.system.gated = True
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: life.asker.hand.decided >= 10)
+        await life.turns()
+        life.hold(5)
+        await life.until(lambda: any(each.offset >= 200 for each in life.asker.hand.places.values()))
+        assert life.asker.hand.decided < 20
+        life.system.gated = False
+        life.system.let()
+        await life.written(205)
+
+    life.tell(story)
+    assert sorted(life.topic.offsets) == [*range(205)]
+
+
+def test_a_decision_notes_only_rows_that_it_could_mean(life: Life) -> None:
+    """A slow one would keep the places of all rows that are answered meanwhile, for hours."""
+    life.hold(0)
+    life.master.rows, life.master.held = [row(0, 2)], 4
+    life.system.gated = True
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: len(life.system.gates) == 1)
+        life.system.gated = False
+        life.hold(20, 20)
+        await life.until(lambda: life.asker.answered == 40)
+        assert not life.asker.written
+        life.system.let()
+        await life.until(lambda: life.asker.position.decided == 1)
+
+    life.tell(story)
 
 
 def test_a_decision_waits_until_what_was_passed_over_is_read(life: Life) -> None:

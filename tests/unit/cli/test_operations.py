@@ -194,7 +194,7 @@ def test_a_restore_serves_what_was_served(shop, tmp_path):
 
 def test_holes_are_filled_on_request(shop):
     """Only what is missing; the number must be a hole's."""
-    with pytest.raises(BadRange, match="No hole"):
+    with pytest.raises(BadRange, match="no hole"):
         request_hole_fills(shop.compiled, shop.layout, None, "ada", "")
     gap = AcceptedGap(Gap(LANE, 5, 9), "ada", "latest", NOW)
     last = shop.ledger.read()[-1]

@@ -45,6 +45,8 @@ class AskCount:
     """What the last call has failed with; empty once one has succeeded."""
     held: str = ""
     """Why no more rows are taken up; empty while they are."""
+    waits: str = ""
+    """What a decision to ask again waits for; empty while there is none, or it is carried out."""
     ended: str = ""
     """What the process ends with again and again; empty while it stays up."""
     at: str = ""

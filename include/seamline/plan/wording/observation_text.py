@@ -73,8 +73,11 @@ def format_view_notes(found: Observation) -> Iterator[str]:
         waiting = f", {rules.waiting:,} wait for room" if rules.waiting else ""
         yield f"look-up {lookup} has {rules.in_force:,} rules in force{waiting}"
     for ask, count in sorted((found.asks or {}).items()):
-        silent = describe_silence(count, found.at)
-        yield f"ask {ask} has {format_quantity(count.waiting, 'row')} waiting{f'; {silent}' if silent else ''}"
+        said = (
+            f"ask {ask} has {format_quantity(count.waiting, 'row')} waiting",
+            describe_silence(count, found.at),
+        )
+        yield "; ".join(filter(None, (*said, count.waits)))
 
 
 def format_lag_age(lag: Lag, now: datetime) -> str:
