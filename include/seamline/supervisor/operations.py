@@ -156,6 +156,8 @@ class PositionMove:
     """Earlier decisions that it replaces."""
     reason: str
     """Why, recorded in the control log."""
+    answers: bool = False
+    """Whether the pipeline asks other systems: it reads their answers after all."""
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Describe what is passed over."""
@@ -164,10 +166,9 @@ class PositionMove:
         if not count:
             return [f"{pipeline}: nothing is passed over; every partition continues where it was read to."]
         then = "read from Kafka beside the live stream" if fill else "a hole in the log"
-        return [
-            f"{pipeline}: {count} offsets are passed over, and will be {then}:",
-            *(f"  {gap}" for gap in gaps),
-        ]
+        but = "" if fill or not self.answers else "; answers among them are read after all"
+        said = f"{pipeline}: {count} offsets are passed over, and will be {then}{but}:"
+        return [said, *(f"  {gap}" for gap in gaps)]
 
 
 def plan_offset_move(
@@ -194,6 +195,7 @@ def plan_offset_move(
         accepted=tuple(AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found),
         void=tuple(each for each in before if each.gap.lane in waiting and each.gap not in kept),
         reason=reason,
+        answers=bool(pipeline.asks),
     )
 
 

@@ -122,6 +122,15 @@ def test_what_a_start_passes_over_is_decided_and_told(shop, kafka, place, end):
     assert control(shop).fills == ()
 
 
+@pytest.mark.parametrize(("fill", "answers", "said"), [(False, False, 0), (False, True, 1), (True, True, 0)])
+def test_answers_that_are_passed_over_are_no_hole_for_long(fill, answers, said):
+    """Who reads of a hole thinks of rows that are lost."""
+    gap = AcceptedGap(Gap(LANE, 5, 9), "ada", "latest", NOW)
+    move = operations.PositionMove((gap,), (), "latest", answers)
+    first, *_ = move.describe("shop", fill=fill)
+    assert first.count("answers among them are read after all") == said
+
+
 def test_another_word_takes_the_place_of_one_that_no_stream_has_met(shop, kafka):
     """Somebody who thinks better of it before the stream was started passes over nothing."""
     order(shop, Action.START, place=StartPlace(From.LATEST), fill=True)

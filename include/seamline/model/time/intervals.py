@@ -84,7 +84,7 @@ class Interval:
         if not self.start < self.end:
             raise BadRange(
                 f"{format_utc_instant(self.start)} is not before {format_utc_instant(self.end)}.",
-                hint="swap the bounds.",
+                hint="write a later end: it is the first instant that is not in it.",
             )
 
     @cached_property
@@ -137,7 +137,7 @@ class Grid:
         for bound in (span.start, span.end):
             if floor_to(bound, self.length) != bound:
                 raise BadRange(
-                    f"{format_utc_instant(bound)} is inside an interval of {self.length}.",
+                    f"{format_utc_instant(bound)} is inside an interval of {format_exact_duration(self.length)}.",
                     hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next boundary.",
                 )
         start = span.start
