@@ -41,9 +41,10 @@ def open_whole_table(root: Location) -> tuple[DeltaTable, Commit | None]:
     except DeltaError:
         if (checkpoint := broken_checkpoint(root)) is not None:
             raise checkpoint from None
-        if (broken := find_broken_entry(root)) is None:
-            raise
-        return open_before_broken(root, broken)
+        if (broken := find_broken_entry(root)) is not None:
+            return open_before_broken(root, broken)
+        # Its end was taken away while it was read, as a start does after a power cut.
+        handle = open_delta_handle(root)
     if may_be_torn(root) and (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
     return handle, log_store.read_commit(root, int(handle.version()))

@@ -170,3 +170,20 @@ def test_ids_go_from_commit_to_commit(table: Table) -> None:
     assert [commit.after for commit in commits[1:] if commit.after] == [
         commits[at - 1].id for at in (1, 2, 3, 4, 5, 6, 8)
     ]
+
+
+def test_a_log_that_is_mended_while_it_is_read_is_read_again(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start after a power cut takes away a broken end, which others have seen a moment before."""
+    spoil(table, 6, "cut within a line")
+    read = log_wholeness.read_delta_handle
+
+    def mended(root: Path, version: int | None) -> DeltaTable:
+        try:
+            return read(root, version)
+        finally:
+            log_store.entry_path(table.root, 6).unlink(missing_ok=True)
+
+    monkeypatch.setattr(log_wholeness, "read_delta_handle", mended)
+    assert log_wholeness.open_whole_table(table.root)[0].version() == 5
