@@ -34,6 +34,7 @@ __all__ = [
     "floor_sql",
     "late_columns_sql",
     "merge_sessions",
+    "negate_states",
     "present_states",
     "quote_identifier",
     "stored_states_sql",
@@ -114,6 +115,14 @@ def combine_states(view: CompiledView, tables: Sequence[pa.Table], *, by: Sequen
     else:
         found = aggregate_states(view, whole, [*keys, "pane"], {"rows": "sum"})
     return cast_to_partial_schema(view, found, by)
+
+
+def negate_states(view: CompiledView, table: pa.Table) -> pa.Table:
+    """Return states (``partial_schema``) that take away what others have added; a view's measures are net ones."""
+    for name in ("rows", *(part.name for part in view.parts)):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, table.schema.field(at), pc.negate(table[name]))
+    return table
 
 
 def stored_states_sql(view: CompiledView, paths: Sequence[str]) -> str:
@@ -212,7 +221,7 @@ def present_states(view: CompiledView, states: pa.Table, keep: Sequence[str]) ->
     """
     shown = {measure.name: present_measure(measure, states) for measure in view.measures}
     for name, measure in view.beyond.items():
-        shown[name] = format_overflowed_totals(*(states[part.name] for part in measure.parts))
+        shown[name] = format_overflowed_totals(*(states[part.name] for part in measure.parts[:2]))
     return pa.table({**{name: states[name] for name in keep}, **shown})
 
 

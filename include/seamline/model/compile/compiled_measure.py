@@ -10,7 +10,7 @@ from seamline.model.compile.problems import Problems, compile_condition, require
 from seamline.model.definition.pipeline import View
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
-from seamline.model.measures import Derived, Formula, Measure, Part, Ratio, Sum, strip_type_parameters
+from seamline.model.measures import Derived, Formula, Measure, NetSum, Part, Ratio, Sum, strip_type_parameters
 from seamline.model.measures.monoid import NUMBERS
 from seamline.model.types.schema import Field, Schema, parse_type
 
@@ -52,7 +52,7 @@ class CompiledMeasure:
     @property
     def beyond(self) -> str:
         """Name the column that has the total, as text, where no DECIMAL holds it; empty where one always does."""
-        exact = type(self.measure) is Sum and self.measure.carries(self.input)
+        exact = type(self.measure) in (Sum, NetSum) and self.measure.carries(self.input)  # type: ignore[attr-defined]
         return f"{self.name}{BEYOND}" if exact else ""
 
     @property

@@ -31,6 +31,7 @@ from seamline.model.measures.language import (
 )
 from seamline.model.measures.moments import Deviation, Variance
 from seamline.model.measures.monoid import Measure, Part, Place, strip_type_parameters
+from seamline.model.measures.netted import NetAverage, NetSum, make_net, negate_state
 from seamline.model.measures.ordered import First, Last
 from seamline.model.measures.own import Monoid, Own
 from seamline.model.measures.plain import Average, Count, Maximum, Minimum, Sum
@@ -73,6 +74,8 @@ __all__ = [
     "Measure",
     "Minimum",
     "Monoid",
+    "NetAverage",
+    "NetSum",
     "Own",
     "Part",
     "Place",
@@ -92,8 +95,10 @@ __all__ = [
     "formula",
     "histogram",
     "last",
+    "make_net",
     "max",
     "min",
+    "negate_state",
     "own",
     "present_all",
     "quantile",

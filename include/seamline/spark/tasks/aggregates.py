@@ -79,6 +79,8 @@ NATIVE: Mapping[type[kinds.Measure], Aggregate] = {
     kinds.Count: aggregate_count,
     kinds.Sum: aggregate_sum,
     kinds.Average: aggregate_mean,
+    kinds.NetSum: aggregate_mean,
+    kinds.NetAverage: aggregate_mean,
     kinds.Minimum: lambda _, value: [f.min(value)],
     kinds.Maximum: lambda _, value: [f.max(value)],
     kinds.First: aggregate_by_place(f.min),

@@ -98,6 +98,14 @@ class Averaged(Totalled):
         return pc.divide(number, parts[-1].cast(pa.float64()))
 
 
+class NetTotalled(Averaged):
+    """A total of values that are counted: it is NULL where none is left."""
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        total = Totalled.present(self, measure, parts[:-1])
+        return pc.if_else(pc.equal(parts[-1].fill_null(0), 0), pa.scalar(None, total.type), total)
+
+
 def sum_doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:
     """Add up a list of doubles to (total, what rounding lost), whatever their order.
 
