@@ -1,0 +1,213 @@
+"""The fold of a key's rows: in order of event time, with timers between them (docs/protocol.md, rule 25).
+
+What a function emits in a call is booked at the call's instant. A row's is shown with the row, a timer's once the
+recorded watermark has reached it. A call that raises has no effect but a row of the side ``errors``.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from seamline.model.functions.calls import ERRORS, NEVER, Call
+from seamline.model.functions.function import LoadedFunction
+from seamline.model.functions.records import Values
+from seamline.model.time.intervals import EPOCH
+from seamline.model.time.zone_clock import MICROSECOND
+
+ALWAYS = -math.inf
+"""Before any watermark."""
+FATAL = (ImportError, OSError, MemoryError, RecursionError)
+"""What is no fault of a row: the function cannot be run here and now."""
+SHOWN = 500
+"""Letters of an error that are kept."""
+
+
+class Place(NamedTuple):
+    """Where a record is; rows of one event time are folded in the order of their places."""
+
+    partition: int
+    offset: int
+    topic: str
+    topic_id: str
+
+
+class KeyRow(NamedTuple):
+    """A row of a key."""
+
+    at: int
+    """Its event time, in microseconds from 1970."""
+    place: Place
+    """Where it is."""
+    values: Any
+    """Its columns by name."""
+
+
+class Item(NamedTuple):
+    """A row that was emitted."""
+
+    at: int
+    """Where it is booked, in microseconds from 1970."""
+    needs: float
+    """The watermark from which on it is shown."""
+    side: str
+    """The side, empty for ``emits``."""
+    values: Values
+    """Its columns."""
+
+
+class Snapshot(NamedTuple):
+    """A key's fold up to an instant: with all earlier rows, and all earlier timers fired."""
+
+    state: Values | None = None
+    """The state, None without any."""
+    timers: tuple[int, ...] = ()
+    """The timers that wait, in order."""
+    seen: int | None = None
+    """The event time of the last row, None without any or where it is of no matter."""
+
+
+BLANK = Snapshot()
+
+
+class FunctionUnusable(Exception):
+    """A function cannot be run here and now, whatever its rows: its text says why."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How the rows of a key are folded."""
+
+    function: LoadedFunction
+    """The function."""
+    forget: int | None = None
+    """After how many microseconds of event time without a row a key is forgotten; None for never."""
+
+    def go_on(self, begun: Snapshot, rows: Iterable[KeyRow], until: int) -> tuple[list[Item], Snapshot]:
+        """Fold rows in order, from a snapshot's instant on, up to another instant; fire the timers before it."""
+        run = Run(self, begun)
+        run.take_rows(rows)
+        run.fire_timers(until)
+        run.forget_before(until)
+        return run.items, run.stop()
+
+    def finish(self, begun: Snapshot, rows: Iterable[KeyRow], border: int) -> list[Item]:
+        """Fold rows up to the border at which the state begins anew, and end it."""
+        run = Run(self, begun)
+        run.take_rows(rows)
+        run.end(border)
+        return run.items
+
+
+class Run:
+    """A fold that is being made, of one key."""
+
+    __slots__ = ("fold", "function", "items", "seen", "state", "timers")
+
+    def __init__(self, fold: Fold, begun: Snapshot) -> None:
+        self.fold, self.function = fold, fold.function
+        self.items: list[Item] = []
+        self.state, self.seen = begun.state, begun.seen
+        self.timers = [*begun.timers]
+
+    def stop(self) -> Snapshot:
+        """Return what the fold has come to."""
+        return BLANK if self.state is None else Snapshot(self.state, tuple(self.timers), self.seen)
+
+    def forget_before(self, instant: int) -> None:
+        """Forget the key where it had no row for long before an instant."""
+        if self.seen is not None and instant >= self.seen + (self.fold.forget or 0):
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget the key, with its timers."""
+        self.state, self.seen = None, None
+        self.timers.clear()
+
+    def fire_timers(self, before: float) -> None:
+        """Fire the timers before an instant, each at its own, with those that they set."""
+        timers = self.timers
+        while timers and timers[0] < before:
+            instant = timers.pop(0)
+            out = Call(self.function.forms, instant, self.find_limit())
+            try:
+                self.take(self.function.made.timer(self.state, out.at, out), out, instant)
+            except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+                self.tell("timer", error, instant, instant)
+
+    def take_rows(self, rows: Iterable[KeyRow]) -> None:
+        """Fold rows, each after the timers up to it."""
+        call, forms, forget = self.function.made.row, self.function.forms, self.fold.forget
+        for row in rows:
+            at, timers, before = row.at, self.timers, self.seen
+            if timers and timers[0] <= at:
+                self.fire_timers(at + 1)
+            if forget is not None:
+                self.forget_before(at)
+                before, self.seen = self.seen, at
+            out = Call(forms, at, self.find_limit())
+            try:
+                self.take(call(self.state, row.values, out), out, ALWAYS)
+            except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+                self.seen = before
+                self.tell("row", error, at, ALWAYS, row.place)
+
+    def end(self, border: int) -> None:
+        """Come to the border at which the state begins anew."""
+        self.fire_timers(border)
+        self.forget_before(border)
+        if self.state is None or not self.function.has_end:
+            return
+        out = Call(self.function.forms, border - 1, self.find_limit())
+        try:
+            self.take(self.function.made.end(self.state, EPOCH + border * MICROSECOND, out), out, border)
+        except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+            self.tell("end", error, border - 1, border)
+
+    def take(self, state: Any, out: Call, needs: float) -> None:
+        """Take what a call has returned, emitted and set; TypeError where it has returned no state."""
+        if state is None:
+            if out.timers:
+                raise TypeError("a timer was set, and no state returned: a key without one is forgotten")
+            self.forget()
+        elif isinstance(state, tuple):
+            self.state = self.function.state.freeze(state, self.state)
+            if out.cleared:
+                self.timers.clear()
+            for each in out.timers:
+                self.set_timer(each)
+        else:
+            raise TypeError(f"{state!r} was returned: a state is a tuple, None forgets the key")
+        for side, values in out.items:
+            self.items.append(Item(out.instant, needs, side, values))
+
+    def set_timer(self, instant: int) -> None:
+        """Set a timer, if it is not set."""
+        place = bisect_left(self.timers, instant)
+        if self.timers[place : place + 1] != [instant]:
+            self.timers.insert(place, instant)
+
+    def find_limit(self) -> float:
+        """Return before which instant timers may be due."""
+        if not self.function.has_timer:
+            return NEVER
+        return math.inf if self.seen is None or self.fold.forget is None else self.seen + self.fold.forget
+
+    def tell(
+        self, call: str, error: Exception, instant: int, needs: float, place: Place | None = None
+    ) -> None:
+        """Say what a call has raised; FunctionUnusable where that is no fault of a row."""
+        said = describe_error(error)
+        if isinstance(error, FATAL):
+            raise FunctionUnusable(f"{self.function.name}.{call}: {said}") from error
+        where = (place.topic, place.partition, place.offset) if place else (None, None, None)
+        values = self.function.forms[ERRORS].freeze((call, said, *where))
+        self.items.append(Item(instant, needs, ERRORS, values))
+
+
+def describe_error(error: BaseException) -> str:
+    """Say what a call has raised."""
+    return f"{type(error).__name__}: {error}"[:SHOWN].encode(errors="replace").decode()

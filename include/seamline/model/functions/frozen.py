@@ -1,0 +1,129 @@
+"""Values that nobody can change, in the one form of their type: what functions keep, emit and are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from seamline.model.measures.values import BITS, PLAIN, normalize_stored_value
+from seamline.model.types.schema import SqlType, TypeKind
+
+Freezer = Callable[[Any], Any]
+"""Returns a value in the one form of its type; TypeError where the type cannot hold it."""
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that stays as it is, and may be a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+    def refuse(self, *_args: object, **_named: object) -> NoReturn:
+        """Raise TypeError."""
+        raise TypeError("this is a value, which stays as it is: make another one, {**value, ...}")
+
+    __setitem__ = __delitem__ = __ior__ = refuse
+    update = setdefault = pop = popitem = clear = refuse
+
+
+def make_freezer(type: SqlType) -> Freezer:
+    """Make what freezes values of a type: an ARRAY is a tuple then, a MAP and a STRUCT a dict that stays as it is."""
+    match type.kind:
+        case TypeKind.STRING | TypeKind.BOOLEAN | TypeKind.BINARY:
+            return make_plain_freezer(type, PLAIN[type.kind])
+        case TypeKind.INT | TypeKind.BIGINT:
+            return make_integer_freezer(type)
+        case TypeKind.ARRAY:
+            return make_list_freezer(type)
+        case TypeKind.MAP:
+            return make_map_freezer(type)
+        case TypeKind.STRUCT:
+            return make_struct_freezer(type)
+    return lambda value: normalize_stored_value(value, type)
+
+
+def make_plain_freezer(type: SqlType, kind: Any) -> Freezer:
+    """Make the freezer of a type whose values are of one class and fit all."""
+
+    def freeze(value: Any) -> Any:
+        if value is None or value.__class__ is kind:
+            return value
+        return normalize_stored_value(value, type)
+
+    return freeze
+
+
+def make_integer_freezer(type: SqlType) -> Freezer:
+    """Make the freezer of a type of integers."""
+    most = 2 ** BITS[type.kind]
+
+    def freeze(value: Any) -> Any:
+        if value.__class__ is int and -most <= value < most:
+            return value
+        return normalize_stored_value(value, type)
+
+    return freeze
+
+
+def make_list_freezer(type: SqlType) -> Freezer:
+    """Make the freezer of an ARRAY."""
+    assert type.element is not None
+    freeze_item = make_freezer(type.element)
+
+    def freeze(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{value!r} is not of type {type}")
+        return tuple(map(freeze_item, value))
+
+    return freeze
+
+
+def make_map_freezer(type: SqlType) -> Freezer:
+    """Make the freezer of a MAP: of a dict, or of pairs, as tables return it."""
+    assert type.element is not None
+    freeze_item = make_freezer(type.element)
+
+    def freeze(value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            found = dict(value)
+        except (TypeError, ValueError):
+            found = {None: None}
+        if not all(isinstance(name, str) for name in found):
+            raise TypeError(f"{value!r} is not of type {type}")
+        return FrozenDict({name: freeze_item(each) for name, each in found.items()})
+
+    return freeze
+
+
+def make_struct_freezer(type: SqlType) -> Freezer:
+    """Make the freezer of a STRUCT."""
+    parts = {field.name: make_freezer(field.type) for field in type.fields}
+
+    def freeze(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, Mapping) or value.keys() != parts.keys():
+            raise TypeError(f"{value!r} does not have the fields of {type}")
+        return FrozenDict({name: freeze_part(value[name]) for name, freeze_part in parts.items()})
+
+    return freeze
+
+
+def list_frozen_samples(type: SqlType, plain: Callable[[SqlType], list[Any]]) -> list[Any]:
+    """List a few values of a type, MAPs among them, frozen; ``plain`` lists those of other types."""
+    if type.kind is TypeKind.MAP:
+        assert type.element is not None
+        items = list_frozen_samples(type.element, plain)
+        return [
+            FrozenDict(),
+            *(FrozenDict(a=each) for each in items[:3]),
+            FrozenDict(a=items[0], b=items[-1]),
+        ]
+    return [*map(make_freezer(type), plain(type))]

@@ -1,0 +1,98 @@
+"""Records of declared columns: the states of functions, and what they emit."""
+
+from __future__ import annotations
+
+import keyword
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from seamline.model.errors import DefinitionError
+from seamline.model.functions.frozen import make_freezer
+from seamline.model.types.schema import Field, Schema
+
+Values = tuple[Any, ...]
+
+
+def parse_columns(text: object, what: str) -> tuple[Field, ...]:
+    """Read columns in DDL, none of an empty text; DefinitionError says of ``what`` they are."""
+    if not isinstance(text, str):
+        raise DefinitionError(
+            f"{what} is of type {type(text).__name__}, not a text of columns.",
+            hint='write "total DOUBLE, seen BIGINT".',
+        )
+    fields = Schema.parse(text).fields if text.strip() else ()
+    for field in fields:
+        if keyword.iskeyword(field.name):
+            raise DefinitionError(
+                f"{what} has a column {field.name!r}, which is a word of Python.", hint="choose another name."
+            )
+    return fields
+
+
+def make_record_type(name: str, fields: Sequence[Field]) -> Callable[..., Any]:
+    """Make the class of tuples whose values have the names of columns."""
+    made: Callable[..., Any] = namedtuple(name, [field.name for field in fields])  # type: ignore[misc]
+    return made
+
+
+def keep(value: Any) -> Any:
+    """Return a value that is frozen."""
+    return value
+
+
+class RecordFreezer:
+    """Freezes tuples with a value for each of some columns."""
+
+    def __init__(self, what: str, fields: Sequence[Field]) -> None:
+        self.what, self.fields = what, tuple(fields)
+        self.named = make_record_type("Values", fields)
+        self.freezers = [make_freezer(field.type) for field in fields]
+        self.required = [at for at, field in enumerate(fields) if not field.nullable]
+        self.nested = [at for at, field in enumerate(fields) if field.type.nested]
+
+    def freeze(self, values: Sequence[Any], like: Values | None = None) -> Values:
+        """Return a record; TypeError where it is none. What is the very value of ``like`` is frozen already."""
+        if len(values) != len(self.freezers):
+            raise TypeError(f"{self.what} has {len(values)} values, not one for each of {self.list_names()}")
+        freezers = self.freezers
+        if like is not None and any(values[at] is like[at] for at in self.nested):
+            freezers = [*freezers]
+            for at in self.nested:
+                if values[at] is like[at]:
+                    freezers[at] = keep
+        try:
+            found: Values = self.named(
+                *[freeze(value) for freeze, value in zip(freezers, values, strict=True)]
+            )
+        except TypeError:
+            self.explain(values)
+            raise
+        for at in self.required:
+            if found[at] is None:
+                raise TypeError(f"{self.what}.{self.fields[at].name} is NULL, and is declared NOT NULL")
+        return found
+
+    def explain(self, values: Sequence[Any]) -> None:
+        """Raise TypeError for the first value that its column cannot hold, with the column's name."""
+        for freeze, field, value in zip(self.freezers, self.fields, values, strict=True):
+            try:
+                freeze(value)
+            except TypeError as error:
+                raise TypeError(f"{self.what}.{field.name}: {error}") from None
+
+    def name_values(self, values: Sequence[Any], named: dict[str, Any]) -> Sequence[Any]:
+        """Return values in the order of the columns, some of which are given by name; TypeError for other names."""
+        if not named:
+            return values
+        rest = [field.name for field in self.fields[len(values) :]]
+        if named.keys() - set(rest):
+            other = min(named.keys() - set(rest))
+            raise TypeError(
+                f"{self.what} has no column {other!r} to be given; its columns are {self.list_names()}"
+            )
+        return [*values, *(named.get(name) for name in rest)]
+
+    def list_names(self) -> str:
+        """List the columns' names."""
+        return f"({', '.join(field.name for field in self.fields)})"

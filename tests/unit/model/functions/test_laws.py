@@ -1,0 +1,89 @@
+"""The laws of process functions: each is broken by a class that seems to work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+from tests.unit.process_functions import Abandoned, Counts, Fails, Remembers
+
+from seamline.model.functions.folding import Fold
+from seamline.model.functions.function import load_function
+from seamline.model.functions.laws import explain_broken_law
+from seamline.model.types.schema import Schema
+
+COLUMNS = Schema.parse(
+    "n BIGINT NOT NULL, name STRING, total DOUBLE NOT NULL, tags ARRAY<STRING>, more MAP<STRING, INT>"
+)
+DAY = 24 * 3_600_000_000
+
+
+def broken(found: type, forget: int | None = None) -> str:
+    """Say which law a class breaks."""
+    return explain_broken_law(
+        Fold(load_function(f"{found.__module__}:{found.__name__}"), forget), COLUMNS.fields, DAY
+    )
+
+
+@pytest.mark.parametrize("found", [Remembers, Counts, Fails, Abandoned])
+def test_a_function_of_its_rows_keeps_the_laws(found):
+    """Also one that raises, and one whose timers wait."""
+    assert broken(found) == ""
+
+
+@pytest.mark.parametrize("forget", [10_000, 3_600_000_000])
+def test_forgetting_keeps_the_laws(forget):
+    """A key is forgotten at the same instant wherever its fold is cut."""
+    assert broken(Counts, forget) == ""
+
+
+class CountsCalls(Counts):
+    """Keeps a count beside its state."""
+
+    calls: ClassVar[list[int]] = []
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        self.calls.append(1)
+        out.emit(name="calls", n=len(self.calls))
+        return super().row(state, row, out)
+
+
+class ChangesRows(Counts):
+    """Uses its row as if it were its own."""
+
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        row.pop("total", None)
+        return super().row(state, row, out)
+
+
+class KeepsBeside(Counts):
+    """Remembers the last key that it was called for, and is right as long as nobody else asks."""
+
+    last: Any = None
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        if state is None:
+            type(self).last = None
+        out.emit(name=self.last, n=0)
+        type(self).last = row["name"]
+        return super().row(state, {"name": "x"}, out) if row["n"] < 0 else ({}, None)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (CountsCalls, "when they are folded again"),
+        (ChangesRows, "changes the rows that it is given"),
+    ],
+)
+def test_a_broken_law_is_told_with_rows(found, words):
+    """As few as show it: one."""
+    said = broken(found)
+    assert words in said
+    assert said.count("1970-01-01T") <= 4
+
+
+def test_what_is_kept_beside_the_state_is_found():
+    """The fold of a key is cut, and another key's rows come between: what is not in the state is another's then."""
+    assert broken(KeepsBeside)

@@ -1,0 +1,149 @@
+"""What epochs add to what functions emit is what the law of the model says, whatever order rows come in."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+from tests.protocol.model import functions as model
+from tests.unit.process_functions import Remembers
+
+from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place
+from seamline.model.functions.function import load_function
+from seamline.model.functions.tails import Change, KeySpan, Tails
+
+REMEMBERS = Fold(load_function(f"{Remembers.__module__}:Remembers"))
+KEY = ("a",)
+
+
+def numbered(at: int, place: int) -> KeyRow:
+    """Return a row whose time and place are numbers."""
+    return KeyRow(at, Place(0, place, "t", "id"), {"n": place})
+
+
+class Stream:
+    """The tails of a stream that keeps all rows of its keys."""
+
+    def __init__(self, size: int, fold: Fold = REMEMBERS) -> None:
+        self.tails = Tails(fold, size)
+        self.rows: dict[KeySpan, list[KeyRow]] = {}
+        self.shown: Counter[tuple[KeySpan, Item]] = Counter()
+        self.folded: list[int] = []
+
+    def read(self, rows: Iterable[tuple[tuple[str], KeyRow]], mark: float) -> list[Change]:
+        """Read an epoch, and keep what is shown."""
+        new: dict[KeySpan, list[KeyRow]] = {}
+        for key, row in rows:
+            new.setdefault(KeySpan(key, row.at // self.tails.size * self.tails.size), []).append(row)
+        older = {key: self.rows.get(key, []) for key in self.tails.find_late(new)}
+        found = self.tails.take(new, older, mark)
+        for key, each in new.items():
+            self.rows.setdefault(key, []).extend(each)
+        for change in found:
+            self.shown.update((change.key, item) for item in change.added)
+            self.shown.subtract((change.key, item) for item in change.withdrawn)
+        assert min(self.shown.values(), default=0) >= 0, "what is withdrawn was shown"
+        return found
+
+    def restart(self) -> None:
+        """Lose all tails, and make them again."""
+        self.tails = Tails(self.tails.fold, self.tails.size, self.tails.mark)
+        size, mark = self.tails.size, self.tails.mark
+        self.tails.restore({key: rows for key, rows in self.rows.items() if mark < key.span + size})
+
+
+def told(items: Iterable[model.Item]) -> Counter[tuple[int, float, str, tuple[str, ...]]]:
+    """Return what the model says is shown, in the words of ``Remembers``."""
+    found = []
+    for at, needs, said in items:
+        past = tuple(f"timer {each[1]}" if isinstance(each, tuple) else str(each) for each in said[-1])
+        kind = f"row {said[1]}" if said[0] == "row" else str(said[0])
+        found.append((at, float("-inf") if needs == model.ALWAYS else needs, kind, past))
+    return Counter(found)
+
+
+def flat(items: Iterable[Item]) -> Counter[tuple[int, float, str, tuple[str, ...]]]:
+    """Return the same of what was emitted."""
+    return Counter((each.at, each.needs, *each.values) for each in items)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one life", "a life an epoch"])
+def test_each_epoch_adds_what_the_law_says(restarts):
+    """All logs of two epochs, and a tail that is made again knows what the lost one did."""
+    logs = 0
+    for log in model.list_logs(model.Bounds()):
+        stream = Stream(model.SPAN)
+        for number, epoch in enumerate(log):
+            if restarts:
+                stream.restart()
+            rows = [(KEY, numbered(*epoch.row))] if epoch.row else []
+            changes = stream.read(rows, epoch.mark)
+            now, before = (told(model.law(log, each)) for each in (number, number - 1))
+            assert flat(item for each in changes for item in each.added) == now - before, log
+            assert flat(item for each in changes for item in each.withdrawn) == before - now, log
+        logs += 1
+    assert logs == 2_058
+
+
+def whole(stream: Stream, mark: float) -> Counter[tuple[KeySpan, Item]]:
+    """Fold all rows of a stream at once, in their order."""
+    size = stream.tails.size
+    return Counter(
+        (key, item)
+        for key, rows in stream.rows.items()
+        for item in stream.tails.fold.finish(BLANK, sorted(rows), key.span + size)
+        if item.needs <= mark
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_streams_show_what_one_fold_shows(seed):
+    """Many keys, rows of any lateness, watermarks that stand still or leap, and restarts."""
+    dice = random.Random(seed)
+    stream, mark, n = Stream(size=60), 0, 0
+    for _ in range(60):
+        rows = []
+        for _ in range(dice.randrange(6)):
+            n += 1
+            at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
+            rows.append(((dice.choice("abcd"),), numbered(at, n)))
+        mark += dice.choice([0, 0, 1, 4, 25])
+        if dice.random() < 0.1:
+            stream.restart()
+        stream.read(rows, mark)
+        assert +stream.shown == whole(stream, mark)
+    stream.read([], mark + 120)
+    assert +stream.shown == whole(stream, float("inf"))
+    assert not stream.tails.tails
+    assert len(stream.tails.due) < n
+
+
+def test_a_row_on_time_folds_its_tail_alone():
+    """Nothing on the way of an epoch grows with the rows that a key has had."""
+    calls: list[str] = []
+
+    class Counting(Fold):
+        def go_on(self, begun, rows, until):
+            rows = list(rows)
+            calls.extend("x" for _ in rows)
+            return super().go_on(begun, rows, until)
+
+    stream = Stream(1_000_000, Counting(REMEMBERS.function))
+    for at in range(0, 400, 10):
+        stream.read([(KEY, numbered(at, at))], at - 20)
+    assert len(calls) < 40 * 2 * 5
+
+
+def test_late_rows_are_those_before_what_is_settled():
+    """A key whose span is over is late whatever comes; a key that nobody has seen is not at the watermark."""
+    stream = Stream(4)
+    stream.read([(KEY, numbered(0, 0))], 4)
+    tails = stream.tails
+    late: Mapping[KeySpan, Sequence[KeyRow]] = {
+        KeySpan(KEY, 0): [numbered(3, 1)],
+        KeySpan(("b",), 4): [numbered(4, 2)],
+        KeySpan(("c",), 0): [numbered(0, 3)],
+    }
+    assert tails.find_late(late) == {KeySpan(KEY, 0), KeySpan(("c",), 0)}
