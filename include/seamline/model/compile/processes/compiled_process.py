@@ -1,0 +1,67 @@
+"""A process made ready for the engines: which columns of which rows it is given, and how they are folded."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+
+from seamline.model.compile.compiled_join import JoinSide
+from seamline.model.functions.folding import Fold
+from seamline.model.functions.function import LoadedFunction
+from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.types.schema import Field, Schema
+
+
+@dataclass(frozen=True)
+class CompiledProcess:
+    """A process whose names and types are known to fit."""
+
+    name: str
+    """The name of its rows."""
+    side: JoinSide
+    """The rows that it is given, with the columns of the key."""
+    keys: tuple[Field, ...]
+    """The columns of the key."""
+    function: LoadedFunction = field(repr=False)
+    """The user's function."""
+    begin: timedelta
+    """How often the state begins anew."""
+    forget: timedelta | None
+    """After how long without a row a key is forgotten; None for never."""
+    selective: bool
+    """Whether rows say whether they are selected; those that are not are not given to it."""
+    version: str = ""
+    """What the author calls its meaning."""
+    lookups: frozenset[str] = frozenset()
+    """The look-ups of its rows, by name."""
+
+    @property
+    def id(self) -> str:
+        """The name of its cache: that of another version has other rows."""
+        said = [
+            self.side,
+            self.side.where and self.side.where.text,
+            self.keys,
+            self.function.name,
+            self.function.code,
+            self.begin,
+            self.forget,
+            self.version,
+        ]
+        return f"{self.name}/{hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
+
+    @cached_property
+    def fold(self) -> Fold:
+        """Return how the rows of a key are folded."""
+        return Fold(self.function, self.forget // MICROSECOND if self.forget else None)
+
+    @property
+    def size(self) -> int:
+        """The length of a span, in microseconds."""
+        return self.begin // MICROSECOND
+
+    def schema(self, side: str) -> Schema:
+        """List the columns of what is emitted on a side, the empty one of ``emits``: those of the key come first."""
+        return Schema((*self.keys, *self.function.forms[side].fields))

@@ -1,0 +1,137 @@
+"""What a process needs of its source and of its function, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+
+from seamline.model.compile.compiled_join import JoinSide
+from seamline.model.compile.join_rules import compile_sound_condition
+from seamline.model.compile.problems import Problems, find_column, format_known_columns, require_exact_key
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.record_rules import Record
+from seamline.model.definition.processes import Process
+from seamline.model.errors import DefinitionError
+from seamline.model.functions.code_lint import list_unsound_parts
+from seamline.model.functions.function import LoadedFunction, load_function
+from seamline.model.functions.laws import explain_broken_law
+from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
+from seamline.model.types.schema import Field
+
+MOST_INTERVALS = 100
+"""A build reads the rows of a whole span for each of its intervals."""
+
+
+def compile_process(
+    process: Process, record: Record, grid: Grid, problems: Problems
+) -> CompiledProcess | None:
+    """Compile a process of the rows of a source; note its problems and return None where it has any."""
+    before, place = len(problems.found), f"derive[{process.name}]"
+    keys = find_columns(process, "keys", process.keys, record, problems)
+    for key in keys:
+        problems.attempt(f"{place}.keys", process.origin, partial(require_exact_key, key.name, key.type))
+    if not process.keys:
+        problems.note(
+            f"{place}.keys",
+            process.origin,
+            "The rows of a process without keys would be folded one by one, in one place.",
+            "name the columns by which they are kept apart.",
+        )
+    read = find_columns(process, "columns", process.columns, record, problems) or record.schema.fields
+    where = None
+    if process.where:
+        where = problems.attempt(
+            f"{place}.where", process.origin, lambda: compile_sound_condition(process.where, record.schema)
+        )
+    function = problems.attempt(f"{place}.by", process.origin, partial(load_function, str(process.by)))
+    begin = problems.attempt(f"{place}.begin", process.origin, partial(measure_span, process.begin, grid))
+    forget = None
+    if process.forget:
+        forget = problems.attempt(f"{place}.forget", process.origin, partial(parse_duration, process.forget))
+    if function:
+        check_function(process, function, keys, problems)
+    if function is None or begin is None or len(problems.found) > before:
+        return None
+    columns = tuple(dict.fromkeys([*keys, *read]))
+    return CompiledProcess(
+        process.name,
+        JoinSide(process.of, "", columns, where),
+        tuple(keys),
+        function,
+        begin,
+        forget,
+        record.selective,
+        process.version,
+        frozenset(each.name for each in record.lookups),
+    )
+
+
+def find_columns(
+    process: Process, setting: str, names: Sequence[str], record: Record, problems: Problems
+) -> list[Field]:
+    """Find columns of the source's rows by name; note those that there are not, or that are named twice."""
+    found: dict[str, Field] = {}
+    for name in names:
+        field, place = find_column(record.schema, name), f"derive[{process.name}].{setting}"
+        if field is None:
+            hint = format_known_columns(record.schema, name)
+            problems.note(place, process.origin, f"Source {process.of!r} has no column {name!r}.", hint)
+        elif name in found:
+            problems.note(place, process.origin, f"{name!r} is named twice.", "name it once.")
+        else:
+            found[name] = field
+    return list(found.values())
+
+
+def measure_span(begin: str, grid: Grid) -> timedelta:
+    """Return how often a state begins anew; DefinitionError where that is not at borders of intervals."""
+    if begin.strip().lower() == "never":
+        raise DefinitionError(
+            "A state that never begins anew is not there yet: a build of an interval would read all rows.",
+            hint='use a long span, such as begin="30 days".',
+        )
+    found, length = parse_duration(begin), format_exact_duration(grid.length)
+    if found % grid.length:
+        raise DefinitionError(
+            f"{begin} is not a whole number of intervals of {length}: their borders would cut states in two.",
+            hint=f'use begin="{length}", or a multiple.',
+        )
+    if found > MOST_INTERVALS * grid.length:
+        raise DefinitionError(
+            f"{begin} is more than {MOST_INTERVALS} intervals of {length}, and a build of each reads all of them.",
+            hint="use longer intervals: batch=Batch(interval=...).",
+        )
+    return found
+
+
+def check_function(
+    process: Process, function: LoadedFunction, keys: Iterable[Field], problems: Problems
+) -> None:
+    """Note what a function's code should not do, and columns that it emits beside keys of the same name."""
+    place = f"derive[{process.name}].by"
+    for part in list_unsound_parts(type(function.made)):
+        problems.note(
+            place,
+            process.origin,
+            f"{part}.",
+            "a build calls the function again, and has to get what the stream got: use the row, the state and out.at.",
+        )
+    taken = {key.name.lower(): key.name for key in keys}
+    for side, form in function.forms.items():
+        for field in form.fields:
+            if field.name.lower() in taken:
+                problems.note(
+                    place,
+                    process.origin,
+                    f"{function.name} emits a column {field.name!r}{f' on the side {side}' if side else ''}, and the "
+                    f"key {taken[field.name.lower()]!r} is in each row already.",
+                    "leave it out, or rename it.",
+                )
+
+
+def require_lawful(process: CompiledProcess) -> None:
+    """Require that a function keeps its laws on random rows of its columns; DefinitionError with the rows."""
+    said = explain_broken_law(process.fold, process.side.columns, process.size)
+    if said:
+        raise DefinitionError(said, hint="keep in the state all that is needed, and change nothing else.")
