@@ -88,7 +88,7 @@ class Fold:
 
     def go_on(self, begun: Snapshot, rows: Iterable[KeyRow], until: int) -> tuple[list[Item], Snapshot]:
         """Fold rows in order, from a snapshot's instant on, up to another instant; fire the timers before it."""
-        run = Run(self, begun)
+        run = KeyFold(self, begun)
         run.take_rows(rows)
         run.fire_timers(until)
         run.forget_before(until)
@@ -96,13 +96,13 @@ class Fold:
 
     def finish(self, begun: Snapshot, rows: Iterable[KeyRow], border: int) -> list[Item]:
         """Fold rows up to the border at which the state begins anew, and end it."""
-        run = Run(self, begun)
+        run = KeyFold(self, begun)
         run.take_rows(rows)
         run.end(border)
         return run.items
 
 
-class Run:
+class KeyFold:
     """A fold that is being made, of one key."""
 
     __slots__ = ("fold", "function", "items", "seen", "state", "timers")

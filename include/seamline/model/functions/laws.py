@@ -23,7 +23,7 @@ Rows = list[KeyRow]
 Law = Callable[[Fold, Rows, int], str]
 
 
-def explain_broken_law(fold: Fold, fields: Sequence[Field], size: int) -> str:
+def find_broken_law(fold: Fold, fields: Sequence[Field], size: int) -> str:
     """Say which law a function breaks, and of which rows; empty if none was found.
 
     Rows have some columns; the state begins anew every ``size`` microseconds.

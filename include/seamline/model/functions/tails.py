@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyRow, Run, Snapshot
+from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow, Snapshot
 from seamline.model.functions.records import Values
 
 MOST_ROWS = 64
@@ -36,7 +36,7 @@ Rows = Mapping[KeySpan, Sequence[KeyRow]]
 
 
 @dataclass(frozen=True)
-class Change:
+class KeyChange:
     """What an epoch adds to, and withdraws from, what is shown of a key in a span."""
 
     key: KeySpan
@@ -48,7 +48,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Tail:
+class KeyTail:
     """A key's rows in a span that are not settled, and what has come of them."""
 
     settled: float
@@ -70,14 +70,14 @@ class Tails:
 
     def __init__(self, fold: Fold, size: int, mark: float = ALWAYS) -> None:
         self.fold, self.size, self.mark = fold, size, mark
-        self.tails: dict[KeySpan, Tail] = {}
+        self.tails: dict[KeySpan, KeyTail] = {}
         self.due: list[tuple[float, KeySpan]] = []
         """When tails are to be looked at again, the next one first."""
 
     def restore(self, rows: Rows) -> None:
         """Make the tails of keys anew of all rows of their spans, up to the watermark."""
         for key, known in rows.items():
-            tail = Tail(key.span)
+            tail = KeyTail(key.span)
             self.refold(key, tail, sorted(known), self.mark)
             self.keep(key, tail)
 
@@ -91,7 +91,7 @@ class Tails:
                 late.add(key)
         return late
 
-    def take(self, rows: Rows, older: Rows, mark: float) -> list[Change]:
+    def take(self, rows: Rows, older: Rows, mark: float) -> list[KeyChange]:
         """Take in the rows of an epoch and the watermark that it records; return what changes.
 
         ``older`` has all earlier rows of the keys of ``find_late``. After an error all tails are void.
@@ -101,28 +101,28 @@ class Tails:
         self.mark = mark
         for key in [*rows, *due]:
             new = sorted(rows.get(key, ()))
-            tail = self.tails.get(key) or Tail(max(last, key.span))
+            tail = self.tails.get(key) or KeyTail(max(last, key.span))
             if key in older:
-                tail = Tail(key.span, rows=sorted(older[key]))
+                tail = KeyTail(key.span, rows=sorted(older[key]))
             if key not in older and (not new or not tail.rows or new[0] > tail.rows[-1]):
                 change = self.go_on(key, tail, new)
             else:
-                before = self.refold(key, Tail(tail.settled, tail.begun), tail.rows, last)
+                before = self.refold(key, KeyTail(tail.settled, tail.begun), tail.rows, last)
                 change = find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), mark))
             if change:
                 changes.append(change)
             self.keep(key, tail)
         return changes
 
-    def go_on(self, key: KeySpan, tail: Tail, new: list[KeyRow]) -> Change | None:
+    def go_on(self, key: KeySpan, tail: KeyTail, new: list[KeyRow]) -> KeyChange | None:
         """Let a tail go on with rows that come after all others."""
         items = tail.hidden + self.run(key, tail, tail.latest, new, self.mark)
         tail.rows += new
         tail.hidden = [item for item in items if item.needs > self.mark]
         shown = items if not tail.hidden else [item for item in items if item.needs <= self.mark]
-        return Change(key, tuple(shown), ()) if shown else None
+        return KeyChange(key, tuple(shown), ()) if shown else None
 
-    def refold(self, key: KeySpan, tail: Tail, rows: list[KeyRow], mark: float) -> list[Item]:
+    def refold(self, key: KeySpan, tail: KeyTail, rows: list[KeyRow], mark: float) -> list[Item]:
         """Fold a tail from its beginning with these rows; return what is shown of it at a watermark."""
         items = self.run(key, tail, tail.begun, rows, mark)
         tail.rows = rows
@@ -130,10 +130,10 @@ class Tails:
         return [item for item in items if item.needs <= mark]
 
     def run(
-        self, key: KeySpan, tail: Tail, begun: Snapshot, rows: Sequence[KeyRow], mark: float
+        self, key: KeySpan, tail: KeyTail, begun: Snapshot, rows: Sequence[KeyRow], mark: float
     ) -> list[Item]:
         """Fold rows, and fire the timers up to a watermark; return what is emitted."""
-        border, run = key.span + self.size, Run(self.fold, begun)
+        border, run = key.span + self.size, KeyFold(self.fold, begun)
         run.take_rows(rows)
         if mark < border:
             run.fire_timers(mark + 1)
@@ -142,7 +142,7 @@ class Tails:
         tail.latest = run.stop()
         return run.items
 
-    def keep(self, key: KeySpan, tail: Tail) -> None:
+    def keep(self, key: KeySpan, tail: KeyTail) -> None:
         """Keep a tail for later epochs, unless it is over or has nothing; let go of the rows that are settled."""
         border = key.span + self.size
         self.settle(tail)
@@ -156,7 +156,7 @@ class Tails:
             tail.due = due
             heappush(self.due, (due, key))
 
-    def settle(self, tail: Tail) -> None:
+    def settle(self, tail: KeyTail) -> None:
         """Let go of the rows before the watermark, where that is all of them, or most of many."""
         if not tail.rows or tail.rows[-1].at < self.mark:
             tail.settled, tail.begun, tail.rows = max(self.mark, tail.settled), tail.latest, []
@@ -178,10 +178,10 @@ class Tails:
         return found
 
 
-def find_change(key: KeySpan, before: list[Item], now: list[Item]) -> Change | None:
+def find_change(key: KeySpan, before: list[Item], now: list[Item]) -> KeyChange | None:
     """Return what is added and what is withdrawn; None where nothing is."""
     if now[: len(before)] == before:
-        return Change(key, tuple(now[len(before) :]), ()) if len(now) > len(before) else None
+        return KeyChange(key, tuple(now[len(before) :]), ()) if len(now) > len(before) else None
     old, new = Counter(before), Counter(now)
-    found = Change(key, tuple((new - old).elements()), tuple((old - new).elements()))
+    found = KeyChange(key, tuple((new - old).elements()), tuple((old - new).elements()))
     return found if found.added or found.withdrawn else None

@@ -71,8 +71,11 @@ class Row:
     """A node that takes a row."""
 
     step: int
+    """The number of the step whose condition the row has to meet."""
     next: int
+    """The node behind it."""
     position: int
+    """Its number among the nodes that take a row."""
 
 
 @dataclass
@@ -80,6 +83,7 @@ class Split:
     """A node that goes on at any of several, the preferred one first."""
 
     ways: tuple[int, ...]
+    """The nodes behind it."""
 
 
 @dataclass
@@ -87,15 +91,19 @@ class Enter:
     """A node at which a repetition begins."""
 
     next: int
+    """The node behind it."""
 
 
 @dataclass
 class Leave:
-    """A node at which the repetition that began at ``enter`` ends: ``out`` is where to go on if it took no row."""
+    """A node at which a repetition ends."""
 
     enter: int
+    """The node at which it began."""
     again: int
+    """Where to go on if it took a row."""
     out: int
+    """Where to go on if it took none."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tests.unit.process_functions import Abandoned, Counts, Fails, Remembers
 
 from seamline.model.functions.folding import Fold
 from seamline.model.functions.function import load_function
-from seamline.model.functions.laws import explain_broken_law
+from seamline.model.functions.laws import find_broken_law
 from seamline.model.types.schema import Schema
 
 COLUMNS = Schema.parse(
@@ -21,7 +21,7 @@ DAY = 24 * 3_600_000_000
 
 def broken(found: type, forget: int | None = None) -> str:
     """Say which law a class breaks."""
-    return explain_broken_law(
+    return find_broken_law(
         Fold(load_function(f"{found.__module__}:{found.__name__}"), forget), COLUMNS.fields, DAY
     )
 

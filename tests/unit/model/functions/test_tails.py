@@ -12,7 +12,7 @@ from tests.unit.process_functions import Remembers
 
 from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place
 from seamline.model.functions.function import load_function
-from seamline.model.functions.tails import Change, KeySpan, Tails
+from seamline.model.functions.tails import KeyChange, KeySpan, Tails
 
 REMEMBERS = Fold(load_function(f"{Remembers.__module__}:Remembers"))
 KEY = ("a",)
@@ -32,7 +32,7 @@ class Stream:
         self.shown: Counter[tuple[KeySpan, Item]] = Counter()
         self.folded: list[int] = []
 
-    def read(self, rows: Iterable[tuple[tuple[str], KeyRow]], mark: float) -> list[Change]:
+    def read(self, rows: Iterable[tuple[tuple[str], KeyRow]], mark: float) -> list[KeyChange]:
         """Read an epoch, and keep what is shown."""
         new: dict[KeySpan, list[KeyRow]] = {}
         for key, row in rows:
