@@ -97,7 +97,8 @@ def make_map_freezer(type: SqlType) -> Freezer:
             found = {None: None}
         if not all(isinstance(name, str) for name in found):
             raise TypeError(f"{value!r} is not of type {type}")
-        return FrozenDict({name: freeze_item(each) for name, each in found.items()})
+        # In one order: engines tell maps apart by it, and equal states must be written alike.
+        return FrozenDict({name: freeze_item(found[name]) for name in sorted(found)})
 
     return freeze
 

@@ -71,8 +71,9 @@ class Tails:
     def __init__(self, fold: Fold, size: int, mark: float = ALWAYS) -> None:
         self.fold, self.size, self.mark = fold, size, mark
         self.tails: dict[KeySpan, KeyTail] = {}
-        self.due: list[tuple[float, KeySpan]] = []
-        """When tails are to be looked at again, the next one first."""
+        self.due: list[tuple[float, int, KeySpan]] = []
+        """When tails are to be looked at again, the next one first; in turn, as keys may have no order."""
+        self.turn = 0
 
     def restore(self, rows: Rows) -> None:
         """Make the tails of keys anew of all rows of their spans, up to the watermark."""
@@ -154,7 +155,8 @@ class Tails:
         due = min([due, *tail.latest.timers[:1], *(item.needs for item in tail.hidden)])
         if due < tail.due:
             tail.due = due
-            heappush(self.due, (due, key))
+            self.turn += 1
+            heappush(self.due, (due, self.turn, key))
 
     def settle(self, tail: KeyTail) -> None:
         """Let go of the rows before the watermark, where that is all of them, or most of many."""
@@ -170,7 +172,7 @@ class Tails:
         """Return the keys of which something is due at a watermark."""
         found = []
         while self.due and self.due[0][0] <= mark:
-            due, key = heappop(self.due)
+            due, _, key = heappop(self.due)
             tail = self.tails.get(key)
             if tail and tail.due == due:
                 tail.due = math.inf

@@ -13,9 +13,10 @@ from tests.unit.process_functions import HALF_HOUR, Abandoned, Counts
 
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place, Snapshot
-from seamline.model.functions.frozen import FrozenDict
+from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.function import load_function
 from seamline.model.time.intervals import EPOCH
+from seamline.model.types.schema import parse_type
 
 MINUTE = 60_000_000
 DAY = 24 * 60 * MINUTE
@@ -85,6 +86,7 @@ def test_a_state_is_a_value():
         names["a"] = 2
     assert pickle.loads(pickle.dumps(names)) == names
     assert len({names, FrozenDict(b=1, a=1)}) == 1
+    assert [*make_freezer(parse_type("MAP<STRING, INT>", "m"))({"b": 1, "a": 2})] == ["a", "b"]
 
 
 def test_none_forgets_the_key():

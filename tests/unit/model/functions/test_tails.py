@@ -32,7 +32,7 @@ class Stream:
         self.shown: Counter[tuple[KeySpan, Item]] = Counter()
         self.folded: list[int] = []
 
-    def read(self, rows: Iterable[tuple[tuple[str], KeyRow]], mark: float) -> list[KeyChange]:
+    def read(self, rows: Iterable[tuple[tuple[str | None], KeyRow]], mark: float) -> list[KeyChange]:
         """Read an epoch, and keep what is shown."""
         new: dict[KeySpan, list[KeyRow]] = {}
         for key, row in rows:
@@ -108,7 +108,7 @@ def test_random_streams_show_what_one_fold_shows(seed):
         for _ in range(dice.randrange(6)):
             n += 1
             at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
-            rows.append(((dice.choice("abcd"),), numbered(at, n)))
+            rows.append(((dice.choice(["a", "b", "c", None]),), numbered(at, n)))
         mark += dice.choice([0, 0, 1, 4, 25])
         if dice.random() < 0.1:
             stream.restart()

@@ -1,0 +1,119 @@
+"""The rows of a process in Arrow: those that its function is given, by key and span, and those that it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.storage.arrow_types import INSTANT, arrow_type
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.functions.calls import EMITTED
+from seamline.model.functions.folding import BLANK, Item, KeyRow, Place
+from seamline.model.functions.frozen import make_freezer
+from seamline.model.functions.tails import KeySpan
+from seamline.model.types.schema import Schema, TypeKind
+
+PLACE = ("_partition", "_offset", "_topic", "_topic_id")
+"""Where a record is, in the order in which rows of one event time are folded."""
+ORDER = ("_event_time", *PLACE)
+"""The columns by which the rows of a key are in order."""
+MOST_EMITTED = 10_000
+"""Rows of a batch of what was emitted."""
+Emitted = tuple[KeySpan, Item]
+
+
+def list_read_columns(process: CompiledProcess) -> list[str]:
+    """List the columns of a row of the master that a process reads."""
+    return [*ORDER, *(field.name for field in process.side.columns)]
+
+
+def read_key_rows(
+    process: CompiledProcess, rows: pa.Table | pa.RecordBatch
+) -> Iterator[tuple[KeySpan, KeyRow]]:
+    """Read the rows of a table with the columns of ``list_read_columns``, each with its key and span, in its order."""
+    fields, size = process.side.columns, process.size
+    instants = pc.cast(rows["_event_time"], INSTANT).cast(pa.int64()).to_pylist()
+    places = zip(*(rows[name].to_pylist() for name in PLACE), strict=True)
+    names = [field.name for field in fields]
+    columns = [read_values(rows[field.name], field.type.nested, make_freezer(field.type)) for field in fields]
+    numbers = [names.index(key.name) for key in process.keys]
+    for at, place, values in zip(instants, places, zip(*columns, strict=True), strict=True):
+        key = KeySpan(tuple([values[number] for number in numbers]), at // size * size)
+        yield key, KeyRow(at, Place(*place), dict(zip(names, values, strict=True)))
+
+
+def read_values(column: pa.Array | pa.ChunkedArray, nested: bool, freeze: Any) -> list[Any]:
+    """Return the values of a column; nested ones are frozen, as others cannot be changed anyway."""
+    values: list[Any] = column.to_pylist()
+    return [*map(freeze, values)] if nested else values
+
+
+def gather_key_rows(process: CompiledProcess, rows: pa.Table) -> dict[KeySpan, list[KeyRow]]:
+    """Gather rows by key and span."""
+    found: dict[KeySpan, list[KeyRow]] = {}
+    for key, row in read_key_rows(process, rows):
+        found.setdefault(key, []).append(row)
+    return found
+
+
+def emitted_schema(process: CompiledProcess, side: str) -> pa.Schema:
+    """Return the columns of what is emitted on a side: its event time, then those of ``CompiledProcess.schema``."""
+    own = [pa.field(each.name, arrow_type(each.type.spark)) for each in process.schema(side).fields]
+    return pa.schema([pa.field("_event_time", INSTANT), *own])
+
+
+def make_emitted_table(process: CompiledProcess, side: str, emitted: Iterable[Emitted]) -> pa.Table:
+    """Make a table (``emitted_schema``) of what was emitted on one side, of all that was emitted."""
+    chosen = [(key, item) for key, item in emitted if item.side == side]
+    schema = emitted_schema(process, side)
+    if not chosen:
+        return schema.empty_table()
+    keys = zip(*(key.key for key, _ in chosen), strict=True)
+    values = zip(*(item.values for _, item in chosen), strict=True)
+    columns = [pa.array([item.at for _, item in chosen], pa.int64()).cast(INSTANT)]
+    for number, column in enumerate([*keys, *values], 1):
+        columns.append(
+            pa.array(plain_values(column, process.schema(side), number - 1), schema.field(number).type)
+        )
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def plain_values(column: Sequence[Any], schema: Schema, number: int) -> Sequence[Any]:
+    """Return values as Arrow takes them: it knows a MAP as pairs."""
+    if TypeKind.MAP.value not in schema.fields[number].type.spark:
+        return column
+    type = schema.fields[number].type
+    return [thaw(value, type) for value in column]
+
+
+def thaw(value: Any, type: Any) -> Any:
+    """Return a frozen value with its MAPs as lists of pairs."""
+    if value is None:
+        return None
+    match type.kind:
+        case TypeKind.MAP:
+            return [(name, thaw(each, type.element)) for name, each in value.items()]
+        case TypeKind.ARRAY:
+            return [thaw(each, type.element) for each in value]
+        case TypeKind.STRUCT:
+            return {field.name: thaw(value[field.name], field.type) for field in type.fields}
+    return value
+
+
+def fold_sorted_rows(
+    process: CompiledProcess, batches: Iterable[pa.RecordBatch], mark: float, *, side: str = EMITTED
+) -> Iterator[pa.RecordBatch]:
+    """Fold rows that are in order (span and key, then ``ORDER``); yield what is shown of a side at a watermark."""
+    rows = (each for batch in batches for each in read_key_rows(process, batch))
+    held: list[Emitted] = []
+    for key, group in groupby(rows, key=lambda each: each[0]):
+        items = process.fold.finish(BLANK, (row for _, row in group), key.span + process.size)
+        held += [(key, item) for item in items if item.needs <= mark and item.side == side]
+        if len(held) >= MOST_EMITTED:
+            yield from make_emitted_table(process, side, held).to_batches()
+            held = []
+    yield from make_emitted_table(process, side, held).to_batches()

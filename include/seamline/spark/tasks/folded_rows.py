@@ -1,0 +1,52 @@
+"""The rows that a process emits, in Spark: the rows of a key are brought together and sorted, and then folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from seamline.kernel.folded_rows import ORDER, fold_sorted_rows, list_read_columns
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.definition.layers import Stream
+from seamline.spark.tasks.measures import quote_column
+from seamline.spark.tasks.task import limit_task_memory
+
+SPAN = "_span"
+
+
+def fold_rows(
+    rows: DataFrame,
+    process: CompiledProcess,
+    mark: float,
+    *,
+    side: str = "",
+    memory: str = Stream.worker_memory,
+) -> DataFrame:
+    """Return what a process emits on a side of some rows of the master, as a watermark shows it.
+
+    The rows are all of whole spans. ``mark`` is in microseconds from 1970.
+    """
+    if process.side.source:
+        rows = rows.where(f.col(SOURCE) == process.side.source)
+    if process.selective:
+        rows = rows.where(SELECTED)
+    if process.side.where:
+        rows = rows.where(process.side.where.spark)
+    at = f.unix_micros("_event_time")
+    keys = [f.col(quote_column(key.name)) for key in process.keys]
+    needed = rows.select(*map(quote_column, list_read_columns(process)))
+    spans = needed.withColumn(SPAN, at - f.pmod(at, f.lit(process.size)))
+    together = spans.repartition(f.col(SPAN), *keys).sortWithinPartitions(f.col(SPAN), *keys, *ORDER)
+    types = {"_event_time": "TIMESTAMP"} | {
+        each.name: each.type.spark for each in process.schema(side).fields
+    }
+    schema = ", ".join(f"{quote_column(name)} {type}" for name, type in types.items())
+
+    def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return fold_sorted_rows(process, batches, mark, side=side)
+
+    return together.mapInArrow(limit_task_memory(fold, memory), schema)
