@@ -19,6 +19,7 @@ from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import count
+from seamline.model.time.intervals import parse_duration
 
 CARTS = Pipeline(
     name="shop",
@@ -54,6 +55,12 @@ def test_a_process_has_what_engines_need():
     ]
     assert [each.name for each in found.schema("refunds").fields] == ["user", "amount"]
     assert [each.name for each in found.schema("errors").fields][:3] == ["user", "call", "error"]
+
+
+@pytest.mark.parametrize("begin", ["1 hour", "100 hours", "20 minutes"])
+def test_a_state_begins_anew_at_borders(begin):
+    """Of intervals, or of parts that fit into one: no border of an interval cuts a state in two."""
+    assert compiled(begin=begin).begin == parse_duration(begin)
 
 
 def test_what_it_means_names_its_cache():
@@ -112,7 +119,7 @@ class Lawless(Counts):
         ({"by": "tests.unit.process_functions:HALF_HOUR"}, "by", "is of type timedelta, not a class"),
         ({"by": Clock}, "by", "Clock.row imports time"),
         ({"by": EmitsKey}, "by", "emits a column 'User', and the key 'user' is in each row already"),
-        ({"begin": "90 minutes"}, "begin", "is not a whole number of intervals of 1 hour"),
+        ({"begin": "90 minutes"}, "begin", "is no whole number of intervals of 1 hour, and no part of one"),
         ({"begin": "101 hours"}, "begin", "is more than 100 intervals of 1 hour"),
         ({"begin": "never"}, "begin", "A state that never begins anew is not there yet"),
         ({"begin": "soon"}, "begin", "soon"),

@@ -33,7 +33,7 @@ class Process:
     where: str = ""
     """The rows that it is given; all if empty."""
     begin: str = "1 day"
-    """How often the state begins anew, as a duration: a whole number of intervals."""
+    """How often the state begins anew, as a duration: a whole number of intervals, or a whole part of one."""
     forget: str = ""
     """After how long without a row a key is forgotten, as a duration of event time; "" for not before ``begin``."""
     version: str = ""

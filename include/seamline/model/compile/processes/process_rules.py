@@ -92,10 +92,10 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
             hint='use a long span, such as begin="30 days".',
         )
     found, length = parse_duration(begin), format_exact_duration(grid.length)
-    if found % grid.length:
+    if found % grid.length and grid.length % found:
         raise DefinitionError(
-            f"{begin} is not a whole number of intervals of {length}: their borders would cut states in two.",
-            hint=f'use begin="{length}", or a multiple.',
+            f"{begin} is no whole number of intervals of {length}, and no part of one: borders would cut states in two.",
+            hint=f'use begin="{length}", a multiple of it, or what it is a multiple of.',
         )
     if found > MOST_INTERVALS * grid.length:
         raise DefinitionError(

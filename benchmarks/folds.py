@@ -1,0 +1,218 @@
+"""What a fold of rows by key costs, beside Spark's own stateful operator: python -m benchmarks.folds
+
+One program, an alarm after half a minute without a row of a user, over rows of many users that come in order but for
+two seconds: as an epoch's tails in the driver, as a build in Spark's tasks, and by ``transformWithState`` with a state
+and a timer in RocksDB, whose rows are read from files, as a stream reads what there is. Prints rows a second of elapsed
+time, and of one core's for the tails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from benchmarks.machine import machine
+from benchmarks.peers.on_spark import LARGE_STATES
+from benchmarks.results import Results
+from seamline.kernel.folded_rows import gather_key_rows
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.compile.compiled_join import JoinSide
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.compile.problems import Problems
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.process_rules import compile_process
+from seamline.model.definition.layers import Batch
+from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.processes import Process
+from seamline.model.definition.windows import Tumbling
+from seamline.model.functions.tails import Rows, Tails
+from seamline.model.measures import count
+from seamline.spark.session.session import open_spark_session
+from seamline.spark.tasks.folded_rows import fold_rows
+
+SECOND = 1_000_000
+SILENCE = 30
+RATE = 5_000
+"""Rows of a second of event time, which is an epoch."""
+LATENESS = 2
+TICKERS = ("tails in the driver", "a build in Spark", "transformWithState")
+
+
+class Silence:
+    """An alarm for a user of whom nothing was heard for half a minute."""
+
+    state = "seen BIGINT"
+    emits = "seen BIGINT"
+
+    def row(self, state: Any, row: Any, out: Any) -> tuple[int]:
+        """Count, and wait from here."""
+        out.clear_timers()
+        out.timer(out.at + timedelta(seconds=SILENCE))
+        return ((state.seen if state else 0) + 1,)
+
+    def timer(self, state: Any, at: datetime, out: Any) -> None:
+        """Nobody came."""
+        out.emit(state.seen)
+
+
+class SilenceInSpark(StatefulProcessor):
+    """The same for Spark."""
+
+    def init(self, handle: Any) -> None:
+        """Open the state."""
+        self.handle, self.seen = handle, handle.getValueState("seen", "seen BIGINT")
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Count, and wait from the last row."""
+        known = self.seen.get()[0] if self.seen.exists() else 0
+        last = datetime.min.replace(tzinfo=UTC)
+        for row in rows:
+            known += 1
+            last = max(last, row.at.astimezone(UTC))
+        for timer in self.handle.listTimers():
+            self.handle.deleteTimer(timer)
+        self.handle.registerTimer(int(last.timestamp() * 1000) + SILENCE * 1000)
+        self.seen.update((known,))
+        return iter([])
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Nobody came."""
+        seen = self.seen.get()[0]
+        self.seen.clear()
+        yield Row(user=key[0], seen=seen)
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+def main(argv: list[str]) -> int:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.folds", description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000, help="[default: 200,000]")
+    parser.add_argument("--users", type=int, default=20_000, help="[default: 20,000]")
+    parser.add_argument("--rounds", type=int, default=3, help="in which all take turns [default: 3]")
+    asked = parser.parse_args(argv)
+    if min(asked.rows // RATE, asked.users, asked.rounds) < 1:
+        parser.error(f"--rows are at least {RATE:,}, --users and --rounds 1")
+    print(machine(), flush=True)
+    process, rows = compile_silence(), make_rows(asked.rows, asked.users)
+    found: dict[str, list[float]] = {each: [] for each in TICKERS}
+    with tempfile.TemporaryDirectory(prefix="folds") as folder:
+        files = Path(folder) / "rows"
+        files.mkdir()
+        for number in range(asked.rows // RATE):
+            pq.write_table(rows.slice(number * RATE, RATE), files / f"{number:05}.parquet")
+        settings = {**LARGE_STATES, "spark.sql.session.timeZone": "UTC"}
+        spark = open_spark_session("folds", memory="4g", more=settings)
+        for number in range(asked.rounds):
+            checkpoint = Path(folder) / f"checkpoint-{number}"
+            runs: list[Callable[[], tuple[int, float]]] = [
+                partial(run_tails, process, rows),
+                partial(run_build, spark, process, files),
+                partial(run_peer, spark, files, checkpoint),
+            ]
+            for ticker, run in zip(TICKERS, runs, strict=True):
+                alarms, seconds = run()
+                found[ticker].append(asked.rows / seconds)
+                print(
+                    f"round {number}: {ticker:20}: {asked.rows / seconds:10,.0f} rows/s, {alarms:,} alarms",
+                    flush=True,
+                )
+        spark.stop()
+    Results("folds").write(
+        {"machine": machine(), "rows": asked.rows, "users": asked.users, "per_second": found}
+    )
+    return 0
+
+
+def compile_silence() -> CompiledProcess:
+    """Compile the process, of rows whose source has no name."""
+    pipeline = compile_pipeline(
+        Pipeline(
+            name="silence",
+            source=KafkaSource(topic="rows", schema="user BIGINT, at TIMESTAMP", event_time="at"),
+            views=[View("v", keys=["user"], window=Tumbling("1 hour"), measures={"n": count()})],
+            batch=Batch(interval="1 day", start="1970-01-01"),
+        )
+    )
+    problems = Problems()
+    process = Process("alarms", of="rows", by=f"benchmarks.folds:{Silence.__name__}", keys=["user"])
+    made = compile_process(process, pipeline.record, pipeline.grid, problems)
+    if made is None:
+        raise problems.found[0]
+    return replace(made, side=JoinSide("", "", made.side.columns))
+
+
+def make_rows(count: int, users: int) -> pa.Table:
+    """Make rows in the order in which they come."""
+    dice = random.Random(1)
+    at = [max(0, n * SECOND // RATE - dice.randrange(LATENESS * SECOND)) for n in range(count)]
+    columns = {
+        "user": pa.array([dice.randrange(users) for _ in range(count)], pa.int64()),
+        "at": pa.array(at, INSTANT),
+        "_event_time": pa.array(at, INSTANT),
+        "_partition": pa.array([0] * count, pa.int32()),
+        "_offset": pa.array(range(count), pa.int64()),
+        "_topic": pa.array(["rows"] * count),
+        "_topic_id": pa.array(["id"] * count),
+    }
+    return pa.table(columns)
+
+
+def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
+    """Fold epoch by epoch; return how many alarms there are in the end, and seconds of one core."""
+    tails, began, alarms = Tails(process.fold, process.size), time.process_time(), 0
+    for number in range(rows.num_rows // RATE):
+        new = gather_key_rows(process, rows.slice(number * RATE, RATE))
+        late: Rows = {key: [] for key in tails.find_late(new)}
+        for change in tails.take(new, late, (number - LATENESS) * SECOND):
+            alarms += len(change.added) - len(change.withdrawn)
+    return alarms, time.process_time() - began
+
+
+def run_build(spark: SparkSession, process: CompiledProcess, files: Path) -> tuple[int, float]:
+    """Fold all at once, in two tasks; return how many alarms there are at the end of the rows, and seconds."""
+    began = time.monotonic()
+    rows = spark.read.parquet(str(files))
+    mark = (len(list(files.iterdir())) - 1 - LATENESS) * SECOND
+    alarms = fold_rows(rows, process, mark).count()
+    return alarms, time.monotonic() - began
+
+
+def run_peer(spark: SparkSession, files: Path, checkpoint: Path) -> tuple[int, float]:
+    """Let Spark read all files in one stream, twenty epochs a batch; return its alarms, and seconds."""
+    began, alarms = time.monotonic(), 0
+
+    def on_batch(batch: Any, number: int) -> None:
+        nonlocal alarms
+        alarms += batch.count()
+
+    events = (
+        spark.readStream.schema(spark.read.parquet(str(files)).schema)
+        .option("maxFilesPerTrigger", 20)
+        .parquet(str(files))
+        .withWatermark("at", f"{LATENESS} seconds")
+        .groupBy("user")
+        .transformWithState(SilenceInSpark(), "user BIGINT, seen BIGINT", "Append", "EventTime")
+    )
+    query = events.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(checkpoint))
+    query.trigger(availableNow=True).start().awaitTermination()
+    return alarms, time.monotonic() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
