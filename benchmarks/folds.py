@@ -28,7 +28,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from benchmarks.machine import machine
 from benchmarks.peers.on_spark import LARGE_STATES
 from benchmarks.results import Results
-from seamline.kernel.folded_rows import gather_key_rows
+from seamline.kernel.folded_rows import take_epoch
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -39,7 +39,7 @@ from seamline.model.definition.layers import Batch
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Tumbling
-from seamline.model.functions.tails import Rows, Tails
+from seamline.model.functions.tails import KeySpan, Rows, Tails
 from seamline.model.measures import count
 from seamline.spark.session.session import open_spark_session
 from seamline.spark.tasks.folded_rows import fold_rows
@@ -177,11 +177,15 @@ def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
     """Fold epoch by epoch; return how many alarms there are in the end, and seconds of one core."""
     tails, began, alarms = Tails(process.fold, process.size), time.process_time(), 0
     for number in range(rows.num_rows // RATE):
-        new = gather_key_rows(process, rows.slice(number * RATE, RATE))
-        late: Rows = {key: [] for key in tails.find_late(new)}
-        for change in tails.take(new, late, (number - LATENESS) * SECOND):
+        part = rows.slice(number * RATE, RATE)
+        for change in take_epoch(process, tails, part, read_nothing, (number - LATENESS) * SECOND):
             alarms += len(change.added) - len(change.withdrawn)
     return alarms, time.process_time() - began
+
+
+def read_nothing(keys: set[KeySpan]) -> Rows:
+    """Read no rows: none comes late."""
+    return dict.fromkeys(keys, ())
 
 
 def run_build(spark: SparkSession, process: CompiledProcess, files: Path) -> tuple[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,8 +14,9 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.calls import EMITTED
 from seamline.model.functions.folding import BLANK, Item, KeyRow, Place
 from seamline.model.functions.frozen import make_freezer
-from seamline.model.functions.tails import KeySpan
+from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.types.schema import Schema, TypeKind
+from seamline.runtime.collecting import without_collector
 
 PLACE = ("_partition", "_offset", "_topic", "_topic_id")
 """Where a record is, in the order in which rows of one event time are folded."""
@@ -24,6 +25,7 @@ ORDER = ("_event_time", *PLACE)
 MOST_EMITTED = 10_000
 """Rows of a batch of what was emitted."""
 Emitted = tuple[KeySpan, Item]
+ReadOlder = Callable[[set[KeySpan]], Rows]
 
 
 def list_read_columns(process: CompiledProcess) -> list[str]:
@@ -37,19 +39,29 @@ def read_key_rows(
     """Read the rows of a table with the columns of ``list_read_columns``, each with its key and span, in its order."""
     fields, size = process.side.columns, process.size
     instants = pc.cast(rows["_event_time"], INSTANT).cast(pa.int64()).to_pylist()
-    places = zip(*(rows[name].to_pylist() for name in PLACE), strict=True)
+    places = [Place(*each) for each in zip(*(rows[name].to_pylist() for name in PLACE), strict=True)]
     names = [field.name for field in fields]
     columns = [read_values(rows[field.name], field.type.nested, make_freezer(field.type)) for field in fields]
     numbers = [names.index(key.name) for key in process.keys]
     for at, place, values in zip(instants, places, zip(*columns, strict=True), strict=True):
         key = KeySpan(tuple([values[number] for number in numbers]), at // size * size)
-        yield key, KeyRow(at, Place(*place), dict(zip(names, values, strict=True)))
+        yield key, KeyRow(at, place, dict(zip(names, values, strict=True)))
 
 
 def read_values(column: pa.Array | pa.ChunkedArray, nested: bool, freeze: Any) -> list[Any]:
     """Return the values of a column; nested ones are frozen, as others cannot be changed anyway."""
     values: list[Any] = column.to_pylist()
     return [*map(freeze, values)] if nested else values
+
+
+def take_epoch(
+    process: CompiledProcess, tails: Tails, rows: pa.Table, read_older: ReadOlder, mark: float
+) -> list[KeyChange]:
+    """Take in the rows of an epoch and its watermark; ``read_older`` reads all earlier rows of keys in spans."""
+    with without_collector():
+        new = gather_key_rows(process, rows)
+        late = tails.find_late(new)
+        return tails.take(new, read_older(late) if late else {}, mark)
 
 
 def gather_key_rows(process: CompiledProcess, rows: pa.Table) -> dict[KeySpan, list[KeyRow]]:
@@ -110,10 +122,11 @@ def fold_sorted_rows(
     """Fold rows that are in order (span and key, then ``ORDER``); yield what is shown of a side at a watermark."""
     rows = (each for batch in batches for each in read_key_rows(process, batch))
     held: list[Emitted] = []
-    for key, group in groupby(rows, key=lambda each: each[0]):
-        items = process.fold.finish(BLANK, (row for _, row in group), key.span + process.size)
-        held += [(key, item) for item in items if item.needs <= mark and item.side == side]
-        if len(held) >= MOST_EMITTED:
-            yield from make_emitted_table(process, side, held).to_batches()
-            held = []
+    with without_collector():
+        for key, group in groupby(rows, key=lambda each: each[0]):
+            items = process.fold.finish(BLANK, (row for _, row in group), key.span + process.size)
+            held += [(key, item) for item in items if item.needs <= mark and item.side == side]
+            if len(held) >= MOST_EMITTED:
+                yield from make_emitted_table(process, side, held).to_batches()
+                held = []
     yield from make_emitted_table(process, side, held).to_batches()

@@ -19,6 +19,7 @@ from seamline.kernel.folded_rows import (
     gather_key_rows,
     list_read_columns,
     make_emitted_table,
+    take_epoch,
 )
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import JoinSide
@@ -107,8 +108,10 @@ def stream(process: CompiledProcess, found: pa.Table, marks: Iterable[int]) -> C
     for number, mark in enumerate(marks):
         size = found.num_rows // len(marks) + 1
         part = found.slice(number * size, size)
-        new, known = gather_key_rows(process, part), gather_key_rows(process, held)
-        for change in tails.take(new, {key: known.get(key, []) for key in tails.find_late(new)}, mark):
+        known = gather_key_rows(process, held)
+        for change in take_epoch(
+            process, tails, part, lambda keys, known=known: {key: known.get(key, []) for key in keys}, mark
+        ):
             shown.update((change.key, item) for item in change.added)
             shown.subtract((change.key, item) for item in change.withdrawn)
         held = pa.concat_tables([held, part])

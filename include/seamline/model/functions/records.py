@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections import namedtuple
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from seamline.model.errors import DefinitionError
@@ -30,9 +30,9 @@ def parse_columns(text: object, what: str) -> tuple[Field, ...]:
     return fields
 
 
-def make_record_type(name: str, fields: Sequence[Field]) -> Callable[..., Any]:
+def make_record_type(name: str, fields: Sequence[Field]) -> Any:
     """Make the class of tuples whose values have the names of columns."""
-    made: Callable[..., Any] = namedtuple(name, [field.name for field in fields])  # type: ignore[misc]
+    made: Any = namedtuple(name, [field.name for field in fields])  # type: ignore[misc]
     return made
 
 
@@ -47,6 +47,7 @@ class RecordFreezer:
     def __init__(self, what: str, fields: Sequence[Field]) -> None:
         self.what, self.fields = what, tuple(fields)
         self.named = make_record_type("Values", fields)
+        self.make_named = self.named._make  # noqa: SLF001 - it is not private
         self.freezers = [make_freezer(field.type) for field in fields]
         self.required = [at for at, field in enumerate(fields) if not field.nullable]
         self.nested = [at for at, field in enumerate(fields) if field.type.nested]
@@ -56,14 +57,14 @@ class RecordFreezer:
         if len(values) != len(self.freezers):
             raise TypeError(f"{self.what} has {len(values)} values, not one for each of {self.list_names()}")
         freezers = self.freezers
-        if like is not None and any(values[at] is like[at] for at in self.nested):
-            freezers = [*freezers]
-            for at in self.nested:
-                if values[at] is like[at]:
-                    freezers[at] = keep
+        if self.nested and like is not None and any(values[at] is like[at] for at in self.nested):
+            freezers = [
+                keep if value is old else each
+                for each, value, old in zip(freezers, values, like, strict=True)
+            ]
         try:
-            found: Values = self.named(
-                *[freeze(value) for freeze, value in zip(freezers, values, strict=True)]
+            found: Values = self.make_named(
+                [freeze(value) for freeze, value in zip(freezers, values, strict=True)]
             )
         except TypeError:
             self.explain(values)

@@ -31,6 +31,7 @@ class KeySpan(NamedTuple):
     """Where the span begins, in microseconds from 1970."""
 
 
+NONE: Sequence[KeyRow] = ()
 Rows = Mapping[KeySpan, Sequence[KeyRow]]
 """Rows of keys in spans, each in any order."""
 
@@ -87,9 +88,11 @@ class Tails:
         late = set()
         for key, new in rows.items():
             tail = self.tails.get(key)
-            settled = tail.settled if tail else max(self.mark, key.span)
-            if any(row.at < settled for row in new):
-                late.add(key)
+            settled = tail.settled if tail else max(self.mark, key[1])
+            for row in new:
+                if row[0] < settled:
+                    late.add(key)
+                    break
         return late
 
     def take(self, rows: Rows, older: Rows, mark: float) -> list[KeyChange]:
@@ -101,8 +104,10 @@ class Tails:
         due = [key for key in self.pop_due(mark) if key not in rows]
         self.mark = mark
         for key in [*rows, *due]:
-            new = sorted(rows.get(key, ()))
-            tail = self.tails.get(key) or KeyTail(max(last, key.span))
+            new = rows.get(key, NONE)
+            if len(new) > 1:
+                new = sorted(new)
+            tail = self.tails.get(key) or KeyTail(max(last, key[1]))
             if key in older:
                 tail = KeyTail(key.span, rows=sorted(older[key]))
             if key not in older and (not new or not tail.rows or new[0] > tail.rows[-1]):
@@ -115,10 +120,12 @@ class Tails:
             self.keep(key, tail)
         return changes
 
-    def go_on(self, key: KeySpan, tail: KeyTail, new: list[KeyRow]) -> KeyChange | None:
+    def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow]) -> KeyChange | None:
         """Let a tail go on with rows that come after all others."""
         items = tail.hidden + self.run(key, tail, tail.latest, new, self.mark)
         tail.rows += new
+        if not items:
+            return None
         tail.hidden = [item for item in items if item.needs > self.mark]
         shown = items if not tail.hidden else [item for item in items if item.needs <= self.mark]
         return KeyChange(key, tuple(shown), ()) if shown else None
@@ -152,7 +159,10 @@ class Tails:
             return
         self.tails[key] = tail
         due: float = tail.rows[-1].at + 1 if tail.rows else border
-        due = min([due, *tail.latest.timers[:1], *(item.needs for item in tail.hidden)])
+        if tail.latest.timers:
+            due = min(due, tail.latest.timers[0])
+        for item in tail.hidden:
+            due = min(due, item.needs)
         if due < tail.due:
             tail.due = due
             self.turn += 1

@@ -94,7 +94,7 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
     found, length = parse_duration(begin), format_exact_duration(grid.length)
     if found % grid.length and grid.length % found:
         raise DefinitionError(
-            f"{begin} is no whole number of intervals of {length}, and no part of one: borders would cut states in two.",
+            f"{begin} is no whole number of intervals of {length}, and no part of one: borders would cut states.",
             hint=f'use begin="{length}", a multiple of it, or what it is a multiple of.',
         )
     if found > MOST_INTERVALS * grid.length:
