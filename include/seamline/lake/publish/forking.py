@@ -79,7 +79,13 @@ def require_one_warehouse(layout: Layout, to: Layout) -> None:
 
 
 def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -> None:
-    """Refuse a fork into a pipeline that has begun, or that reads something else."""
+    """Refuse a fork into a pipeline that has begun or reads something else, and of one that asks other systems."""
+    if asks := source.asks or other.asks:
+        raise BadRange(
+            f"{source.name if source.asks else other.name} asks another system ({', '.join(each.name for each in asks)}), "
+            "and the topic of the answers is written by one pipeline alone.",
+            hint=f"fork pipelines without Ask, or run {other.name} from the beginning of the topics.",
+        )
     theirs, ours = (each.definition for each in (source, other))
     if (set(theirs.topics), theirs.connection) != (set(ours.topics), ours.connection):
         raise BadRange(

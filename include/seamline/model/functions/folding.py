@@ -15,13 +15,15 @@ from typing import Any, NamedTuple
 from seamline.model.functions.calls import ERRORS, NEVER, Call
 from seamline.model.functions.function import LoadedFunction
 from seamline.model.functions.records import Values
-from seamline.model.time.intervals import EPOCH
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
 ALWAYS = -math.inf
 """Before any watermark."""
 FATAL = (ImportError, OSError, MemoryError, RecursionError)
 """What is no fault of a row: the function cannot be run here and now."""
+MOST_FIRED = 100_000
+"""Timers of a key that fire without a row between them: one that sets the next one for ever would never end."""
 SHOWN = 500
 """Letters of an error that are kept."""
 
@@ -129,9 +131,15 @@ class KeyFold:
 
     def fire_timers(self, before: float) -> None:
         """Fire the timers before an instant, each at its own, with those that they set."""
-        timers = self.timers
+        timers, fired = self.timers, 0
         while timers and timers[0] < before:
-            instant = timers.pop(0)
+            instant, fired = timers.pop(0), fired + 1
+            if fired > MOST_FIRED:
+                at = format_utc_instant(EPOCH + instant * MICROSECOND)
+                raise FunctionUnusable(
+                    f"{self.function.name}.timer: {MOST_FIRED:,} timers of a key fired without a row between them, "
+                    f"up to {at}; a timer that sets the next one has to stop some time"
+                )
             out = Call(self.function.forms, instant, self.find_limit())
             try:
                 self.take(self.function.made.timer(self.state, out.at, out), out, instant)

@@ -74,6 +74,19 @@ def load_function(name: str) -> LoadedFunction:
             hint='a process function has state = "total DOUBLE", emits = "kind STRING", and a method '
             "row(self, state, row, out).",
         )
+    return LoadedFunction(
+        name,
+        make_instance(name, found),
+        class_hash(found),
+        RecordFreezer("state", parse_columns(found.state, f"{name}.state")),
+        load_forms(name, found),
+        hasattr(found, "timer"),
+        hasattr(found, "end"),
+    )
+
+
+def load_forms(name: str, found: Any) -> dict[str, RecordFreezer]:
+    """Return the columns of what a class emits, by side; DefinitionError where it does not declare them."""
     sides = getattr(found, "sides", {})
     if not isinstance(sides, Mapping):
         raise DefinitionError(f"{name}.sides is no dict.", hint='write sides = {"odd": "why STRING"}.')
@@ -85,19 +98,15 @@ def load_function(name: str) -> LoadedFunction:
     columns = {EMITTED: parse_columns(found.emits, f"{name}.emits")}
     columns |= {side: parse_columns(text, f"{name}.sides[{side!r}]") for side, text in sides.items()}
     columns[ERRORS] = ERROR_FIELDS
+    return {side: RecordFreezer(side or "emits", fields) for side, fields in columns.items()}
+
+
+def make_instance(name: str, found: Any) -> Any:
+    """Return an instance of a user's class; DefinitionError where it needs anything for that."""
     try:
-        made = found()
+        return found()
     except Exception as error:
         raise DefinitionError(
             f"{name!r} cannot be created: {type(error).__name__}: {error}.",
             hint="it is created without arguments.",
         ) from error
-    return LoadedFunction(
-        name,
-        made,
-        class_hash(found),
-        RecordFreezer("state", parse_columns(found.state, f"{name}.state")),
-        {side: RecordFreezer(side or "emits", fields) for side, fields in columns.items()},
-        hasattr(found, "timer"),
-        hasattr(found, "end"),
-    )

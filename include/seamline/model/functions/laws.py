@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 
-from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place
+from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.measures.values import list_sample_values
 from seamline.model.time.intervals import EPOCH, format_utc_instant
@@ -28,10 +28,13 @@ def find_broken_law(fold: Fold, fields: Sequence[Field], size: int) -> str:
 
     Rows have some columns; the state begins anew every ``size`` microseconds.
     """
-    for rows in generate_rows(fields, size):
-        for law in (find_second_fold, find_cut):
-            if law(fold, deepcopy(rows), size):
-                return law(fold, shrink_rows(fold, law, rows, size), size)
+    try:
+        for rows in generate_rows(fields, size):
+            for law in (find_second_fold, find_cut):
+                if law(fold, deepcopy(rows), size):
+                    return law(fold, shrink_rows(fold, law, rows, size), size)
+    except FunctionUnusable as error:
+        return f"{error}."
     return ""
 
 

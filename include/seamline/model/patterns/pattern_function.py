@@ -15,16 +15,16 @@ from seamline.model.errors import DefinitionError
 from seamline.model.functions.calls import EMITTED, ERRORS, Call
 from seamline.model.functions.frozen import make_freezer
 from seamline.model.functions.function import ERROR_FIELDS, LoadedFunction, Row
+from seamline.model.functions.kept_rows import KeptRows, join_values
 from seamline.model.functions.records import RecordFreezer, Values, parse_columns
 from seamline.model.patterns.automaton import build_automaton
-from seamline.model.patterns.kept_rows import KeptRows, join_values
 from seamline.model.patterns.matching import Match, Search
 from seamline.model.patterns.selecting import parse_select
 from seamline.model.patterns.steps import parse_steps
 from seamline.model.patterns.threads import ThreadBook
 from seamline.model.time.intervals import EPOCH, LONGEST
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.model.types.schema import Schema
+from seamline.model.types.schema import BIGINT, Field, Schema
 
 HOLDS = "_steps"
 """The column of a row that has a bit for each step whose condition holds, the first step's the lowest."""
@@ -62,7 +62,8 @@ class PatternFunction:
         fields = [field for field in schema.fields if field.name in shown]
         self.columns = [field.name for field in fields]
         self.freezers = [make_freezer(field.type) for field in fields]
-        self.kept = KeptRows(fields)
+        own = [Field(f"col_{field.name}", field.type) for field in fields]
+        self.kept = KeptRows([Field("row_at", BIGINT), Field("row_steps", BIGINT), *own])
         self.state = self.kept.ddl
         self.emits = ", ".join(f"{each.name} {each.type}" for each in self.selected)
         self.searches: dict[int, tuple[Values, Search]] = {}

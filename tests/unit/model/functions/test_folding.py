@@ -12,6 +12,7 @@ import pytest
 from tests.unit.process_functions import HALF_HOUR, Abandoned, Counts
 
 from seamline.model.errors import DefinitionError
+from seamline.model.functions import folding
 from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place, Snapshot
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.function import load_function
@@ -199,6 +200,24 @@ def test_what_is_no_fault_of_a_row_ends_the_fold(error):
     CALLS.made.does = fail
     with pytest.raises(FunctionUnusable, match=f"Calls.row: {type(error).__name__}"):
         Fold(CALLS).go_on(BLANK, [row(0)], DAY)
+
+
+class Forever(Calls):
+    """Sets the next timer in each."""
+
+    def timer(self, state: Any, at: Any, out: Any) -> Any:
+        """Set it."""
+        out.timer(out.at + timedelta(microseconds=1))
+        return state
+
+
+def test_timers_without_an_end_end_the_fold(monkeypatch):
+    """An epoch would never be committed, and nobody would know of which function."""
+    monkeypatch.setattr(folding, "MOST_FIRED", 1000)
+    made = load_function(f"{__name__}:Forever")
+    made.made.does = lambda _, out: (out.timer(out.at + HALF_HOUR), (1,))[1]
+    with pytest.raises(FunctionUnusable, match=r"Forever.timer: 1,000 timers of a key fired without a row"):
+        Fold(made).go_on(BLANK, [row(0)], DAY)
 
 
 def test_setting_a_timer_twice_sets_it_once():

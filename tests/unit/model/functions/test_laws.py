@@ -84,6 +84,18 @@ def test_a_broken_law_is_told_with_rows(found, words):
     assert said.count("1970-01-01T") <= 4
 
 
+class ReadsFiles(Counts):
+    """Cannot be run where its file is not."""
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        raise FileNotFoundError("rates.csv")
+
+
+def test_a_function_that_cannot_be_run_is_told():
+    """It is no law that it breaks, and it will not do in a stream either."""
+    assert broken(ReadsFiles).endswith("ReadsFiles.row: FileNotFoundError: rates.csv.")
+
+
 def test_what_is_kept_beside_the_state_is_found():
     """The fold of a key is cut, and another key's rows come between: what is not in the state is another's then."""
     assert broken(KeepsBeside)

@@ -12,9 +12,10 @@ import pytest
 from tests.unit.model.patterns.brute_force import TimedRow, find_matches, grow, is_empty, make_rows, write
 
 from seamline.model.errors import DefinitionError
+from seamline.model.functions import kept_rows
 from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place, Snapshot
-from seamline.model.patterns import kept_rows, threads
-from seamline.model.patterns.kept_rows import PIECE
+from seamline.model.functions.kept_rows import PIECE
+from seamline.model.patterns import threads
 from seamline.model.patterns.pattern_function import PatternFunction, load_pattern
 from seamline.model.patterns.steps import list_step_names
 from seamline.model.time.intervals import EPOCH

@@ -1,4 +1,4 @@
-"""The rows that a pattern keeps, column by column: values in pieces, so that one more does not copy them all."""
+"""Rows that a function keeps in its state, by column: values in pieces, so that one more does not copy them all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, cast
 
 from seamline.model.functions.records import RecordFreezer, Values, parse_columns
-from seamline.model.types.schema import BIGINT, Field
+from seamline.model.types.schema import Field
 
 PIECE = 256
 """Values of a piece. The last piece of a column may have fewer, and the first one once rows of it are gone."""
@@ -15,18 +15,13 @@ Pieces = tuple[tuple[Any, ...], ...]
 
 
 class KeptRows(RecordFreezer):
-    """The columns of a state: when rows were, which steps held, and the values that a match shows.
+    """A state of the columns of rows.
 
     A state that was made here is frozen already, however many rows it has.
     """
 
     def __init__(self, fields: Sequence[Field]) -> None:
-        kept = [
-            ("row_at", BIGINT),
-            ("row_steps", BIGINT),
-            *((f"col_{each.name}", each.type) for each in fields),
-        ]
-        self.ddl = ", ".join(f"{name} ARRAY<ARRAY<{type}>>" for name, type in kept)
+        self.ddl = ", ".join(f"{each.name} ARRAY<ARRAY<{each.type}>>" for each in fields)
         super().__init__("state", parse_columns(self.ddl, "state"))
 
     def freeze(self, values: Sequence[Any], like: Values | None = None) -> Values:
@@ -37,9 +32,8 @@ class KeptRows(RecordFreezer):
 
     def add(self, state: Values | None, row: Sequence[Any]) -> Values:
         """Return a state with one more row."""
-        if state is None:
-            return self.make([((value,),) for value in row])
-        return self.make([add_value(pieces, value) for pieces, value in zip(state, row, strict=True)])
+        columns = state or ((),) * len(row)
+        return self.make([add_value(pieces, value) for pieces, value in zip(columns, row, strict=True)])
 
     def drop(self, state: Values, count: int) -> Values:
         """Return a state without its first rows."""
@@ -53,8 +47,9 @@ class KeptRows(RecordFreezer):
 
 def add_value(pieces: Pieces, value: Any) -> Pieces:
     """Return a column with one more value."""
-    last = pieces[-1]
-    return (*pieces, (value,)) if len(last) == PIECE else (*pieces[:-1], (*last, value))
+    if not pieces or len(pieces[-1]) == PIECE:
+        return (*pieces, (value,))
+    return (*pieces[:-1], (*pieces[-1], value))
 
 
 def drop_values(pieces: Pieces, count: int) -> Pieces:
