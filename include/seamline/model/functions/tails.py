@@ -11,11 +11,11 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow, Snapshot
+from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow
 from seamline.model.functions.records import Values
 
 MOST_ROWS = 64
@@ -48,22 +48,27 @@ class KeyChange:
     """What was shown before, and is not now."""
 
 
-@dataclass(slots=True)
 class KeyTail:
     """A key's rows in a span that are not settled, and what has come of them."""
 
-    settled: float
-    """The instant before which all is settled, in microseconds from 1970."""
-    begun: Snapshot = BLANK
-    """The fold up to there."""
-    rows: list[KeyRow] = field(default_factory=list)
-    """The rows at or after it, in order."""
-    latest: Snapshot = BLANK
-    """The fold with all of them, and with the timers up to the watermark."""
-    hidden: list[Item] = field(default_factory=list)
-    """What was emitted, and is not yet shown."""
-    due: float = math.inf
-    """When it is looked at again without a row."""
+    __slots__ = ("begun", "due", "hidden", "rows", "run", "settled")
+
+    def __init__(self, run: KeyFold, settled: float) -> None:
+        self.run, self.settled = run, settled
+        """The fold with all rows, and with the timers up to the watermark; the instant before which all is settled."""
+        self.rows: list[KeyRow] = []
+        """The rows at or after that, in order."""
+        self.begun = BLANK
+        """The fold before the first of them."""
+        self.hidden: list[Item] = []
+        """What was emitted, and is not yet shown."""
+        self.due = math.inf
+        """When it is looked at again without a row."""
+
+    @property
+    def blank(self) -> bool:
+        """Return whether it is as if the key had had no row."""
+        return self.run.state is None and not self.rows and not self.hidden
 
 
 class Tails:
@@ -73,22 +78,26 @@ class Tails:
         self.fold, self.size, self.mark = fold, size, mark
         self.tails: dict[KeySpan, KeyTail] = {}
         self.due: list[tuple[float, int, KeySpan]] = []
-        """When tails are to be looked at again, the next one first; in turn, as keys may have no order."""
+        """When something of a key is to be shown, the next one first; in turn, as keys may have no order."""
+        self.recent: list[tuple[int, int, Sequence[KeySpan]]] = []
+        """The keys of epochs by when all of their rows are settled, in the same way."""
         self.turn = 0
 
     def restore(self, rows: Rows) -> None:
         """Make the tails of keys anew of all rows of their spans, up to the watermark."""
         for key, known in rows.items():
-            tail = KeyTail(key.span)
+            tail = KeyTail(KeyFold(self.fold, BLANK), key.span)
             self.refold(key, tail, sorted(known), self.mark)
             self.keep(key, tail)
+        self.note_recent(rows)
 
     def find_late(self, rows: Rows) -> set[KeySpan]:
         """Find the keys of which rows come that are before what is settled: all rows of their spans are needed."""
         late = set()
         for key, new in rows.items():
             tail = self.tails.get(key)
-            settled = tail.settled if tail else max(self.mark, key[1])
+            # Timers have fired up to the watermark, behind rows that are older than that.
+            settled = self.mark if not tail or not tail.rows or tail.rows[-1].at < self.mark else tail.settled
             for row in new:
                 if row[0] < settled:
                     late.add(key)
@@ -107,60 +116,78 @@ class Tails:
             new = rows.get(key, NONE)
             if len(new) > 1:
                 new = sorted(new)
-            tail = self.tails.get(key) or KeyTail(max(last, key[1]))
+            tail = self.tails.get(key)
             if key in older:
-                tail = KeyTail(key.span, rows=sorted(older[key]))
-            if key not in older and (not new or not tail.rows or new[0] > tail.rows[-1]):
+                tail = KeyTail(KeyFold(self.fold, BLANK), key.span)
+                tail.rows = sorted(older[key])
+                change = self.insert(key, tail, new, last)
+            elif tail is None:
+                tail = KeyTail(KeyFold(self.fold, BLANK), max(last, key.span))
                 change = self.go_on(key, tail, new)
+            elif new and tail.rows and new[0] < tail.rows[-1]:
+                change = self.insert(key, tail, new, last)
             else:
-                before = self.refold(key, KeyTail(tail.settled, tail.begun), tail.rows, last)
-                change = find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), mark))
+                change = self.go_on(key, tail, new)
             if change:
                 changes.append(change)
             self.keep(key, tail)
+        self.note_recent(rows)
+        self.settle_recent()
         return changes
 
     def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow]) -> KeyChange | None:
         """Let a tail go on with rows that come after all others."""
-        items = tail.hidden + self.run(key, tail, tail.latest, new, self.mark)
-        tail.rows += new
-        if not items:
+        run = tail.run
+        if new:
+            self.settle(tail)
+            if not tail.rows:
+                tail.begun = run.stop()
+            tail.rows += new
+            run.take_rows(new)
+        self.fire(key, run, self.mark)
+        if not run.items and not tail.hidden:
             return None
+        items = tail.hidden + run.items
+        run.items = []
         tail.hidden = [item for item in items if item.needs > self.mark]
         shown = items if not tail.hidden else [item for item in items if item.needs <= self.mark]
         return KeyChange(key, tuple(shown), ()) if shown else None
 
+    def insert(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow], last: float) -> KeyChange | None:
+        """Fold a tail again, with rows between others; ``last`` is the watermark until now."""
+        old = KeyTail(KeyFold(self.fold, BLANK), tail.settled)
+        old.begun = tail.begun
+        before = self.refold(key, old, tail.rows, last)
+        return find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), self.mark))
+
     def refold(self, key: KeySpan, tail: KeyTail, rows: list[KeyRow], mark: float) -> list[Item]:
         """Fold a tail from its beginning with these rows; return what is shown of it at a watermark."""
-        items = self.run(key, tail, tail.begun, rows, mark)
+        tail.run = KeyFold(self.fold, tail.begun)
+        tail.run.take_rows(rows)
+        self.fire(key, tail.run, mark)
+        items, tail.run.items = tail.run.items, []
         tail.rows = rows
         tail.hidden = [item for item in items if item.needs > mark]
         return [item for item in items if item.needs <= mark]
 
-    def run(
-        self, key: KeySpan, tail: KeyTail, begun: Snapshot, rows: Sequence[KeyRow], mark: float
-    ) -> list[Item]:
-        """Fold rows, and fire the timers up to a watermark; return what is emitted."""
-        border, run = key.span + self.size, KeyFold(self.fold, begun)
-        run.take_rows(rows)
-        if mark < border:
-            run.fire_timers(mark + 1)
-        else:
+    def fire(self, key: KeySpan, run: KeyFold, mark: float) -> None:
+        """Fire the timers up to a watermark, and end the span where that has got there."""
+        border = key[1] + self.size
+        if mark >= border:
             run.end(border)
-        tail.latest = run.stop()
-        return run.items
+        elif run.timers and run.timers[0] <= mark:
+            run.fire_timers(mark + 1)
 
     def keep(self, key: KeySpan, tail: KeyTail) -> None:
-        """Keep a tail for later epochs, unless it is over or has nothing; let go of the rows that are settled."""
-        border = key.span + self.size
-        self.settle(tail)
-        if self.mark >= border or not (tail.rows or tail.hidden or tail.latest.state):
+        """Keep a tail for later epochs, unless it is over or has nothing."""
+        border = key[1] + self.size
+        if self.mark >= border or tail.blank:
             self.tails.pop(key, None)
             return
         self.tails[key] = tail
-        due: float = tail.rows[-1].at + 1 if tail.rows else border
-        if tail.latest.timers:
-            due = min(due, tail.latest.timers[0])
+        due: float = border
+        if tail.run.timers:
+            due = min(due, tail.run.timers[0])
         for item in tail.hidden:
             due = min(due, item.needs)
         if due < tail.due:
@@ -171,12 +198,31 @@ class Tails:
     def settle(self, tail: KeyTail) -> None:
         """Let go of the rows before the watermark, where that is all of them, or most of many."""
         if not tail.rows or tail.rows[-1].at < self.mark:
-            tail.settled, tail.begun, tail.rows = max(self.mark, tail.settled), tail.latest, []
+            if tail.settled < self.mark:
+                tail.settled = self.mark
+            tail.rows = []
         elif len(tail.rows) > MOST_ROWS:
             count = bisect_left(tail.rows, self.mark, key=lambda row: row.at)
             if count > len(tail.rows) // 2:
-                _, begun = self.fold.go_on(tail.begun, tail.rows[:count], int(self.mark))
-                tail.settled, tail.begun, tail.rows = self.mark, begun, tail.rows[count:]
+                _, tail.begun = self.fold.go_on(tail.begun, tail.rows[:count], int(self.mark))
+                tail.settled, tail.rows = self.mark, tail.rows[count:]
+
+    def note_recent(self, rows: Rows) -> None:
+        """Note until when the tails of keys have rows that are not settled."""
+        if rows:
+            self.turn += 1
+            newest = max(row.at for new in rows.values() for row in new)
+            heappush(self.recent, (newest + 1, self.turn, [*rows]))
+
+    def settle_recent(self) -> None:
+        """Let go of the rows of epochs that are settled by now, and of keys that have nothing else."""
+        while self.recent and self.recent[0][0] <= self.mark:
+            _, _, keys = heappop(self.recent)
+            for key in keys:
+                if tail := self.tails.get(key):
+                    self.settle(tail)
+                    if tail.blank:
+                        del self.tails[key]
 
     def pop_due(self, mark: float) -> list[KeySpan]:
         """Return the keys of which something is due at a watermark."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.protocol.model import functions as model
@@ -118,6 +120,42 @@ def test_random_streams_show_what_one_fold_shows(seed):
     assert +stream.shown == whole(stream, float("inf"))
     assert not stream.tails.tails
     assert len(stream.tails.due) < n
+
+
+def test_a_hot_key_lets_go_of_its_settled_rows():
+    """It always has rows that are newer than the watermark, and a late one now and then."""
+    dice, stream = random.Random(5), Stream(size=100_000)
+    for epoch in range(60):
+        now = epoch * 10
+        rows = [(KEY, numbered(max(0, now + dice.randrange(-40, 10)), epoch * 10 + n)) for n in range(10)]
+        stream.read(rows, now - 50)
+        [tail] = stream.tails.tails.values()
+        assert len(tail.rows) < 250
+    assert +stream.shown == whole(stream, now - 50)
+
+
+class Bell:
+    """Keeps nothing, and rings later."""
+
+    state, emits = "", "n BIGINT"
+
+    def row(self, state: Any, row: Any, out: Any) -> tuple[()]:
+        """Set a timer."""
+        out.timer(out.at + timedelta(microseconds=5))
+        return ()
+
+    def timer(self, state: Any, at: Any, out: Any) -> None:
+        """Ring."""
+        out.emit(1)
+
+
+def test_a_function_may_keep_nothing_but_a_timer():
+    """An empty state is a state."""
+    stream = Stream(100, Fold(load_function(f"{__name__}:Bell")))
+    assert stream.read([(KEY, numbered(3, 0))], 4) == []
+    stream.restart()
+    [change] = stream.read([], 8)
+    assert [item.at for item in change.added] == [8]
 
 
 def test_a_row_on_time_folds_its_tail_alone():
