@@ -82,8 +82,8 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
     """Refuse a fork into a pipeline that has begun or reads something else, and of one that asks other systems."""
     if who := next((each for each in (source, other) if each.asks), None):
         raise BadRange(
-            f"{who.name} asks another system ({', '.join(each.name for each in who.asks)}), and the topic of the answers "
-            "is written by one pipeline alone.",
+            f"{who.name} asks another system ({', '.join(each.name for each in who.asks)}), and the topic of the "
+            "answers is written by one pipeline alone.",
             hint=f"fork pipelines without Ask, or run {other.name} from the beginning of the topics.",
         )
     theirs, ours = (each.definition for each in (source, other))
