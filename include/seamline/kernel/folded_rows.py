@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.calls import EMITTED
-from seamline.model.functions.folding import BLANK, Item, KeyRow, Place
-from seamline.model.functions.frozen import make_freezer
+from seamline.model.functions.folding import BLANK, Item, KeyFold, KeyRow, Place
+from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.types.schema import Schema, TypeKind
 from seamline.runtime.collecting import without_collector
@@ -45,7 +45,7 @@ def read_key_rows(
     numbers = [names.index(key.name) for key in process.keys]
     for at, place, values in zip(instants, places, zip(*columns, strict=True), strict=True):
         key = KeySpan(tuple([values[number] for number in numbers]), at // size * size)
-        yield key, KeyRow(at, place, dict(zip(names, values, strict=True)))
+        yield key, KeyRow(at, place, FrozenDict(zip(names, values, strict=True)))
 
 
 def read_values(column: pa.Array | pa.ChunkedArray, nested: bool, freeze: Any) -> list[Any]:
@@ -124,8 +124,10 @@ def fold_sorted_rows(
     held: list[Emitted] = []
     with without_collector():
         for key, group in groupby(rows, key=lambda each: each[0]):
-            items = process.fold.finish(BLANK, (row for _, row in group), key.span + process.size)
-            held += [(key, item) for item in items if item.needs <= mark and item.side == side]
+            run = KeyFold(process.fold, BLANK)
+            run.take_rows(row for _, row in group)
+            run.reach(mark, key.span + process.size)
+            held += [(key, item) for item in run.items if item.needs <= mark and item.side == side]
             if len(held) >= MOST_EMITTED:
                 yield from make_emitted_table(process, side, held).to_batches()
                 held = []

@@ -80,13 +80,13 @@ def hash_code(function: FunctionType) -> str:
     return hash_code_facts(function_facts(function))
 
 
-def class_hash(found: type) -> str:
-    """Hash what a class does: its methods and constants, those of its bases among them."""
+def class_hash(found: type, *, private: bool = False) -> str:
+    """Hash what a class does: its methods and constants, those of its bases among them; private ones where asked."""
     kept = [
         (name, member_facts(f"{each.__qualname__}.{name}", value))
         for each in found.__mro__[:-1]
         for name, value in sorted(vars(each).items())
-        if name == "__init__" or not name.startswith("_")
+        if name == "__init__" or not name.startswith("__" if private else "_")
     ]
     return hash_code_facts(kept)
 

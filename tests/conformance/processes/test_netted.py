@@ -155,6 +155,20 @@ def test_totals_of_doubles_are_refused(measure: Measure) -> None:
     assert "DECIMAL" in str(raised.value)
 
 
+def test_a_mean_of_nothing_is_null() -> None:
+    """A row without a value is left where the only value was withdrawn: 0 / 0 is no mean."""
+    con = open_duckdb()
+    one, none = (
+        table([{**row, "k": "a", "b": b}]) for row, b in zip(rows(1)[:1] * 2, (5, None), strict=True)
+    )
+    con.register("both", pa.concat_tables([one, none]))
+    con.register("one", one)
+    both, gone = (states.compute_row_states(con, VIEW, name) for name in ("both", "one"))
+    left = states.combine_states(VIEW, [both, states.negate_states(VIEW, gone)])
+    [shown] = states.present_states(VIEW, left, ["rows"]).to_pylist()
+    assert (shown["rows"], shown["avg_b"]) == (1, None)
+
+
 def test_totals_beyond_a_decimal_come_back() -> None:
     """What was carried is taken away as well."""
     wide, most = net_view(total=sum("w")), Decimal(10**38 - 1)

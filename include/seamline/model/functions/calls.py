@@ -37,7 +37,7 @@ class Call:
             self._at = EPOCH + self.instant * MICROSECOND
         return self._at
 
-    def emit(self, *values: Any, **named: Any) -> None:
+    def emit(self, /, *values: Any, **named: Any) -> None:
         """Emit a row of the columns of ``emits``: values in their order, or by name; others are NULL."""
         self.side(EMITTED, *values, **named)
 
@@ -53,6 +53,8 @@ class Call:
 
         A timer at or behind the next ``begin`` is never due: ``end`` is called instead.
         """
+        if not isinstance(at, datetime):
+            raise TypeError(f"timer({at!r}) is no datetime: write out.timer(out.at + timedelta(minutes=30))")
         if at.tzinfo is None:
             raise ValueError(f"timer({at}) has no time zone; event times are in UTC")
         instant = (at - EPOCH) // MICROSECOND

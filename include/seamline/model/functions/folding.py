@@ -6,6 +6,7 @@ recorded watermark has reached it. A call that raises has no effect but a row of
 
 from __future__ import annotations
 
+import errno
 import math
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -20,10 +21,12 @@ from seamline.model.time.zone_clock import MICROSECOND
 
 ALWAYS = -math.inf
 """Before any watermark."""
-FATAL = (ImportError, OSError, MemoryError, RecursionError)
+FATAL = (ImportError, OSError, MemoryError)
 """What is no fault of a row: the function cannot be run here and now."""
-MOST_FIRED = 100_000
-"""Timers of a key that fire without a row between them: one that sets the next one for ever would never end."""
+OF_VALUES = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW)
+"""The numbers of an OSError that says of a value that it is out of range."""
+MOST_CHAINED = 100_000
+"""Timers that timers of a key may set without a row between them: one that sets the next for ever would never end."""
 SHOWN = 500
 """Letters of an error that are kept."""
 
@@ -70,6 +73,8 @@ class Snapshot(NamedTuple):
     """The timers that wait, in order."""
     seen: int | None = None
     """The event time of the last row, None without any or where it is of no matter."""
+    chained: int = 0
+    """How many timers were set by timers since that row."""
 
 
 BLANK = Snapshot()
@@ -77,6 +82,10 @@ BLANK = Snapshot()
 
 class FunctionUnusable(Exception):
     """A function cannot be run here and now, whatever its rows: its text says why."""
+
+
+class EndlessTimers(FunctionUnusable):
+    """A timer sets the next one, and that one the next."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ class Fold:
     """The function."""
     forget: int | None = None
     """After how many microseconds of event time without a row a key is forgotten; None for never."""
+    chained: int = MOST_CHAINED
+    """How many timers may be set by timers without a row between them."""
 
     def go_on(self, begun: Snapshot, rows: Iterable[KeyRow], until: int) -> tuple[list[Item], Snapshot]:
         """Fold rows in order, from a snapshot's instant on, up to another instant; fire the timers before it."""
@@ -107,17 +118,19 @@ class Fold:
 class KeyFold:
     """A fold that is being made, of one key."""
 
-    __slots__ = ("fold", "function", "items", "seen", "state", "timers")
+    __slots__ = ("chained", "fold", "function", "items", "seen", "state", "timers")
 
     def __init__(self, fold: Fold, begun: Snapshot) -> None:
         self.fold, self.function = fold, fold.function
         self.items: list[Item] = []
-        self.state, self.seen = begun.state, begun.seen
+        self.state, self.seen, self.chained = begun.state, begun.seen, begun.chained
         self.timers = [*begun.timers]
 
     def stop(self) -> Snapshot:
         """Return what the fold has come to."""
-        return BLANK if self.state is None else Snapshot(self.state, tuple(self.timers), self.seen)
+        if self.state is None:
+            return BLANK
+        return Snapshot(self.state, tuple(self.timers), self.seen, self.chained)
 
     def forget_before(self, instant: int) -> None:
         """Forget the key where it had no row for long before an instant."""
@@ -131,20 +144,21 @@ class KeyFold:
 
     def fire_timers(self, before: float) -> None:
         """Fire the timers before an instant, each at its own, with those that they set."""
-        timers, fired = self.timers, 0
+        timers = self.timers
         while timers and timers[0] < before:
-            instant, fired = timers.pop(0), fired + 1
-            if fired > MOST_FIRED:
-                at = format_utc_instant(EPOCH + instant * MICROSECOND)
-                raise FunctionUnusable(
-                    f"{self.function.name}.timer: {MOST_FIRED:,} timers of a key fired without a row between them, "
-                    f"up to {at}; a timer that sets the next one has to stop some time"
-                )
+            instant = timers.pop(0)
             out = Call(self.function.forms, instant, self.find_limit())
             try:
                 self.take(self.function.made.timer(self.state, out.at, out), out, instant)
             except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
                 self.tell("timer", error, instant, instant)
+            self.chained += len(out.timers)
+            if self.chained > self.fold.chained:
+                at = format_utc_instant(EPOCH + instant * MICROSECOND)
+                raise EndlessTimers(
+                    f"{self.function.name}.timer: timers of a key have set {self.chained:,} others without a row "
+                    f"between them, up to {at}; a timer that sets the next one has to stop some time"
+                )
 
     def take_rows(self, rows: Iterable[KeyRow]) -> None:
         """Fold rows, each after the timers up to it."""
@@ -153,6 +167,7 @@ class KeyFold:
             at, timers, before = row.at, self.timers, self.seen
             if timers and timers[0] <= at:
                 self.fire_timers(at + 1)
+            self.chained = 0
             if forget is not None:
                 self.forget_before(at)
                 before, self.seen = self.seen, at
@@ -162,6 +177,16 @@ class KeyFold:
             except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
                 self.seen = before
                 self.tell("row", error, at, ALWAYS, row.place)
+
+    def reach(self, mark: float, border: int) -> None:
+        """Come to a watermark, or to the border where that is behind it."""
+        if mark >= border:
+            self.end(border)
+            return
+        if self.timers and self.timers[0] <= mark:
+            self.fire_timers(mark + 1)
+        if self.seen is not None and mark >= self.seen + (self.fold.forget or 0):
+            self.forget()
 
     def end(self, border: int) -> None:
         """Come to the border at which the state begins anew."""
@@ -209,7 +234,7 @@ class KeyFold:
     ) -> None:
         """Say what a call has raised; FunctionUnusable where that is no fault of a row."""
         said = describe_error(error)
-        if isinstance(error, FATAL):
+        if isinstance(error, FATAL) and getattr(error, "errno", None) not in OF_VALUES:
             raise FunctionUnusable(f"{self.function.name}.{call}: {said}") from error
         where = (place.topic, place.partition, place.offset) if place else (None, None, None)
         values = self.function.forms[ERRORS].freeze((call, said, *where))
@@ -218,4 +243,8 @@ class KeyFold:
 
 def describe_error(error: BaseException) -> str:
     """Say what a call has raised."""
-    return f"{type(error).__name__}: {error}"[:SHOWN].encode(errors="replace").decode()
+    try:
+        said = str(error)
+    except Exception as other:  # noqa: BLE001 - an error of users' code may have such a method, too
+        said = f"its text raised {type(other).__name__}"
+    return f"{type(error).__name__}: {said}"[:SHOWN].encode(errors="replace").decode()

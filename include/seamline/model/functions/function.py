@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import FunctionType
 from typing import Any, Protocol
 
 from seamline.model.errors import DefinitionError
@@ -21,6 +23,12 @@ ERROR_FIELDS = (
     Field("offset", BIGINT),
 )
 """What is emitted on the side of errors: which call has raised, what, and of which record; timers have none."""
+METHODS = {
+    "row": ("state", "row", "out"),
+    "timer": ("state", "at", "out"),
+    "end": ("state", "at", "out"),
+}
+"""What is given to the methods of a function."""
 Row = Mapping[str, Any]
 
 
@@ -74,15 +82,33 @@ def load_function(name: str) -> LoadedFunction:
             hint='a process function has state = "total DOUBLE", emits = "kind STRING", and a method '
             "row(self, state, row, out).",
         )
+    for method, arguments in METHODS.items():
+        if hasattr(found, method):
+            require_method(f"{name}.{method}", getattr(found, method), arguments)
     return LoadedFunction(
         name,
         make_instance(name, found),
-        class_hash(found),
+        class_hash(found, private=True),
         RecordFreezer("state", parse_columns(found.state, f"{name}.state")),
         load_forms(name, found),
         hasattr(found, "timer"),
         hasattr(found, "end"),
     )
+
+
+def require_method(name: str, method: Any, arguments: Sequence[str]) -> None:
+    """Require that a method can be called as it is: with an object and some arguments; DefinitionError."""
+    said = f"def {name.rpartition('.')[2]}(self, {', '.join(arguments)})"
+    if (
+        not isinstance(method, FunctionType)
+        or inspect.iscoroutinefunction(method)
+        or inspect.isgeneratorfunction(method)
+    ):
+        raise DefinitionError(f"{name} is no method that returns a state.", hint=f"write {said}: ...")
+    try:
+        inspect.signature(method).bind("self", *arguments)
+    except TypeError as error:
+        raise DefinitionError(f"{name} cannot be called: {error}.", hint=f"write {said}: ...") from None
 
 
 def load_forms(name: str, found: Any) -> dict[str, RecordFreezer]:
@@ -105,7 +131,7 @@ def make_instance(name: str, found: Any) -> Any:
     """Return an instance of a user's class; DefinitionError where it needs anything for that."""
     try:
         return found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DefinitionError(
             f"{name!r} cannot be created: {type(error).__name__}: {error}.",
             hint="it is created without arguments.",

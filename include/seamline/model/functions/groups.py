@@ -79,4 +79,6 @@ def load_group(
             hint='it has emits = "n BIGINT", and a method group(self, key, lefts, rights, out).',
         )
     rows = GroupedRows(make_instance(name, found), keys, left, right)
-    return LoadedFunction(name, rows, class_hash(found), rows.kept, load_forms(name, found), has_end=True)
+    return LoadedFunction(
+        name, rows, class_hash(found, private=True), rows.kept, load_forms(name, found), has_end=True
+    )

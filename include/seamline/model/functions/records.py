@@ -21,7 +21,10 @@ def parse_columns(text: object, what: str) -> tuple[Field, ...]:
             f"{what} is of type {type(text).__name__}, not a text of columns.",
             hint='write "total DOUBLE, seen BIGINT".',
         )
-    fields = Schema.parse(text).fields if text.strip() else ()
+    try:
+        fields = Schema.parse(text).fields if text.strip() else ()
+    except DefinitionError as error:
+        raise DefinitionError(f"{what}: {error.message}", hint=error.hint) from None
     for field in fields:
         if keyword.iskeyword(field.name):
             raise DefinitionError(

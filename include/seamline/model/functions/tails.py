@@ -20,6 +20,8 @@ from seamline.model.functions.records import Values
 
 MOST_ROWS = 64
 """Rows of a tail that are kept without a look at which of them are settled."""
+STRIDES = 4096
+"""Parts of a span by which it is known how new the rows of keys are."""
 
 
 class KeySpan(NamedTuple):
@@ -81,7 +83,7 @@ class Tails:
         """When something of a key is to be shown, the next one first; in turn, as keys may have no order."""
         self.recent: list[tuple[int, int, Sequence[KeySpan]]] = []
         """The keys of epochs by when all of their rows are settled, in the same way."""
-        self.turn = 0
+        self.turn, self.stride = 0, max(size // STRIDES, 1)
 
     def restore(self, rows: Rows) -> None:
         """Make the tails of keys anew of all rows of their spans, up to the watermark."""
@@ -144,7 +146,7 @@ class Tails:
                 tail.begun = run.stop()
             tail.rows += new
             run.take_rows(new)
-        self.fire(key, run, self.mark)
+        run.reach(self.mark, key[1] + self.size)
         if not run.items and not tail.hidden:
             return None
         items = tail.hidden + run.items
@@ -158,29 +160,25 @@ class Tails:
         old = KeyTail(KeyFold(self.fold, BLANK), tail.settled)
         old.begun = tail.begun
         before = self.refold(key, old, tail.rows, last)
-        return find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), self.mark))
+        change = find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), self.mark))
+        self.settle(tail)
+        return change
 
     def refold(self, key: KeySpan, tail: KeyTail, rows: list[KeyRow], mark: float) -> list[Item]:
         """Fold a tail from its beginning with these rows; return what is shown of it at a watermark."""
         tail.run = KeyFold(self.fold, tail.begun)
         tail.run.take_rows(rows)
-        self.fire(key, tail.run, mark)
+        tail.run.reach(mark, key[1] + self.size)
         items, tail.run.items = tail.run.items, []
         tail.rows = rows
         tail.hidden = [item for item in items if item.needs > mark]
         return [item for item in items if item.needs <= mark]
 
-    def fire(self, key: KeySpan, run: KeyFold, mark: float) -> None:
-        """Fire the timers up to a watermark, and end the span where that has got there."""
-        border = key[1] + self.size
-        if mark >= border:
-            run.end(border)
-        elif run.timers and run.timers[0] <= mark:
-            run.fire_timers(mark + 1)
-
     def keep(self, key: KeySpan, tail: KeyTail) -> None:
         """Keep a tail for later epochs, unless it is over or has nothing."""
         border = key[1] + self.size
+        if tail.run.state is None:
+            self.settle(tail)
         if self.mark >= border or tail.blank:
             self.tails.pop(key, None)
             return
@@ -188,6 +186,8 @@ class Tails:
         due: float = border
         if tail.run.timers:
             due = min(due, tail.run.timers[0])
+        if self.fold.forget is not None and tail.run.seen is not None:
+            due = min(due, tail.run.seen + self.fold.forget)
         for item in tail.hidden:
             due = min(due, item.needs)
         if due < tail.due:
@@ -208,11 +208,14 @@ class Tails:
                 tail.settled, tail.rows = self.mark, tail.rows[count:]
 
     def note_recent(self, rows: Rows) -> None:
-        """Note until when the tails of keys have rows that are not settled."""
-        if rows:
+        """Note until when keys have rows that are not settled; those of about one time together."""
+        found: dict[int, list[KeySpan]] = {}
+        for key, new in rows.items():
+            newest = max((row[0] for row in new), default=key[1])
+            found.setdefault(newest // self.stride, []).append(key)
+        for number, keys in found.items():
             self.turn += 1
-            newest = max(row.at for new in rows.values() for row in new)
-            heappush(self.recent, (newest + 1, self.turn, [*rows]))
+            heappush(self.recent, ((number + 1) * self.stride, self.turn, keys))
 
     def settle_recent(self) -> None:
         """Let go of the rows of epochs that are settled by now, and of keys that have nothing else."""

@@ -12,6 +12,7 @@ def rescale_decimal(value: Decimal | int | str, precision: int, scale: int) -> D
     """Return a number with all digits of its scale; ValueError where it is none, has more digits, or is too large."""
     found = EXACT.create_decimal(value)
     kept = found.quantize(Decimal(1).scaleb(-scale), context=EXACT)
-    if kept != found or abs(kept) >= Decimal(10) ** (precision - scale):
+    # Other arithmetic than EXACT's rounds to the thread's own digits.
+    if kept != found or kept.copy_abs() >= Decimal(10) ** (precision - scale):
         raise ValueError(f"{value} does not fit DECIMAL({precision},{scale})")
     return kept

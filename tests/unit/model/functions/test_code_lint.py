@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as calendar
+import functools
+import os
 import random
 import time as clock
+import urllib.parse
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -93,6 +98,61 @@ class Hashes(Base):
         return sorted("ab", key=lambda letter: hash(letter))
 
 
+class Module(Base):
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        return (calendar.datetime.now(UTC),)
+
+
+class Inside(Base):
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        from datetime import datetime
+
+        return (datetime.now(UTC),)
+
+
+class Member(Base):
+    clock = staticmethod(clock.time)
+
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        return (self.clock(),)
+
+
+def announced(method: Any) -> Any:
+    """Wrap a method."""
+
+    @functools.wraps(method)
+    def call(*given: Any) -> Any:
+        return method(*given)
+
+    return call
+
+
+class Wrapped(Base):
+    @announced
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        return (clock.time(),)
+
+
+@dataclass
+class Total:
+    """What a call adds up in."""
+
+    n: int = 0
+
+    def add(self, n: int) -> None:
+        """Add a number."""
+        self.n += n
+
+
+class Pure(Base):
+    """Uses what is neither clock nor disk of modules that have both."""
+
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        total, at = Total(), clock.strptime("2026", "%Y")
+        total.add(at.tm_year)
+        return (total.n, os.path.normpath("a/b"), urllib.parse.quote("ä"), row["now"])
+
+
 @pytest.mark.parametrize(
     ("found", "part"),
     [
@@ -107,6 +167,10 @@ class Hashes(Base):
             Attribute,
             "Attribute.row sets the attribute 'seen': what is kept between calls belongs in the state",
         ),
+        (Module, "Module.row calls now(): ask `out.at` for the time of a row"),
+        (Inside, "Inside.row calls now(): ask `out.at` for the time of a row"),
+        (Member, "Member.clock uses clock, of the module time"),
+        (Wrapped, "Wrapped.row uses clock, of the module time"),
         (Hashes, "Hashes.end calls hash(), which is another number in each process"),
     ],
 )
@@ -115,7 +179,7 @@ def test_what_two_runs_may_do_differently_is_named(found, part):
     assert list_unsound_parts(found) == [part]
 
 
-@pytest.mark.parametrize("found", [Base, Abandoned, Counts, Remembers])
+@pytest.mark.parametrize("found", [Base, Abandoned, Counts, Remembers, Pure])
 def test_a_function_of_its_arguments_has_none(found):
     """Its attributes may be set when it is created, and a column may be called ``now``."""
     assert list_unsound_parts(found) == []

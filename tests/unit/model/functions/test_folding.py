@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
+from enum import Enum, IntEnum
 from typing import Any, ClassVar
 
 import pytest
 from tests.unit.process_functions import HALF_HOUR, Abandoned, Counts
 
 from seamline.model.errors import DefinitionError
-from seamline.model.functions import folding
-from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place, Snapshot
+from seamline.model.functions.folding import (
+    BLANK,
+    EndlessTimers,
+    Fold,
+    FunctionUnusable,
+    Item,
+    KeyRow,
+    Place,
+    Snapshot,
+)
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.function import load_function
 from seamline.model.time.intervals import EPOCH
@@ -165,6 +175,7 @@ CALLS = load_function(f"{__name__}:Calls")
         (lambda _, out: out.timer(out.at + HALF_HOUR), "is of no use: this class has no timer()"),
         (lambda _, out: out.timer(out.at), "timer(1970-01-01T00:00:00Z) is not after 1970-01-01T00:00:00Z"),
         (lambda _, out: out.timer(datetime(2026, 1, 1)), "has no time zone"),
+        (lambda _, out: out.timer(5), "timer(5) is no datetime"),
     ],
 )
 def test_what_a_call_may_not_do_is_an_error_of_its_row(does, error):
@@ -190,6 +201,32 @@ class Forgets(Abandoned):
         out.timer(out.at + HALF_HOUR)
 
 
+class Unspeakable(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EOVERFLOW, "too large"), "OSError: "),
+        (RecursionError("deep"), "RecursionError: deep"),
+        (Unspeakable(), "Unspeakable: its text raised ValueError"),
+    ],
+)
+def test_what_one_value_brings_about_is_an_error_of_its_row(error, said):
+    """A record of nested brackets, or of a time that no clock has, would leave the view behind for ever."""
+
+    def fail(state: Any, out: Any) -> Any:
+        raise error
+
+    CALLS.made.does = fail
+    items, _ = Fold(CALLS).go_on(BLANK, [row(0)], DAY)
+    assert [each.values.error.startswith(said) for each in items] == [True]
+
+
 @pytest.mark.parametrize("error", [ImportError("no numpy"), OSError("disk"), MemoryError()])
 def test_what_is_no_fault_of_a_row_ends_the_fold(error):
     """The view is left behind, and no row is listed as wrong."""
@@ -211,13 +248,36 @@ class Forever(Calls):
         return state
 
 
-def test_timers_without_an_end_end_the_fold(monkeypatch):
+def test_timers_without_an_end_end_the_fold():
     """An epoch would never be committed, and nobody would know of which function."""
-    monkeypatch.setattr(folding, "MOST_FIRED", 1000)
     made = load_function(f"{__name__}:Forever")
     made.made.does = lambda _, out: (out.timer(out.at + HALF_HOUR), (1,))[1]
-    with pytest.raises(FunctionUnusable, match=r"Forever.timer: 1,000 timers of a key fired without a row"):
-        Fold(made).go_on(BLANK, [row(0)], DAY)
+    with pytest.raises(
+        EndlessTimers, match=r"Forever.timer: timers of a key have set 1,001 others without a row"
+    ):
+        Fold(made, chained=1000).go_on(BLANK, [row(0)], DAY)
+
+
+def test_how_many_timers_chain_is_the_same_wherever_a_fold_is_cut():
+    """A stream would go on where a build, or its own next start, gives up."""
+    made = load_function(f"{__name__}:Forever")
+    made.made.does = lambda _, out: (out.timer(out.at + HALF_HOUR), (1,))[1]
+    first = 30 * MINUTE
+    at, begun = Fold(made, chained=1000), BLANK
+    for until in range(first, first + 1000, 100):
+        rows = [row(0)] if until == first else []
+        _, begun = at.go_on(begun, rows, until)
+    with pytest.raises(EndlessTimers):
+        at.go_on(begun, [], first + 1100)
+    _, again = at.go_on(begun, [row(30, 1)._replace(at=first + 950)], first + 1500)
+    assert again.chained < 600
+
+
+def test_many_timers_that_rows_have_set_are_no_chain():
+    """Each of a hundred thousand rows may wait for an hour."""
+    fold_ = Fold(load_function(f"{FUNCTIONS}:Remembers"), chained=0)
+    items, _ = fold_.go_on(BLANK, [KeyRow(n, Place(0, n, "t", "id"), {"n": n}) for n in range(20)], 40)
+    assert sum(each.values.said == "timer" for each in items) == 22
 
 
 def test_setting_a_timer_twice_sets_it_once():
@@ -252,6 +312,24 @@ class Needs(Counts):
         pass
 
 
+class Wrong(Counts):
+    state = "n FOO"
+
+
+class Short(Counts):
+    def row(self, state: Any, row: Any) -> Any:  # type: ignore[override]
+        return state
+
+
+class Waits(Counts):
+    async def row(self, state: Any, row: Any, out: Any) -> Any:
+        return state
+
+
+class Five(Counts):
+    timer = 5
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
@@ -261,6 +339,10 @@ class Needs(Counts):
         ("Word", "has a column 'class', which is a word of Python"),
         ("Number", "emits is of type int, not a text of columns"),
         ("Needs", "cannot be created: TypeError"),
+        ("Wrong", r"Wrong.state: Column 'n' has an unknown type"),
+        ("Short", r"Short.row cannot be called: too many positional arguments"),
+        ("Waits", "Waits.row is no method that returns a state"),
+        ("Five", "Five.timer is no method that returns a state"),
     ],
 )
 def test_what_is_no_process_function_is_refused(name, problem):
@@ -276,3 +358,45 @@ def test_the_instant_of_a_call_is_that_of_its_row():
     CALLS.made.does = lambda _, out: seen.append(out.at) or (1,)
     Fold(CALLS).go_on(BLANK, [KeyRow(5, Place(0, 0, "t", "id"), {})], DAY)
     assert seen == [EPOCH + timedelta(microseconds=5)]
+
+
+class Grade(str, Enum):  # noqa: UP042 - as users write it
+    """A text with a name of its own."""
+
+    GOOD = "a"
+
+
+class Day(date):
+    """A day with more to it."""
+
+
+@pytest.mark.parametrize(
+    ("type", "value", "frozen"),
+    [
+        ("STRING", Grade.GOOD, "a"),
+        ("INT", IntEnum("Number", ["ONE"])(1), 1),
+        ("DATE", Day(2026, 1, 5), date(2026, 1, 5)),
+        ("DOUBLE", -0.0, 0.0),
+        ("DOUBLE", 3, 3.0),
+        ("BOOLEAN", True, True),
+        ("DECIMAL(38,0)", Decimal(10**38 - 1), Decimal(10**38 - 1)),
+        ("ARRAY<STRING>", [Grade.GOOD, None], ("a", None)),
+    ],
+)
+def test_a_frozen_value_is_of_the_class_of_its_type(type, value, frozen):
+    """A table gives back that one: what a state says must not depend on where it was."""
+    found = make_freezer(parse_type(type, "x"))(value)
+    assert (repr(found), found.__class__) == (repr(frozen), frozen.__class__)
+
+
+def test_there_is_one_nan():
+    """Else a row with one would be withdrawn and added at each fold, as it is not itself."""
+    freeze = make_freezer(parse_type("DOUBLE", "x"))
+    assert (freeze(float("nan")),) == (freeze(float("inf") - float("inf")),)
+
+
+@pytest.mark.parametrize(("type", "value"), [("STRING", "\ud800"), ("MAP<STRING, INT>", {"\ud800": 1})])
+def test_a_text_without_utf_8_is_refused(type, value):
+    """It is an error of its row, and not of the epoch in which it would be written."""
+    with pytest.raises(TypeError, match="there is no UTF-8"):
+        make_freezer(parse_type(type, "x"))(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, ClassVar
 
 import pytest
@@ -82,6 +83,53 @@ def test_a_broken_law_is_told_with_rows(found, words):
     said = broken(found)
     assert words in said
     assert said.count("1970-01-01T") <= 4
+
+
+class Once(Counts):
+    """Emits each name once in its life."""
+
+    known: ClassVar[set[Any]] = set()
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        if row["n"] not in self.known:
+            self.known.add(row["n"])
+            out.emit(name="new", n=row["n"])
+        return super().row(state, row, out)
+
+
+class Chains(Counts):
+    """Rings each second, all day."""
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        if state is None:
+            out.timer(out.at + timedelta(seconds=1))
+        return ({}, None)
+
+    def timer(self, state: Any, at: Any, out: Any) -> Any:
+        """Ring."""
+        out.timer(out.at + timedelta(seconds=1))
+        return state
+
+
+class NotANumber(Counts):
+    """Divides what cannot be divided."""
+
+    emits = "x DOUBLE"
+
+    def row(self, state: Any, row: Mapping[str, Any], out: Any) -> Any:
+        out.emit(float("inf") - float("inf"))
+        return ({}, None)
+
+
+def test_what_is_found_once_is_told():
+    """A function that remembers what it has emitted does not show it a second time."""
+    assert "Once emits of" in broken(Once)
+
+
+@pytest.mark.parametrize("found", [Chains, NotANumber])
+def test_a_good_function_is_not_refused(found):
+    """Whose timers go on for long, or whose doubles are no numbers."""
+    assert broken(found) == ""
 
 
 class ReadsFiles(Counts):

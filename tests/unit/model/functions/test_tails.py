@@ -185,3 +185,26 @@ def test_late_rows_are_those_before_what_is_settled():
         KeySpan(("c",), 0): [numbered(0, 3)],
     }
     assert tails.find_late(late) == {KeySpan(KEY, 0), KeySpan(("c",), 0)}
+
+
+def test_a_key_is_forgotten_when_its_time_is_over():
+    """It would be there until the state begins anew, which may be a month."""
+    stream = Stream(1_000_000, Fold(REMEMBERS.function, forget=50))
+    stream.read([(KEY, numbered(0, 0))], 10)
+    assert len(stream.tails.tails) == 1
+    stream.read([], 49)
+    assert len(stream.tails.tails) == 1
+    stream.read([], 50)
+    assert not stream.tails.tails
+    stream.read([(KEY, numbered(60, 1))], 60)
+    assert +stream.shown == whole(stream, 60)
+
+
+def test_a_row_of_the_future_keeps_no_other_key():
+    """One device with a wrong clock would have all rows kept, and each key named once an epoch."""
+    stream = Stream(1_000_000)
+    for epoch in range(50):
+        rows = [((f"key {n}",), numbered(epoch * 1000 + n, epoch * 10 + n)) for n in range(5)]
+        stream.read([*rows, (("far",), numbered(990_000 + epoch, epoch * 10 + 9))], epoch * 1000 - 500)
+    assert sum(len(keys) for _, _, keys in stream.tails.recent) < 100
+    assert sum(len(tail.rows) for key, tail in stream.tails.tails.items() if key.key != ("far",)) < 20

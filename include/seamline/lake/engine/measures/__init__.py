@@ -9,7 +9,14 @@ from seamline.lake.engine.measures.gathered import Buckets, Collected
 from seamline.lake.engine.measures.moments import Spread
 from seamline.lake.engine.measures.ordered import OrderedSteps
 from seamline.lake.engine.measures.own import Owned
-from seamline.lake.engine.measures.plain import Averaged, CountSteps, Extreme, NetTotalled, Totalled
+from seamline.lake.engine.measures.plain import (
+    Averaged,
+    CountSteps,
+    Extreme,
+    NetAveraged,
+    NetTotalled,
+    Totalled,
+)
 from seamline.lake.engine.measures.sketches import Different, RankedValues
 from seamline.lake.engine.measures.steps import Family, Steps, quote_identifier
 from seamline.model import measures as kinds
@@ -22,7 +29,7 @@ FAMILIES: Mapping[type[kinds.Measure], Family] = {
     kinds.Sum: Totalled(),
     kinds.Average: Averaged(),
     kinds.NetSum: NetTotalled(),
-    kinds.NetAverage: Averaged(),
+    kinds.NetAverage: NetAveraged(),
     kinds.Minimum: Extreme(),
     kinds.Maximum: Extreme(),
     kinds.First: OrderedSteps(),

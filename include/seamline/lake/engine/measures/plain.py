@@ -98,12 +98,23 @@ class Averaged(Totalled):
         return pc.divide(number, parts[-1].cast(pa.float64()))
 
 
+class NetAveraged(Averaged):
+    """A mean of values that are counted: it is NULL where none is left, whose total is 0."""
+
+    def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
+        return null_without_values(super().present(measure, parts), parts[-1])
+
+
 class NetTotalled(Averaged):
     """A total of values that are counted: it is NULL where none is left."""
 
     def present(self, measure: CompiledMeasure, parts: Sequence[pa.ChunkedArray]) -> pa.Array:
-        total = Totalled.present(self, measure, parts[:-1])
-        return pc.if_else(pc.equal(parts[-1].fill_null(0), 0), pa.scalar(None, total.type), total)
+        return null_without_values(Totalled.present(self, measure, parts[:-1]), parts[-1])
+
+
+def null_without_values(shown: pa.ChunkedArray, counts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return what is presented, with NULL where no value is left."""
+    return pc.if_else(pc.equal(counts.fill_null(0), 0), pa.scalar(None, shown.type), shown)
 
 
 def sum_doubles(measure: CompiledMeasure, names: Sequence[str], gathered: str) -> Steps:

@@ -13,6 +13,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.processes import Process
 from seamline.model.errors import DefinitionError
+from seamline.model.functions.calls import ERRORS
 from seamline.model.functions.code_lint import list_unsound_parts
 from seamline.model.functions.function import LoadedFunction, load_function
 from seamline.model.functions.laws import find_broken_law
@@ -72,7 +73,7 @@ def find_columns(
 ) -> list[Field]:
     """Find columns of the source's rows by name; note those that there are not, or that are named twice."""
     found: dict[str, Field] = {}
-    for name in names:
+    for name in [names] if isinstance(names, str) else names:
         field, place = find_column(record.schema, name), f"derive[{process.name}].{setting}"
         if field is None:
             hint = format_known_columns(record.schema, name)
@@ -126,7 +127,9 @@ def check_function(
                     process.origin,
                     f"{function.name} emits a column {field.name!r}{f' on the side {side}' if side else ''}, and the "
                     f"key {taken[field.name.lower()]!r} is in each row already.",
-                    "leave it out, or rename it.",
+                    "leave it out, or rename it."
+                    if side != ERRORS
+                    else "rename the column in select= of the source: those of the side of errors are what they are.",
                 )
 
 
