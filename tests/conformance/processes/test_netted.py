@@ -161,9 +161,9 @@ def test_a_mean_of_nothing_is_null() -> None:
     one, none = (
         table([{**row, "k": "a", "b": b}]) for row, b in zip(rows(1)[:1] * 2, (5, None), strict=True)
     )
-    con.register("both", pa.concat_tables([one, none]))
-    con.register("one", one)
-    both, gone = (states.compute_row_states(con, VIEW, name) for name in ("both", "one"))
+    con.register("two_rows", pa.concat_tables([one, none]))
+    con.register("one_row", one)
+    both, gone = (states.compute_row_states(con, VIEW, name) for name in ("two_rows", "one_row"))
     left = states.combine_states(VIEW, [both, states.negate_states(VIEW, gone)])
     [shown] = states.present_states(VIEW, left, ["rows"]).to_pylist()
     assert (shown["rows"], shown["avg_b"]) == (1, None)

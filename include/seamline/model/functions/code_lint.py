@@ -60,7 +60,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Part:
+class LookedAt:
     """A function that is looked at."""
 
     where: str
@@ -85,7 +85,7 @@ def look_at_class(look: Look, found: type, *, own: bool) -> None:
         if isinstance(function, FunctionType) and (name == "__init__" or not name.startswith("__")):
             first = function.__code__.co_varnames[:1]
             owner = first[0] if own and first and name != "__init__" else ""
-            part = Part(f"{found.__name__}.{name}", function.__globals__, owner)
+            part = LookedAt(f"{found.__name__}.{name}", function.__globals__, owner)
             look_at_code(look, function.__code__, part)
         elif callable(member) and not isinstance(member, type):
             look_at_value(look, name, function, f"{found.__name__}.{name}", "")
@@ -99,7 +99,7 @@ def is_at_home(look: Look, module: str | None) -> bool:
     return bool(module) and str(module).partition(".")[0] == look.home
 
 
-def look_at_code(look: Look, code: CodeType, part: Part) -> None:
+def look_at_code(look: Look, code: CodeType, part: LookedAt) -> None:
     """Look at compiled code, and at the functions in it."""
     if code in look.seen:
         return
@@ -115,7 +115,7 @@ def look_at_code(look: Look, code: CodeType, part: Part) -> None:
             look_at_code(look, inner, part)
 
 
-def describe_step(steps: Sequence[dis.Instruction], at: int, part: Part) -> str:
+def describe_step(steps: Sequence[dis.Instruction], at: int, part: LookedAt) -> str:
     """Say what is wrong with a step by itself; empty if nothing is."""
     step, before = steps[at], steps[at - 1] if at else None
     kept = "what is kept between calls belongs in the state"
@@ -154,7 +154,7 @@ def is_calendar(step: dis.Instruction | None, names: dict[str, Any]) -> bool:
     return isinstance(found, type) and issubclass(found, datetime.date)
 
 
-def look_at_name(look: Look, name: str, dotted: str, part: Part) -> None:
+def look_at_name(look: Look, name: str, dotted: str, part: LookedAt) -> None:
     """Look at what a global name means."""
     if name in part.names:
         look_at_value(look, name, part.names[name], part.where, dotted)
@@ -172,6 +172,6 @@ def look_at_value(look: Look, name: str, found: Any, where: str, dotted: str) ->
         look.found.append(f"{where} uses {name}, of the module {module}")
     elif isinstance(found, FunctionType) and is_at_home(look, module):
         inner = unwrap(found)
-        look_at_code(look, inner.__code__, Part(name, inner.__globals__, ""))
+        look_at_code(look, inner.__code__, LookedAt(name, inner.__globals__, ""))
     elif isinstance(found, type) and is_at_home(look, module):
         look_at_class(look, found, own=False)
