@@ -41,7 +41,9 @@ def main(argv: list[str]) -> int:
     line = sys.stdin.buffer
     if len(argv) != 2 or sys.stdin.isatty() or not (said := line.readline()):
         print(
-            "The stream's driver starts this process: use `seamline stream start PIPELINE`.", file=sys.stderr
+            "There is no definition on standard input: the stream's driver starts this process. "
+            "Use `seamline stream start PIPELINE`.",
+            file=sys.stderr,
         )
         return 2
     (name, question), first = argv, json.loads(said)

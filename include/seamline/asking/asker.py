@@ -39,6 +39,8 @@ MOST_IN_HAND = 50_000
 """Rows that are taken up and have no record yet; others wait in the master."""
 SLICE, QUIET_EVERY = 5_000, 0.5
 """Rows of a decision that are listed together; seconds between two looks at whether the stream has read a topic."""
+MOST_NOTED = 200_000
+"""Rows that are noted while a decision waits; with more of them it begins to wait anew."""
 MOST_WRITTEN, MOST_BYTES = 5_000, 8 << 20
 """Records of one transaction, and their bytes but for the last one's."""
 TICK, WRITES_EVERY, SAVES_EVERY, GRACE = 0.01, 0.02, 5.0, 5.0
@@ -70,9 +72,9 @@ class Asker:
         self.known: frozenset[Place] = frozenset()
         """Rows with a record that is not found beside them: epochs up to there have not read it, or not yet the row."""
         self.written: set[Place] = set()
-        """Rows that got a record since a decision looked where the topic ends, and that it could mean."""
+        """Rows that got a record since a decision looked where the topic ends."""
         self.noting: float = NOTHING
-        """Which are these: rows of epochs up to here."""
+        """Only rows of epochs up to here are noted there."""
         self.writing, self.held, self.waits = False, "", ""
         self.answered, self.errors, self.saved_at = 0, 0, time.monotonic()
 
@@ -207,7 +209,7 @@ class Asker:
         for span in await in_thread(self.reader.list_intervals, decision.span):
             found = await in_thread(self.reader.read_unanswered, decision, span, held)
             for at in range(0, found.num_rows, SLICE):
-                # With room for as many again: new rows are taken up beside them.
+                # Leaves room for new rows beside them.
                 await self.wait_until(lambda: self.hand.decided < SLICE)
                 rows = self.reader.list_rows(found.slice(at, SLICE), decided=True)
                 rows = [
@@ -232,6 +234,10 @@ class Asker:
         self.noting = math.inf
         ends = await in_thread(self.reader.fetch_ends)
         while True:
+            if len(self.written) > MOST_NOTED:
+                # What they got is before the end that is fetched then.
+                self.written.clear()
+                ends = await in_thread(self.reader.fetch_ends)
             # A hole that is filled between both is in the epochs that are found then.
             passed = await in_thread(self.reader.request_fills)
             held = await in_thread(self.reader.find_reading_epoch, ends)
@@ -240,6 +246,7 @@ class Asker:
             read = "the answers that were passed over" if passed else "the answers that were written before"
             self.waits = f"a decision waits until the stream has read {read}"
             await asyncio.sleep(QUIET_EVERY)
+        self.waits = f"a decision waits until all rows up to epoch {held} are taken up"
         # What is taken up later is asked about anyway.
         await self.wait_until(lambda: self.hand.taken >= held)
         self.noting, self.waits = held, ""

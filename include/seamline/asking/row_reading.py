@@ -79,7 +79,7 @@ class RowReader:
         self.ask, self.pipeline, self.layout, self.connection = ask, pipeline, layout, connection
         self.con, self.lock = open_duckdb(), threading.Lock()
         self.lost: set[OffsetRange] = set()
-        """What was passed over of the topic, and Kafka has no more."""
+        """Ranges of the topic that were passed over, and that Kafka no longer has."""
         self.readable = math.inf
         """The epoch up to which rows may be of another record version."""
         with TopicAdmin(connection) as admin:
@@ -111,10 +111,10 @@ class RowReader:
         return found or (NOTHING, {})
 
     def fetch_ends(self) -> Mapping[int, int]:
-        """Fetch where each partition ends that has something, with transactions whose ends are on their way."""
+        """Fetch the end offset of each partition that is not empty, open transactions included."""
         with TopicAdmin(replace(self.connection, isolation_level="read_uncommitted")) as admin:
             begins, ends = admin.beginning_offsets(self.ask.topic), admin.end_offsets(self.ask.topic)
-        return {each: end for each, end in ends.items() if end > begins[each]}
+        return {each: end for each, end in ends.items() if end > begins.get(each, 0)}
 
     def find_reading_epoch(self, ends: Mapping[int, int]) -> int | None:
         """Return E where the epochs up to it have read the topic up to some offsets; None where they have not."""

@@ -173,7 +173,9 @@ def retire(view: str, version: str, reason: str) -> None:
 @click.command()
 @click.argument("pipeline")
 @click.argument("name", metavar="QUESTION")
-@click.option("--from", "start", help="First interval of the rows, UTC. [default: the pipeline's first]")
+@click.option(
+    "--from", "start", help="Start of the range, UTC: a border of intervals. [default: the pipeline's start]"
+)
 @click.option(
     "--to", "end", help="End of the range, UTC (exclusive). [default: the end of the present interval]"
 )
@@ -198,7 +200,8 @@ def ask(pipeline: str, name: str, start: str | None, end: str | None, only_error
     if asked.id not in find_question_births(layout):
         raise NotFound(
             f"The stream of {compiled.name} does not know the question {name!r} as it is declared now.",
-            hint=f"`seamline stream start {compiled.name}`, or `restart` if it runs; then ask again.",
+            hint=f"`seamline stream start {compiled.name}` (`seamline stream restart {compiled.name}` if it runs), "
+            "then ask again.",
         )
     decision = AskDecision(asked.name, span, only_errors, current_actor(), reason, now, asked.id)
     ControlTable.ensure(layout).ask_again(decision)

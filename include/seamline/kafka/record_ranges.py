@@ -7,9 +7,9 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-import kafka.errors as errors
 import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 
@@ -50,11 +50,13 @@ class RangeReader:
         try:
             self.consumer = self.consumer or self.open()
             found = fetch_ranges(self.consumer, ranges)
-        except (errors.KafkaError, OSError) as problem:
+        except Exception as problem:  # noqa: BLE001 - whatever it is, Spark reads them and says what is wrong
             log.info("A few records are left to Spark: %s", problem)
             found = None
         if found is None:
-            self.close()
+            with suppress(Exception):
+                self.close()
+            self.consumer = None
             return None
         return make_raw_records(record for place in ranges for record in found[place])
 
@@ -94,7 +96,9 @@ def fetch_ranges(
         for place, records in consumer.poll(50).items():
             _, end = ranges[place.topic, place.partition]
             found[place.topic, place.partition] += [record for record in records if record.offset < end]
-        done = [place for place, end in waiting.items() if consumer.position(place) >= end]
+        # It asks the broker after a change of leaders, and may have none by then.
+        at = {place: consumer.position(place, timeout_ms=100) for place in waiting}
+        done = [place for place, end in waiting.items() if (at[place] or 0) >= end]
         for place in done:
             del waiting[place]
             consumer.pause(place)

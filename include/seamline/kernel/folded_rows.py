@@ -121,14 +121,18 @@ def fold_sorted_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Fold rows that are in order (span and key, then ``ORDER``); yield what is shown of a side at a watermark."""
     rows = (each for batch in batches for each in read_key_rows(process, batch))
+    groups = groupby(rows, key=lambda each: each[0])
     held: list[Emitted] = []
-    with without_collector():
-        for key, group in groupby(rows, key=lambda each: each[0]):
-            run = KeyFold(process.fold, BLANK)
-            run.take_rows(row for _, row in group)
-            run.reach(mark, key.span + process.size)
-            held += [(key, item) for item in run.items if item.needs <= mark and item.side == side]
-            if len(held) >= MOST_EMITTED:
-                yield from make_emitted_table(process, side, held).to_batches()
-                held = []
-    yield from make_emitted_table(process, side, held).to_batches()
+    while True:
+        with without_collector():
+            for key, group in groups:
+                run = KeyFold(process.fold, BLANK)
+                run.take_rows(row for _, row in group)
+                run.reach(mark, key.span + process.size)
+                held += [(key, item) for item in run.items if item.needs <= mark and item.side == side]
+                if len(held) >= MOST_EMITTED:
+                    break
+        if not held:
+            return
+        yield from make_emitted_table(process, side, held).to_batches()
+        held = []

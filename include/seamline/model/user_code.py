@@ -16,6 +16,10 @@ DEFINITIONS = "seamline_definitions_"
 """How the modules of definition files are named; a task in another process cannot import them."""
 
 
+OF_PYTHON = ("_abc_impl", "_is_protocol", "_is_runtime_protocol")
+"""What Python keeps in classes that are derived from ABC or Protocol."""
+
+
 def name_of(code: str | Callable[..., Any]) -> str:
     """Return a function's or a class's name as ``module:name``; text stays as it is.
 
@@ -81,18 +85,24 @@ def hash_code(function: FunctionType) -> str:
 
 
 def class_hash(found: type, *, private: bool = False) -> str:
-    """Hash what a class does: its methods and constants, those of its bases among them; private ones where asked."""
+    """Hash what a class does: its methods and constants, those of its bases among them.
+
+    Those whose names begin with an underscore where that is asked for, but for ``__...``; ``__init__`` always.
+    """
     kept = [
         (name, member_facts(f"{each.__qualname__}.{name}", value))
         for each in found.__mro__[:-1]
         for name, value in sorted(vars(each).items())
         if name == "__init__" or not name.startswith("__" if private else "_")
+        if name not in OF_PYTHON
     ]
     return hash_code_facts(kept)
 
 
 def member_facts(name: str, value: Any) -> tuple[Any, ...]:
     """List what a member of a class is; DefinitionError for what looks different on every run."""
+    if isinstance(value, property):
+        return tuple(member_facts(name, each) for each in (value.fget, value.fset, value.fdel))
     value = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     facts = function_facts(value) if isinstance(value, FunctionType) else constant_facts(value)
     if " at 0x" in repr(facts):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Let nothing be looked for while a block makes many objects that have no cycles: they are freed all the same."""
+    """Turn the collector off while a block makes many objects without cycles, which are freed by their references."""
     was_on = gc.isenabled()
     gc.disable()
     try:

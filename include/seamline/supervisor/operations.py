@@ -157,7 +157,7 @@ class PositionMove:
     reason: str
     """Why, recorded in the control log."""
     answers: bool = False
-    """Whether the pipeline asks other systems: it reads their answers after all."""
+    """Whether the pipeline asks other systems, whose skipped answers are read anyway."""
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Describe what is passed over."""
@@ -166,7 +166,7 @@ class PositionMove:
         if not count:
             return [f"{pipeline}: nothing is passed over; every partition continues where it was read to."]
         then = "read from Kafka beside the live stream" if fill else "a hole in the log"
-        but = "" if fill or not self.answers else "; answers among them are read after all"
+        but = "" if fill or not self.answers else "; answers among them are read anyway"
         said = f"{pipeline}: {count} offsets are passed over, and will be {then}{but}:"
         return [said, *(f"  {gap}" for gap in gaps)]
 

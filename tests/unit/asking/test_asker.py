@@ -391,6 +391,52 @@ def test_new_rows_are_taken_up_beside_a_decision(life: Life, monkeypatch: pytest
     assert sorted(life.topic.offsets) == [*range(205)]
 
 
+def test_a_decision_that_waits_for_long_notes_no_more_than_it_may(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream reads on, and what was passed over is not filled for hours: it begins to wait anew."""
+    monkeypatch.setattr(module, "MOST_NOTED", 10)
+    monkeypatch.setattr(module, "QUIET_EVERY", 0.0)
+    life.master.passed = True
+    life.hold(0)
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: life.asker.noting > 0)
+        for _ in range(10):
+            life.hold(5)
+            await life.until(
+                lambda: not life.asker.hand.places and life.asker.hand.taken == life.driver.word.epoch
+            )
+            await life.until(lambda: len(life.asker.written) <= 15)
+        life.master.passed, life.master.held = False, life.driver.word.epoch
+        life.master.recorded = {each.place: each.epoch - 1 for each in life.master.rows}
+        await life.until(lambda: life.asker.position.decided == 1)
+
+    life.tell(story)
+    assert len(life.topic.offsets) == len({*life.topic.offsets}) == 50
+
+
+def test_a_decision_says_what_it_waits_for(life: Life) -> None:
+    """First for the stream, then for rows to be taken up: the system may be away for hours."""
+    life.master.reads = False
+    life.hold(1)
+    life.system.gated = True
+    life.decide(AGAIN)
+
+    async def story() -> None:
+        await life.until(lambda: "the answers that were written before" in life.asker.waits)
+        life.master.held, life.master.reads = 9, True
+        await life.until(lambda: life.asker.waits.endswith("until all rows up to epoch 9 are taken up"))
+        life.hold(0, 0, 0, 0, 0)
+        life.system.gated = False
+        life.system.let()
+        await life.until(lambda: life.asker.position.decided == 1)
+        assert not life.asker.waits
+
+    life.tell(story)
+
+
 def test_a_decision_notes_only_rows_that_it_could_mean(life: Life) -> None:
     """A slow one would keep the places of all rows that are answered meanwhile, for hours."""
     life.hold(0)

@@ -148,7 +148,9 @@ def test_one_that_does_not_stay_up_is_told_of(askers: Askers, started: list[Proc
     end()
     assert not askers.ended
     end()
-    said = "the process that asks has ended 3 times in a row, with code 20; see `seamline stream logs`"
+    said = (
+        "the process that asks has ended 3 times in a row, with code 20; see `seamline stream logs PIPELINE`"
+    )
     assert askers.ended == {"scored": said}
     assert describe_silence(AskCount(ended=said), START) == said
     clock.now += module.CALM + 1

@@ -7,7 +7,7 @@ import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact, Rounded, localcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from seamline.model.errors import BadRange
 from seamline.model.measures import Maximum, Sum
 from seamline.model.measures.values import normalize_stored_value
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.types.decimals import rescale_decimal
 from seamline.model.types.exact_json import dump_exact_json, load_exact_json
 from seamline.model.types.schema import Field, SqlType, build_decimal_type
 from seamline.plan.batch.reprocessing_plan import Verdict, list_rounded_epochs
@@ -562,3 +563,13 @@ def test_a_product_has_room_for_all_of_its_digits(tmp_path: Path) -> None:
     view = compiled.views[0]
     [answered] = present_states(view, result.states[view.id][0], []).to_pylist()
     assert (answered["total"], answered["most"]) == (Decimal("29999999999999999.97"), product)
+
+
+@pytest.mark.parametrize("context", [Context(prec=28), Context(prec=3, traps=[Rounded, Inexact])])
+@pytest.mark.parametrize(("digits", "precision"), [(10**38 - 1, 38), (10**30 - 1, 30), (-(10**38) + 1, 38)])
+def test_a_number_of_all_digits_fits_whatever_the_thread_rounds_to(context, digits, precision):
+    """Values of 29 digits and more were compared after they had been rounded up."""
+    with localcontext(context):
+        assert rescale_decimal(Decimal(digits), precision, 0) == Decimal(digits)
+        with pytest.raises(ValueError, match="does not fit"):
+            rescale_decimal(Decimal(digits), precision - 1, 0)

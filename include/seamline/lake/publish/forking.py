@@ -83,7 +83,7 @@ def require_new(source: CompiledPipeline, other: CompiledPipeline, to: Layout) -
     if who := next((each for each in (source, other) if each.asks), None):
         raise BadRange(
             f"{who.name} asks another system ({', '.join(each.name for each in who.asks)}), and the topic of the "
-            "answers is written by one pipeline alone.",
+            "answers has exactly one writer.",
             hint=f"fork pipelines without Ask, or run {other.name} from the beginning of the topics.",
         )
     theirs, ours = (each.definition for each in (source, other))

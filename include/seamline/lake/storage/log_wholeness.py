@@ -35,16 +35,24 @@ def open_whole_table(root: Location) -> tuple[DeltaTable, Commit | None]:
     NotFound if there is no table; NotWhole if nothing can be opened before what is broken.
     """
     try:
+        return open_whole_once(root)
+    except DeltaError:
+        # A start after a power cut has removed its broken end meanwhile.
+        return open_whole_once(root)
+
+
+def open_whole_once(root: Location) -> tuple[DeltaTable, Commit | None]:
+    """Do that; DeltaError where a log that cannot be opened has nothing broken."""
+    try:
         handle = open_delta_handle(root)
     except TableNotFoundError:
         raise NotFound(f"There is no table at {root}.", hint="check that the stream has run.") from None
     except DeltaError:
         if (checkpoint := broken_checkpoint(root)) is not None:
             raise checkpoint from None
-        if (broken := find_broken_entry(root)) is not None:
-            return open_before_broken(root, broken)
-        # Its end was taken away while it was read, as a start does after a power cut.
-        handle = open_delta_handle(root)
+        if (broken := find_broken_entry(root)) is None:
+            raise
+        return open_before_broken(root, broken)
     if may_be_torn(root) and (broken := find_broken_entry(root, until=int(handle.version()))) is not None:
         return open_before_broken(root, broken)
     return handle, log_store.read_commit(root, int(handle.version()))

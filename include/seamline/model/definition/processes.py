@@ -18,6 +18,8 @@ class Process:
     ``View(of="carts.refunds")``; calls that raised are rows of ``carts.errors``. Emitted rows have the columns of the
     key and those that the function declares. A late row withdraws what is no longer emitted: such a view takes only
     measures from which rows can be taken again.
+
+    No pipeline takes one yet: ``derive=`` has joins and questions.
     """
 
     name: str

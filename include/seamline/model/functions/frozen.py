@@ -156,16 +156,3 @@ def make_struct_freezer(type: SqlType) -> Freezer:
         return FrozenDict({name: freeze_part(value[name]) for name, freeze_part in parts.items()})
 
     return freeze
-
-
-def list_frozen_samples(type: SqlType, plain: Callable[[SqlType], list[Any]]) -> list[Any]:
-    """List a few values of a type, MAPs among them, frozen; ``plain`` lists those of other types."""
-    if type.kind is TypeKind.MAP:
-        assert type.element is not None
-        items = list_frozen_samples(type.element, plain)
-        return [
-            FrozenDict(),
-            *(FrozenDict(a=each) for each in items[:3]),
-            FrozenDict(a=items[0], b=items[-1]),
-        ]
-    return [*map(make_freezer(type), plain(type))]

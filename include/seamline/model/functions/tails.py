@@ -56,8 +56,10 @@ class KeyTail:
     __slots__ = ("begun", "due", "hidden", "rows", "run", "settled")
 
     def __init__(self, run: KeyFold, settled: float) -> None:
-        self.run, self.settled = run, settled
-        """The fold with all rows, and with the timers up to the watermark; the instant before which all is settled."""
+        self.run = run
+        """The fold with all rows, and with the timers up to the watermark."""
+        self.settled = settled
+        """The instant before which all is settled, in microseconds from 1970."""
         self.rows: list[KeyRow] = []
         """The rows at or after that, in order."""
         self.begun = BLANK

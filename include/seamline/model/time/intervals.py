@@ -84,7 +84,7 @@ class Interval:
         if not self.start < self.end:
             raise BadRange(
                 f"{format_utc_instant(self.start)} is not before {format_utc_instant(self.end)}.",
-                hint="write a later end: it is the first instant that is not in it.",
+                hint="choose a later end; the end is exclusive.",
             )
 
     @cached_property

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_duration
 
-LOGS = "see `seamline stream logs`"
+LOGS = "see `seamline stream logs PIPELINE`"
 SILENT_AFTER = timedelta(minutes=1)
 """A process that asks says every second how that goes."""
 
@@ -48,7 +48,7 @@ class AskCount:
     waits: str = ""
     """What a decision to ask again waits for; empty while there is none, or it is carried out."""
     ended: str = ""
-    """What the process ends with again and again; empty while it stays up."""
+    """Why the process keeps ending; empty while it stays up."""
     at: str = ""
     """When this was said; ISO 8601."""
 

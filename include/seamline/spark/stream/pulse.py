@@ -82,7 +82,7 @@ class Pulse:
 
 
 def read_ask_counts(writer: Writer) -> dict[str, AskCount]:
-    """Read what the processes that ask have said, and why those that do not stay up end."""
+    """Read what the processes that ask have said, and why those that keep ending do so."""
     said = read_ask_words(writer.pipeline.name, [each.name for each in writer.pipeline.asks])
     broken = {name: replace(said.get(name, AskCount()), ended=why) for name, why in writer.ended.items()}
     return {**said, **broken}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import pickle
+from abc import ABC
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -25,7 +26,7 @@ from seamline.model.functions.folding import (
     Snapshot,
 )
 from seamline.model.functions.frozen import FrozenDict, make_freezer
-from seamline.model.functions.function import load_function
+from seamline.model.functions.function import ProcessFunction, load_function
 from seamline.model.time.intervals import EPOCH
 from seamline.model.types.schema import parse_type
 
@@ -285,6 +286,35 @@ def test_setting_a_timer_twice_sets_it_once():
     made = load_function(f"{FUNCTIONS}:Remembers")
     items, _ = Fold(made).go_on(BLANK, [row(0, n=1), KeyRow(2, Place(0, 1, "t", "id"), {"n": 2})], 10)
     assert [each.values[0] for each in items] == ["row 1", "timer", "row 2", "timer", "timer"]
+
+
+class Derived(ProcessFunction, ABC):
+    """Is derived from what Python keeps notes in, and has what is not a method."""
+
+    state, emits = "n BIGINT", "n BIGINT"
+
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        """Return what it is."""
+        return (self._size,)
+
+    @property
+    def _size(self) -> int:
+        return 5
+
+
+class Larger(Derived):
+    """Is another one only in what nobody else calls."""
+
+    @property
+    def _size(self) -> int:
+        return 6
+
+
+def test_a_function_is_known_by_what_it_does():
+    """Also by what it calls of its own, and whatever classes it is derived from."""
+    one, other = (load_function(f"{__name__}:{name}") for name in ("Derived", "Larger"))
+    assert one.code != other.code
+    assert one.code == load_function(f"{__name__}:Derived").code
 
 
 class Nothing:
