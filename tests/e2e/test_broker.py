@@ -15,6 +15,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
+from kafka.admin import ConfigResource, ConfigResourceType
 from tests.ports import free_ports
 
 from seamline.cli import main
@@ -25,6 +26,7 @@ from seamline.kafka.produce import RecordWriter
 from seamline.kafka.record_ranges import RangeReader
 from seamline.kafka.topic_ends import SharedEnds, ends_of, oldest_from
 from seamline.local.broker import Broker
+from seamline.local.demo.stages import KEPT
 from seamline.local.flights import Span, replay_flights
 from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
 from seamline.model.protocol.log_tail import Tail, hash_record_value
@@ -278,6 +280,14 @@ def test_records_that_cannot_be_read_soon_are_left_to_others(
     reader.close()
     nobody = RangeReader(replace(broker.connection, brokers=f"127.0.0.1:{free_ports()}"))
     assert nobody.read({("few", 0): (0, 1)}) is None
+
+
+def test_a_topic_of_the_past_is_kept_whatever_its_broker_says(admin: TopicAdmin) -> None:
+    """Retention goes by the timestamps of records, and those of the demo are of 2013: any broker may have its topic."""
+    admin.create_topic("past", 1, config=KEPT)
+    asked = [ConfigResource(ConfigResourceType.TOPIC, "past")]
+    told = admin._client.describe_configs(asked, config_filter="modified")
+    assert {name: each["value"] for name, each in told["topic"]["past"].items()} == KEPT
 
 
 def test_recreated_topic_has_another_id(admin: TopicAdmin) -> None:

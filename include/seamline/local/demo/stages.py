@@ -30,6 +30,8 @@ DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream"
 BATCH, AUDIT = DAGS[:2]
 START = parse_moment("2013-01-01")
 PARTITIONS = 4
+KEPT = {"retention.ms": "-1", "segment.ms": str(100 * 366 * 24 * 3_600_000)}
+"""Settings of a topic whose records are of the past, by their timestamps: Kafka would delete them within minutes."""
 
 
 class Demo:
@@ -50,7 +52,7 @@ class Demo:
         topic = pipeline.definition.topics[0]
         with self.scene.broker() as connection, self.scene.airflow() as api:
             with TopicAdmin(connection) as admin:
-                admin.create_topic(topic, PARTITIONS)
+                admin.create_topic(topic, PARTITIONS, config=KEPT)
             self.say(f"topic {topic} has {PARTITIONS} partitions")
             wait_for_condition("Airflow to read the DAGs", lambda: not list_missing_dags(api), 120)
             for dag in DAGS:
