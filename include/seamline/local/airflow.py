@@ -22,7 +22,6 @@ from seamline.orchestration.airflow_api import AirflowApi
 from seamline.supervisor.driver_process import end_session, list_session_processes, read_log_tail
 
 COMPONENTS = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-LOCKED, LOCKED_AT_MOST = "database is locked", 5
 
 
 class AirflowStandalone:
@@ -153,7 +152,7 @@ class AirflowStandalone:
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of Airflow's own, as in a terminal that has the settings."""
         return subprocess.run(
-            [sys.executable, "-m", "airflow", *words],
+            [sys.executable, "-m", "seamline.local.airflow_command", *words],
             env={**os.environ, **self.settings()},
             capture_output=True,
             text=True,
@@ -161,17 +160,8 @@ class AirflowStandalone:
         )
 
     def backfill(self, dag_id: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run ``airflow backfill create``, and again where SQLite has dropped it.
-
-        SQLite lets go of a command whose transaction a write of the scheduler's has overtaken, however long it may
-        wait; what that leaves is closed by the scheduler, and the command is given again.
-        """
-        for _ in range(LOCKED_AT_MOST):
-            done = self.command("backfill", "create", "--dag-id", dag_id, *words)
-            if LOCKED not in done.stderr:
-                break
-            self.api.await_backfill(dag_id, timeout=240)
-        return done
+        """Run ``airflow backfill create``."""
+        return self.command("backfill", "create", "--dag-id", dag_id, *words)
 
     def _wait(self, timeout: float) -> None:
         until = time.monotonic() + timeout

@@ -16,7 +16,8 @@ from tests.unit.project import closed_environment
 
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SPARK, AIRFLOW, WEB = {"jobs", "spark", "testing/tables"}, {"orchestration"}, {"web"}
+SPARK, WEB = {"jobs", "spark", "testing/tables"}, {"web"}
+AIRFLOW = {"orchestration", "local/airflow_command"}
 PYTEST = {"testing/plugin"}
 """Loaded by pytest itself."""
 DEMO = {"local/demo/verify"}
