@@ -28,7 +28,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from benchmarks.machine import machine
 from benchmarks.peers.on_spark import LARGE_STATES
 from benchmarks.results import Results
-from seamline.kernel.folded_rows import take_epoch
+from seamline.lake.joins.folded_rows import take_epoch
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.compiled_pipeline import compile_pipeline

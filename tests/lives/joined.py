@@ -38,8 +38,8 @@ from seamline.model.measures import Measure
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
+from seamline.spark.stream import derived_rows, restated_log
 from seamline.spark.stream import joined_rows as indexes
-from seamline.spark.stream import kernel_runs
 
 SOURCE, OTHER, JOIN = "events", "others", "near"
 SHARE = 0.6
@@ -226,16 +226,16 @@ def sparkless_joins() -> Iterator[None]:
     """Join in the place of Spark; each driver of this process has files of its own, as the last one has left them."""
     number = count()
 
-    def apart(writer: Any, folder: Path) -> indexes.JoinedRows:
+    def apart(writer: Any, folder: Path, source: restated_log.RestatedLog) -> indexes.JoinedRows:
         here = next(number)
         before, own = (folder.with_name(f"{folder.name}-{each}") for each in (here - 1, here))
         if before.exists():
             copytree(before, own)
-        return indexes.JoinedRows(writer, own)
+        return indexes.JoinedRows(writer, own, source)
 
     with (
-        patch.object(kernel_runs, "JoinedRows", apart),
+        patch.object(derived_rows, "JoinedRows", apart),
         # No time passes in a life.
-        patch.object(indexes, "ASKED_EVERY", 0.0),
+        patch.object(restated_log, "ASKED_EVERY", 0.0),
     ):
         yield

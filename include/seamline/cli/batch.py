@@ -123,7 +123,7 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
     )
     click.echo(f"restated: {made}")
     click.echo(f"Rows of later epochs keep what they found. Build it: seamline run {compiled.name} --dirty")
-    still = [view.name for view in compiled.views if view.join and lookup in view.join.lookups]
+    still = [view.name for view in compiled.views if view.derived and lookup in view.derived.lookups]
     if still:
         click.echo(
             f"Rows of {', '.join(still)} are joined: no answer of them moves on until that build is published."

@@ -65,7 +65,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     con = open_worker_duckdb()
     result = KernelResult()
     readers = open_readers(config.pipeline)
-    views = [view for view in config.pipeline.views if view.id in config.views and not view.join]
+    views = [view for view in config.pipeline.views if view.id in config.views and not view.derived]
     strays = StrayIntervals(config.pipeline)
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)

@@ -1,4 +1,4 @@
-"""The rows of an epoch that are joined, as tasks report them: of each side the columns that its join reads."""
+"""The rows of an epoch that others are derived from, as tasks report them: the columns that are read of each side."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from seamline.lake.engine.prepared_queries import ask_planned_once
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import side_rows_sql
-
-LEFT, RIGHT = "left", "right"
+from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
 
 
 def list_joins(views: Iterable[CompiledView]) -> dict[str, CompiledJoin]:
@@ -22,21 +21,28 @@ def list_joins(views: Iterable[CompiledView]) -> dict[str, CompiledJoin]:
     return {view.join.id: view.join for view in views if view.join}
 
 
-def name_side(join: CompiledJoin, side: str) -> str:
-    """Name the rows of a side in a kernel's result."""
-    return f"{join.id}/{side}"
+def list_processes(views: Iterable[CompiledView]) -> dict[str, CompiledProcess]:
+    """List the processes whose rows views count, each once, by id."""
+    return {view.process.id: view.process for view in views if view.process}
+
+
+def list_derived(views: Iterable[CompiledView]) -> dict[str, Derived]:
+    """List both, by id."""
+    return {view.derived.id: view.derived for view in views if view.derived}
+
+
+def name_side(derived: Derived, number: int) -> str:
+    """Name the rows of a side, by its place among ``sides``, in a kernel's result."""
+    return f"{derived.id}/{number}"
 
 
 def add_joined_rows(
     con: duckdb.DuckDBPyConnection, accepted: pa.Table, pipeline: CompiledPipeline, result: KernelResult
 ) -> None:
-    """Add the rows that the joins of any view read."""
-    joins = list_joins(pipeline.views)
-    if not joins:
-        return
-    for join in joins.values():
-        for name, side in zip((LEFT, RIGHT), join.sides, strict=True):
-            query = side_rows_sql(join, side, "accepted", DUCKDB)
+    """Add the rows that the joins and the processes of any view read."""
+    for derived in list_derived(pipeline.views).values():
+        for number, side in enumerate(derived.sides):
+            query = side_rows_sql(derived, side, "accepted", DUCKDB)
             found = ask_planned_once(con, query, {"accepted": accepted})
             if found.num_rows:
-                result.joined.setdefault(name_side(join, name), []).append(found)
+                result.joined.setdefault(name_side(derived, number), []).append(found)

@@ -259,7 +259,7 @@ def certify_generation(
 
     ``unique`` is whether rows have event ids.
     """
-    read = grid.within(widen_to_intervals(grid, interval, view)) if view.join else [interval]
+    read = grid.within(widen_to_intervals(grid, interval, view)) if view.derived else [interval]
     evidence = Evidence(
         interval=interval,
         cut=row.cut,
@@ -276,11 +276,11 @@ def certify_generation(
         expectations=tuple(audit.failed.get(interval.id, ())),
         expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0)),
         ahead=view.after,
-        joined=view.join is not None,
-        copies=row.copies if view.join and unique else None,
+        joined=view.derived is not None,
+        copies=row.copies if view.derived and unique else None,
         copied=row.copied,
-        copies_allowed=view.join is not None and view.join.copies,
-        unanswered=row.unanswered if view.join and view.join.question else None,
+        copies_allowed=view.derived is not None and view.derived.copies,
+        unanswered=row.unanswered if view.derived and view.derived.question else None,
     )
     return Certificate(
         view=view.name,

@@ -140,7 +140,7 @@ def explain_pinned(
 
 def count_known_restatements(view: CompiledView, layout: Layout, answer: Answer) -> Mapping[str, int]:
     """Count the decisions by which each interval's rows are made: by its build, or, where joined, by its epoch."""
-    if view.join is None:
+    if view.derived is None:
         return {id: way.restated for id, way in answer.intervals.items()}
     log = read_condensed_log(layout)
     return {id: count_named_restatements(log, way.complete_to) for id, way in answer.intervals.items()}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from seamline.model.compile.compiled_join import KIND, PAIR
 from seamline.model.compile.record_rules import SOURCE
+from seamline.model.functions.tracing import CALL
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.explain import format_key
 from seamline.serve.explained_number import Explanation, Row
@@ -50,18 +51,34 @@ def format_derived_row(row: Row) -> str:
     return f"  {place}, epoch {row['_epoch']}: {format_values(row)}"
 
 
+def format_emitted_row(row: Row) -> str:
+    """Show an emitted row with the call that emitted it, and the states before and after that."""
+    place = f" of {format_place(row)}" if row["_topic"] is not None else ""
+    states = f"{row['_before']} -> {row['_after']}"
+    return f"  {row[CALL]}{place} at {format_utc_instant(row['_event_time'])}: {format_values(row)}; {states}"
+
+
 def is_joined(found: Explanation) -> bool:
     """Return whether the rows of a page are those of a join; a page without rows has none."""
     return any(KIND in row for row in found.page)
 
 
 def tabulate_rows(found: Explanation) -> list[Row]:
-    """Return the rows of a page for a table: those of a join with what each is, and the places it is made of."""
-    return [tabulate_derived_row(row) if KIND in row else row for row in found.page]
+    """Return the rows of a page for a table: derived ones with what each is, and the places it is made of."""
+    return [tabulate_derived_row(row) if KIND in row or CALL in row else row for row in found.page]
 
 
 def tabulate_derived_row(row: Row) -> Row:
     """Name what a derived row is made of for a reader."""
+    if CALL in row:
+        return {
+            "call": row[CALL],
+            "record": format_place(row) if row["_topic"] is not None else "",
+            "time": row["_event_time"],
+            **{name: value for name, value in row.items() if not name.startswith("_")},
+            "state before": row["_before"],
+            "state after": row["_after"],
+        }
     return {
         "row": row[KIND],
         "left record": format_place(row),
@@ -124,8 +141,12 @@ def format_explained_parts(found: Explanation) -> Iterator[str]:
 def format_master_rows(found: Explanation) -> Iterator[str]:
     """Show the rows of the master that were asked for."""
     if found.page:
-        yield "Joined rows:" if is_joined(found) else "Rows of the master:"
+        emitted = CALL in found.page[0]
+        yield "Emitted rows:" if emitted else "Joined rows:" if is_joined(found) else "Rows of the master:"
     for row in found.page:
+        if CALL in row:
+            yield format_emitted_row(row)
+            continue
         if KIND in row:
             yield format_derived_row(row)
             continue

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.compile.compiled_pipeline import CompiledMeasure, CompiledView
-from seamline.model.measures import Formula, Place, Ratio, Sum
+from seamline.model.measures import Formula, Place, Ratio, Sum, negate_state
 
-Folded = tuple[Place, tuple[Any, ...]]
-"""A row's place, and the values that ``list_fold_sources`` read of it."""
+Folded = tuple[Place, tuple[Any, ...], int]
+"""A row's place, the values that ``list_fold_sources`` read of it, and its sign: -1 for one that withdraws another."""
 
 
 def list_fold_sources(view: CompiledView) -> list[CompiledMeasure]:
@@ -25,9 +25,11 @@ def present_measures(
     con: duckdb.DuckDBPyConnection, view: CompiledView, rows: Sequence[Folded]
 ) -> dict[str, Any]:
     """Present every measure of one window's rows."""
-    places = [place for place, _ in rows]
     read = list_fold_sources(view)
-    folded = [each.measure.fold([values[at] for _, values in rows], places) for at, each in enumerate(read)]
+    folded = [
+        fold_signed(each, [(place, values[at], sign) for place, values, sign in rows])
+        for at, each in enumerate(read)
+    ]
     shown = (each.measure.present(state) for each, state in zip(read, folded, strict=True))
     return {
         **{
@@ -40,6 +42,17 @@ def present_measures(
             if isinstance(each.measure, Sum) and each.beyond
         },
     }
+
+
+def fold_signed(measure: CompiledMeasure, rows: Sequence[tuple[Place, Any, int]]) -> Any:
+    """Fold a measure's values, each with its place and sign."""
+    states = []
+    for wanted in (1, -1):
+        mine = [(value, place) for place, value, sign in rows if sign == wanted]
+        states.append(measure.measure.fold([value for value, _ in mine], [place for _, place in mine]))
+        if not mine and wanted < 0:
+            return states[0]
+    return measure.measure.plus(states[0], negate_state(states[1]))
 
 
 def compute_derived_measure(

@@ -23,18 +23,18 @@ def input_of(
     """
     if not accepted.num_rows:
         return []
-    if not view.join:
+    if not view.derived:
         # A column that was added since is NULL in what was read before.
         blank = master_schema(pipeline).empty_table()
         accepted = pa.concat_tables([blank, accepted], promote_options="default")
     where = f"({view.where.duckdb}) IS TRUE" if view.where else "TRUE"
-    ids = [] if view.join else list_id_expressions(pipeline, states.quote_identifier)
+    ids = [] if view.derived else list_id_expressions(pipeline, states.quote_identifier)
     values = [each.expression.duckdb if each.expression else "1" for each in list_fold_sources(view)]
     keys = [states.quote_identifier(key.name) for key in view.ordered_by]
     ordinal = "0" if view.counts else "_ordinal"
     places = ["_epoch", "_event_time", "_partition", "_offset", "_topic", ordinal]
     relation = "rows" if view.counts else states.exploded_rows_sql(view, "rows")
-    selected = "TRUE" if view.join else selected_sql(pipeline)
+    selected = "TRUE" if view.derived else selected_sql(pipeline)
     columns = [*places, selected, where, *ids, *keys, *values]
     found = query_rows(con, f"SELECT {', '.join(columns)} FROM {relation}", accepted)
     rows = []

@@ -39,6 +39,8 @@ class Row:
     """The inputs of the measures, in their order."""
     counts: bool
     """Whether the view selects it."""
+    sign: int = 1
+    """-1 for a row that withdraws an equal one."""
 
 
 def filter_counted_rows(
@@ -92,8 +94,13 @@ def present_oracle_rows(
             for (start, end), places in windows_over(view.windows, instants).items():
                 inside = [mine[place] for place in places]
                 batch = sum(
-                    row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED for row in inside
+                    row.sign
+                    for row in inside
+                    if row.epoch <= cuts.get(row.interval, NOTHING) and side is not Side.SPEED
                 )
+                counted = sum(row.sign for row in inside)
+                if not counted:
+                    continue
                 found.append(
                     {
                         **({GROUPING: format_grouping_set(names)} if view.grouped else {}),
@@ -101,9 +108,9 @@ def present_oracle_rows(
                         **dict(zip(names, key, strict=True)),
                         "window_start": EPOCH + start * MICROSECOND,
                         "window_end": None if end is None else EPOCH + end * MICROSECOND,
-                        **present_measures(con, view, [(row.place, row.values) for row in inside]),
+                        **present_measures(con, view, [(row.place, row.values, row.sign) for row in inside]),
                         "batch_part": batch,
-                        "speed_part": len(inside) - batch,
+                        "speed_part": counted - batch,
                     }
                 )
     return found

@@ -114,7 +114,7 @@ class Plain(PlainStream):
             most=self.pipeline.definition.batch.max_dirty,
             provisional=self.pipeline.definition.batch.provisional,
             ahead=max((view.after for view in self.pipeline.views), default=timedelta(0)),
-            derived={view.id: self.derived_arrivals(view) for view in self.pipeline.views if view.join},
+            derived={view.id: self.derived_arrivals(view) for view in self.pipeline.views if view.derived},
         )
         offered, wrong = [], []
         published = self.manifest.published
@@ -146,7 +146,7 @@ class Plain(PlainStream):
             pipeline, layout, self.epochs, lookup, span, actor="scenario", reason=reason, now=now
         )
         self.restated.append(made)
-        if any(view.join and made.lookup in view.join.lookups for view in self.pipeline.views):
+        if any(view.derived and made.lookup in view.derived.lookups for view in self.pipeline.views):
             self.name_restatements(now)
         return made
 
@@ -158,14 +158,14 @@ class Plain(PlainStream):
 
     def count_known(self, view: CompiledView) -> int:
         """Count the decisions that a build of a view knows."""
-        return self.decided.named if view.join else len(self.restated)
+        return self.decided.named if view.derived else len(self.restated)
 
     def build_input(self, view: CompiledView, interval: Interval, cut: int, known: int) -> list[Row]:
         """Build a view's input of one interval up to a cut, as the first so many restatements have it."""
         decisions = self.restated[:known]
-        rows = self.derive_rows(view, known) if view.join and known else self.rows[view.name]
+        rows = self.derive_rows(view, known) if view.derived and known else self.rows[view.name]
         mine = [row for row in rows if row.interval == interval.id and row.epoch <= cut]
-        if view.join or not list_interval_restatements(decisions, interval):
+        if view.derived or not list_interval_restatements(decisions, interval):
             return mine
         return [
             row
@@ -207,20 +207,20 @@ class Plain(PlainStream):
             expectations=tuple(expected),
             expectations_checked=len(expected),
             ahead=view.after,
-            joined=view.join is not None,
+            joined=view.derived is not None,
             copies=self.count_copies(view, interval, cut),
-            copies_allowed=view.join is not None and view.join.copies,
+            copies_allowed=view.derived is not None and view.derived.copies,
             unanswered=self.count_unanswered(view, interval, cut),
         )
         return validate_evidence(evidence)
 
     def count_copies(self, view: CompiledView, interval: Interval, cut: int) -> int | None:
         """Count the copies of joined rows in an interval's reach up to a cut; None where none can be known."""
-        if not view.join:
+        if not view.derived:
             return None
         accepted = [each.accepted for each in self.current if each.epoch.number <= cut]
         reach = widen_by_reach(self.pipeline.grid, interval, view)
-        return count_joined_copies(self.pipeline, view.join, accepted, reach)
+        return count_joined_copies(self.pipeline, view.derived, accepted, reach)
 
     def count_unanswered(self, view: CompiledView, interval: Interval, cut: int) -> int | None:
         """Count the rows of an interval up to a cut that wait for an answer; None where nothing is asked."""

@@ -37,10 +37,10 @@ from seamline.spark.stream.progress import Progress
 from seamline.testing.beside import Beside
 from seamline.testing.engine import PHASES
 from seamline.testing.input import input_of
-from seamline.testing.joined import derive_plain_rows
 from seamline.testing.oracle import (
     Row,
 )
+from seamline.testing.plain_views import PlainViews
 from seamline.testing.repeats import Seen, mark_repeated_rows, note_rows
 from seamline.testing.validation import (
     Read,
@@ -53,7 +53,7 @@ from seamline.testing.validation import (
 
 
 @dataclass
-class PlainStream:
+class PlainStream(PlainViews):
     """Epochs, records and the manifest as lists."""
 
     pipeline: CompiledPipeline
@@ -97,7 +97,7 @@ class PlainStream:
 
     def is_unique(self, view: CompiledView) -> bool:
         """Return whether a build leaves out rows of a view that repeat an event id: joined rows have none."""
-        return bool(self.pipeline.event_id) and not view.join
+        return bool(self.pipeline.event_id) and not view.derived
 
     def commit(self, epoch: Epoch, raw: pa.Table, *, dies_after: str = "") -> Epoch | None:
         number = self.taken = next_number([self.taken])
@@ -144,7 +144,7 @@ class PlainStream:
         self.refused += refused.to_pylist()
         self.read.append(Read(whole, self.pipeline, raw, marks, accepted, refused))
         for view in self.pipeline.views:
-            if view.join:
+            if view.derived:
                 self.rows[view.name] = self.all_rows(view)
             else:
                 self.rows[view.name] += input_of(self.con, self.pipeline, view, accepted)
@@ -163,12 +163,6 @@ class PlainStream:
     def count_named(self, number: int) -> int:
         """Count the decisions that joined rows of an epoch are made with."""
         return count_named_restatements(self.epochs, number)
-
-    def derive_rows(self, view: CompiledView, known: int) -> list[Row]:
-        """Return a join's view's input of all epochs, of rows as the first so many restatements have them."""
-        assert view.join
-        accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
-        return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
 
     def list_meant(self, read: Read, decisions: Sequence[Restatement]) -> list[Restatement]:
         """List the decisions that an epoch's rows follow: before it was validated again, those about a topic's rules.
@@ -218,7 +212,7 @@ class PlainStream:
             )
         )
         for view in self.pipeline.views:
-            if view.join:
+            if view.derived:
                 self.rows[view.name] = self.all_rows(view)
 
     @property
@@ -280,17 +274,4 @@ class PlainStream:
             each
             for each in found
             if is_compatible_version(each.pipeline.record_version, self.pipeline.record_version)
-        ]
-
-    def all_rows(self, view: CompiledView) -> list[Row]:
-        """Return a view's input of all epochs."""
-        if view.join:
-            return [
-                row
-                for known in dict.fromkeys(each.restated for each in self.epochs)
-                for row in self.derive_rows(view, known)
-                if self.count_named(row.epoch) == known
-            ]
-        return [
-            row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
         ]

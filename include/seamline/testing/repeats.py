@@ -11,8 +11,8 @@ import pyarrow as pa
 from seamline.kernel.marks import PLACE, marks_schema
 from seamline.kernel.validation import REPEATED
 from seamline.lake.engine.accepted_rows import READ_ORDER
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import Interval
 
@@ -36,7 +36,7 @@ def note_rows(pipeline: CompiledPipeline, accepted: pa.Table, seen: Seen) -> Non
 
 
 def count_joined_copies(
-    pipeline: CompiledPipeline, join: CompiledJoin, accepted: Iterable[pa.Table], reach: Interval
+    pipeline: CompiledPipeline, derived: Derived, accepted: Iterable[pa.Table], reach: Interval
 ) -> int | None:
     """Count the rows in reach that are joined and repeat an earlier id of their interval; None without ids."""
     if not pipeline.event_id:
@@ -47,7 +47,7 @@ def count_joined_copies(
     return sum(
         row["_event_time"] in reach and id in ids[:at]
         for at, (row, id) in enumerate(zip(rows, ids, strict=True))
-        if row[SOURCE] in [side.source for side in join.sides]
+        if row[SOURCE] in [side.source for side in derived.sides]
     )
 
 

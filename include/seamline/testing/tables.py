@@ -43,8 +43,8 @@ from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.catch_up import catch_up
+from seamline.spark.stream.derived_rows import DerivedRows
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.rule_topics import RuleTopics
@@ -80,7 +80,7 @@ class Tables:
         self.start()
 
     def restart(self) -> None:
-        self.joined.forget()
+        self.derived.forget()
         self.start()
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class Tables:
         self.lookups = RuleTopics(self.writer.pipeline, lookups, self.spark)
         self.lookups.resume(self.held)
         self.surveys = Surveys(self.writer.pipeline, self.layout, self.scratch / str(self.token))
-        self.joined = JoinedRows(self.writer, self.scratch / "joined")
+        self.derived = DerivedRows(self.writer, self.scratch / "joined")
 
     def redefine(self, pipeline: CompiledPipeline) -> None:
         self.pipeline = pipeline
@@ -111,7 +111,7 @@ class Tables:
         try:
             self.writer.end_phase("planned")
             result = self.kernel(raw, number, views, epoch.committed_at, self.lookups.version_paths(versions))
-            self.joined.derive(number, result, views, before.mark)
+            self.derived.join(number, result, views, before.mark)
             self.writer.end_phase("files")
             after = before.advance(epoch.ranges, result.max_event_time, epoch.committed_at)
             policy = build_watermark_policy(self.pipeline.definition, self.topic_ids)
@@ -127,12 +127,13 @@ class Tables:
                 lookups=versions if raw.num_rows else {},
                 watermark=after.watermark(policy, after.vector, epoch.committed_at),
             )
-            self.joined.commit(self.writer.commit(whole, result, views))
+            self.derived.fold(whole, result, views, before.mark)
+            self.derived.commit(self.writer.commit(whole, result, views))
             self.lookups.hold(versions)
             if self.pipeline.surveyed:
                 self.surveys.commit(number)
         except Killed:
-            self.joined.forget()
+            self.derived.forget()
         Writer.repair_ledger(self.writer)
         self.surveys.settle(self.writer.master.epoch)
         self.held = known_epochs(self.layout)
@@ -177,7 +178,7 @@ class Tables:
             at=at,
             lookups=lookups,
             # In turns: the driver merges an epoch's states, one part does, and two do.
-            parts=0 if self.joined.joins else number % 3,
+            parts=0 if self.derived.any else number % 3,
             slices={view: slices.table.root for view, slices in self.writer.slices.items()},
         )
         frame = self.spark.createDataFrame(raw)
@@ -192,7 +193,7 @@ class Tables:
         made = restate_lookup(
             self.pipeline, self.layout, lookup, span, actor="scenario", reason=reason, now=now
         )
-        if any(view.join and lookup in view.join.lookups for view in self.pipeline.views):
+        if any(view.derived and lookup in view.derived.lookups for view in self.pipeline.views):
             self.commit_empty(restated=len(list_restatements(self.layout)))
         return made
 
@@ -209,13 +210,15 @@ class Tables:
             clock=self.pipeline.clock,
             **stated,
         )
-        result.failed |= self.joined.list_restated_views(blank.restated)
-        self.joined.commit(self.writer.commit(blank, result, self.writer.current))
+        result.failed |= self.derived.source.list_restated_views(blank.restated)
+        views = self.writer.current
+        self.derived.fold(blank, result, views, last.watermark)
+        self.derived.commit(self.writer.commit(blank, result, views))
         self.held = known_epochs(self.layout)
 
     def catch_up(self) -> None:
         """Catch up views of joins that are behind, as the stream does between epochs."""
-        behind = [id for id in self.writer.behind if self.writer.slices[id].view.join]
+        behind = [id for id in self.writer.behind if self.writer.slices[id].view.derived]
         while catch_up(self.spark, self.writer, behind):
             pass
         if set(behind) - self.writer.behind.keys():

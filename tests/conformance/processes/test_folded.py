@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.unit.process_functions import Abandoned, Counts
 
-from seamline.kernel.folded_rows import (
+from seamline.lake.joins.folded_rows import (
     Emitted,
     gather_key_rows,
     list_read_columns,

@@ -11,7 +11,8 @@ from tests.unit.process_functions import Counts
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.compiled_view import CompiledView
 from seamline.model.compile.problems import Problems
-from seamline.model.compile.processes.process_view import compile_process_view, split_process_name
+from seamline.model.compile.processes.process_view import compile_process_view
+from seamline.model.compile.sources import split_process_name
 from seamline.model.definition.pipeline import View
 from seamline.model.definition.windows import CountWindow, Session, Tumbling
 from seamline.model.errors import DefinitionError

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.model.test_joins import ADS
 
-from seamline.kernel.joined_rows import LEFT, RIGHT, name_side
+from seamline.kernel.joined_rows import name_side
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import joined_index, near_rows
 from seamline.lake.engine.joined_index import JoinedIndex, side_schema
@@ -27,6 +27,7 @@ from seamline.model.errors import NotRestatable, ProtocolError, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.stream import joined_rows
 from seamline.spark.stream.joined_rows import JoinedRows
+from seamline.spark.stream.restated_log import RestatedLog
 
 PIPELINE = compile_pipeline(ADS)
 [VIEW] = PIPELINE.views
@@ -36,7 +37,8 @@ AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 @pytest.fixture
 def joined(tmp_path: Path) -> JoinedRows:
     """The indexes of a pipeline whose log is empty, in a folder whose name has a quote."""
-    return JoinedRows(writer_of(tmp_path, {}), tmp_path / "ada's" / "joined")
+    writer = writer_of(tmp_path, {})
+    return JoinedRows(writer, tmp_path / "ada's" / "joined", RestatedLog(writer))
 
 
 def writer_of(home: Path, held: dict[int, Epoch], table: str = "a table") -> Any:
@@ -61,7 +63,7 @@ def result_of(number: int, lefts: Iterable[str], rights: Iterable[str]) -> Kerne
     join = VIEW.join
     assert join
     made = KernelResult()
-    for name, side, ads in ((LEFT, join.left, lefts), (RIGHT, join.right, rights)):
+    for at_side, (side, ads) in enumerate(((join.left, lefts), (join.right, rights))):
         rows = [
             {
                 "_topic_id": side.source,
@@ -77,7 +79,7 @@ def result_of(number: int, lefts: Iterable[str], rights: Iterable[str]) -> Kerne
         ]
         schema = side_schema(side)
         kept = [{each: row[each] for each in schema.names} for row in rows]
-        made.joined[name_side(join, name)] = [pa.Table.from_pylist(kept, schema)]
+        made.joined[name_side(join, at_side)] = [pa.Table.from_pylist(kept, schema)]
     return made
 
 
@@ -116,7 +118,7 @@ def next_driver(joined: JoinedRows, **changed: Any) -> JoinedRows:
     joined.forget()
     writer = writer_of(home, held, **{name: changed[name] for name in changed if name == "table"})
     writer.restated = changed.get("restated", 0)
-    return JoinedRows(writer, joined.files.folder)
+    return JoinedRows(writer, joined.files.folder, RestatedLog(writer))
 
 
 def lived(joined: JoinedRows) -> JoinedRows:
@@ -143,7 +145,7 @@ def test_an_index_of_another_log_is_not_believed(joined: JoinedRows) -> None:
     other.writer.held[1] = replace(other.writer.held[1], token=7)  # type: ignore[attr-defined]
     assert derive(other, 2, rights="abc") == 0
     other = next_driver(lived(next_driver(other)), restated=1)
-    other.find_judge = lambda: None  # type: ignore[method-assign]
+    other.source.find_judge = lambda: None  # type: ignore[method-assign]
     assert derive(other, 2, rights="abc") == 0
 
 
@@ -151,7 +153,7 @@ def test_decisions_that_are_lost_are_missed(joined: JoinedRows) -> None:
     """The control table is of a backup from before them: rows would be made as nobody has decided."""
     joined.writer.restated = 2
     with pytest.raises(ProtocolError, match="Epochs name 2 restatements, and the control table of ads has 0"):
-        joined.find_judge()
+        joined.source.find_judge()
 
 
 def test_a_row_that_cannot_be_restated_leaves_its_view_behind(

@@ -42,7 +42,7 @@ def measure_answer_accuracy(
     are the ledger's. Records of another record version are left out. Sessions, count windows and joins have
     no age: an empty list. Raises NotFound if the stream never ran.
     """
-    if view.counts or view.join or isinstance(view.windows, Gaps):
+    if view.counts or view.derived or isinstance(view.windows, Gaps):
         return []
     log = CommittedLog.pin(pipeline, layout, span)
     paths = files_of(log.master, span, log.epoch)

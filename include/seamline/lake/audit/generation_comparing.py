@@ -123,7 +123,7 @@ def list_record_files(
     pipeline: CompiledPipeline, view: CompiledView, layout: Layout, marks: Sequence[Mark]
 ) -> list[str]:
     """List the files of the master, and of what was validated again; of a join those of rows in reach alone."""
-    if view.join:
+    if view.derived:
         spans = [
             widen_by_reach(pipeline.grid, pipeline.grid.named(mark.row.interval), view) for mark in marks
         ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.audit.refolded import refold_states, settle_zeros
+from seamline.lake.audit.state_differences import BLOCK, find_state_differences, state_difference_sql
 from seamline.lake.engine import states
 from seamline.lake.engine.accepted_rows import record_version_sql
 from seamline.lake.engine.derived_rows import DUCKDB
@@ -37,16 +38,11 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.compile.derived_rows import derived_rows_sql
 from seamline.model.protocol.audit import Finding, Wrong
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.offset_runs import format_offset_runs, merge_offset_runs
 from seamline.model.protocol.restated_views import count_named_restatements, find_restating_epochs
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.intervals import parse_moment
 from seamline.model.time.reached_intervals import widen_by_reach
-
-BLOCK = ("_from", "_to")
-CLOSE = 1e-9
-"""How much two sums of floats may differ that were added up in another order, as a share."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,8 @@ def recount_states(
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
     below a floor. Count windows depend on what came before them; of those no state is made again, nor of a
-    version that is not born yet. Where joined rows were restated, which ``judging`` does by decisions, slices count
+    version that is not born yet; of a process the sums above the floors are. Where derived rows were
+    restated, which ``judging`` does by decisions, slices count
     from the epoch on that names it: older ones were made before.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
@@ -85,7 +82,7 @@ def recount_states(
     late = [*find_view_lag(view, log, frontier)]
     if view.counts:
         return Recount(view.id, frontier, 0, tuple(late))
-    named = count_named_restatements(log.log, frontier) if view.join else 0
+    named = count_named_restatements(log.log, frontier) if view.derived else 0
     decisions = list_restatements(layout)[:named]
     judge = judging(decisions) if judging and decisions else None
     with register_tables(
@@ -145,12 +142,16 @@ def read_merged_slices(
         )
     if not (paths := slices.paths):
         return read_merged_slices(con, view, None, until, log)
+    block = "from_epoch AS _from, to_epoch AS _to"
+    if view.process:
+        block = f"_floor + 1 AS _from, {until}::BIGINT AS _to"
     rows = con.sql(
-        f"SELECT from_epoch AS _from, to_epoch AS _to, {names} FROM {states.stored_states_sql(view, paths)} "
+        f"SELECT {block}, {names} FROM {states.stored_states_sql(view, paths)} "
         f"JOIN floors ON _interval = {floor_sql('pane', log.pipeline.grid.length)} "
         f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {live_slices_sql(log.log)}"
     ).to_arrow_table()
-    return states.combine_states(view, [rows], by=BLOCK)
+    merged = states.combine_states(view, [rows], by=BLOCK)
+    return settle_zeros(view, merged) if view.process else merged
 
 
 def recompute_states(
@@ -168,10 +169,14 @@ def recompute_states(
     """
     pipeline = log.pipeline
     interval = floor_sql("_event_time", pipeline.grid.length)
-    if view.join is None:
+    if view.derived is None:
         rows = counted_rows_sql(log, Reprocessed(pipeline, layout).files(), until, born, interval)
         return compute_placed_states(con, view, log, rows)
     times = find_reached_times(view, log)
+    if view.process:
+        floors = con.sql("SELECT _interval, _floor FROM floors").fetchall()
+        return refold_states(pipeline, view, layout, times, dict(floors), until, judge)
+    assert view.join
     blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)
     with restated_rows(con, view.join, blank, logged, [times], judge) as read:
         committed = f"(SELECT * FROM {read} WHERE {committed_epochs_sql('_epoch', log.log)})"
@@ -222,77 +227,3 @@ def counted_rows_sql(log: CommittedLog, again: Files | None, until: int, born: i
         f"ON f._interval = {interval} "
         f"WHERE _epoch > _floor AND _epoch <= {until} AND {committed_epochs_sql('_epoch', log.log)}"
     )
-
-
-def state_difference_sql(view: CompiledView) -> str:
-    """Write the query for what differs: the place, which of the two has it, and the names of the states that differ."""
-    parts = {part.name for part in view.parts}
-    places = [
-        name for name in partial_schema(view).names if name not in parts and name not in ("rows", "_last")
-    ]
-    names = [*BLOCK, *places]
-    on = " AND ".join(
-        f"s.{quote_identifier(name)} IS NOT DISTINCT FROM m.{quote_identifier(name)}" for name in names
-    )
-    differs = {"rows": "s.rows IS DISTINCT FROM m.rows"}
-    for field in partial_schema(view):
-        if field.name in parts and (text := state_differs_sql(field)):
-            differs[field.name] = text
-    listed = ", ".join(f"CASE WHEN {text} THEN '{name}' END" for name, text in differs.items())
-    shown = ", ".join(
-        f"coalesce(s.{quote_identifier(name)}, m.{quote_identifier(name)}) AS {quote_identifier(name)}"
-        for name in names
-    )
-    return (
-        f"SELECT {shown}, s._there AS _in_slices, m._there AS _in_log, s.rows AS _sliced, m.rows AS _logged, "
-        f"list_filter([{listed}], lambda _x: _x IS NOT NULL) AS _differs "
-        f"FROM (SELECT *, true AS _there FROM stated) s FULL JOIN (SELECT *, true AS _there FROM made) m ON {on} "
-        f"WHERE s._there IS NULL OR m._there IS NULL OR {' OR '.join(differs.values())}"
-    )
-
-
-def state_differs_sql(field: pa.Field) -> str:
-    """Write whether a state differs; empty where equal states may be written in several ways."""
-    one, other = f"s.{quote_identifier(field.name)}", f"m.{quote_identifier(field.name)}"
-    if pa.types.is_floating(field.type):
-        close = f"abs({one} - {other}) <= {CLOSE} * greatest(1, abs({one}), abs({other}))"
-        return f"({one} IS DISTINCT FROM {other} AND ({close}) IS NOT TRUE)"
-    if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
-        return ""
-    return f"{one} IS DISTINCT FROM {other}"
-
-
-def find_state_differences(view: CompiledView, wrong: pa.Table) -> Iterable[Finding]:
-    """Find what differs, all blocks together, with one place as an example."""
-    if not wrong.num_rows:
-        return
-    blocks = {*zip(wrong["_from"].to_pylist(), wrong["_to"].to_pylist(), strict=True)}
-    epochs = merge_offset_runs((first, last + 1) for first, last in blocks)
-    names = [name for name in wrong.column_names[2:] if name not in OUTCOME]
-    row = wrong.slice(0, 1).to_pylist()[0]
-    missing = pc.sum(pc.is_null(wrong["_in_slices"]).cast(pa.int64())).as_py()
-    spare = pc.sum(pc.is_null(wrong["_in_log"]).cast(pa.int64())).as_py()
-    said = (
-        f"{wrong.num_rows} states of epochs {format_offset_runs(epochs)} are not what their records make "
-        f"({missing} missing, "
-        f"{spare} without records); {format_example(row, names)}"
-    )
-    yield Finding(Wrong.SLICES, f"view {view.id}", wrong.num_rows, said)
-
-
-OUTCOME = ("_in_slices", "_in_log", "_sliced", "_logged", "_differs")
-
-
-def format_example(row: Mapping[str, Any], names: Iterable[str]) -> str:
-    """Describe what one place has and what it should have."""
-    where = ", ".join(f"{name}={format_place_value(row[name])}" for name in names)
-    if row["_in_slices"] is None:
-        return f"{where} has none, {row['_logged']} records should be in it"
-    if row["_in_log"] is None:
-        return f"{where} has {row['_sliced']} records, there are none"
-    return f"{where} has {row['_sliced']} records of {row['_logged']}, and other {', '.join(row['_differs'])}"
-
-
-def format_place_value(value: Any) -> str:
-    """Format a key or an instant."""
-    return format_utc_instant(value) if hasattr(value, "tzinfo") else str(value)

@@ -95,7 +95,7 @@ def find_volume_mismatches(
         said = f"generation {each.generation} counts {records} records, its build wrote {built.state_rows}"
         yield Finding(Wrong.GENERATION, place, abs(records - built.state_rows), said)
     read = [grid.named(each.interval)]
-    if view.join:
+    if view.derived:
         read = list(grid.within(widen_to_intervals(grid, read[0], view)))
     accepted = sum(arrivals.rows(one.id, until=built.cut) for one in read)
     if accepted != built.rows_read:

@@ -31,6 +31,7 @@ __all__ = [
     "combine_if_several",
     "combine_states",
     "compute_row_states",
+    "drop_zeros",
     "floor_sql",
     "late_columns_sql",
     "merge_sessions",
@@ -123,6 +124,14 @@ def negate_states(view: CompiledView, table: pa.Table) -> pa.Table:
         at = table.schema.get_field_index(name)
         table = table.set_column(at, table.schema.field(at), pc.negate(table[name]))
     return table
+
+
+def drop_zeros(view: CompiledView, table: pa.Table) -> pa.Table:
+    """Leave out states (``partial_schema``) that add nothing: what was withdrawn has been added again."""
+    kept = pc.not_equal(table["rows"], 0)
+    for part in view.parts:
+        kept = pc.or_(kept, pc.fill_null(pc.not_equal(table[part.name], 0), False))
+    return table.filter(kept)
 
 
 def stored_states_sql(view: CompiledView, paths: Sequence[str]) -> str:

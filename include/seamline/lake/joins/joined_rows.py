@@ -23,9 +23,9 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.derived_rows import side_rows_sql
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH, Interval
 
@@ -150,7 +150,7 @@ def read_older_rows(
 @contextmanager
 def logged_rows(
     con: duckdb.DuckDBPyConnection,
-    join: CompiledJoin,
+    derived: Derived,
     pipeline: CompiledPipeline,
     layout: Layout,
     times: Sequence[Times],
@@ -158,12 +158,12 @@ def logged_rows(
     judge: Judge | None = None,
     above: int = NOTHING,
 ) -> Iterator[str]:
-    """Write ``log_rows_sql``, a join's rows as a judge has them, which a connection can read while the block runs."""
+    """Write ``log_rows_sql``, of rows that others are derived from, as a judge has them, while the block runs."""
     blank = rows_schema(pipeline).empty_table()
     con.register("blank", blank)
     try:
         logged = log_rows_sql(pipeline, layout, times, until, above)
-        with restated_rows(con, join, blank, logged, times, judge) as rows:
+        with restated_rows(con, derived, blank, logged, times, judge) as rows:
             yield rows
     finally:
         con.unregister("blank")

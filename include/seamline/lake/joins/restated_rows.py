@@ -12,7 +12,7 @@ import pyarrow as pa
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.event_times import Times, within_sql
-from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.protocol.restatement import Restatement
 
 RAW = ("_key", "_value", "_headers")
@@ -35,7 +35,7 @@ class Judge(Protocol):
 @contextmanager
 def restated_rows(
     con: duckdb.DuckDBPyConnection,
-    join: CompiledJoin,
+    derived: Derived,
     blank: pa.Table,
     rows: str,
     times: Sequence[Times],
@@ -43,11 +43,11 @@ def restated_rows(
 ) -> Iterator[str]:
     """Write what ``rows`` reads, of some times, as a judge has it; the connection can read it while the block runs.
 
-    Decisions about look-ups that are not the join's leave its rows as they are. ``blank`` has the columns. What
+    Decisions about look-ups that are not those of ``derived`` leave rows as they are. ``blank`` has the columns. What
     is made again is a table of the connection: it passes memory chunk by chunk.
     """
     made = judge.decisions if judge else ()
-    mine = [each for each in made if each.lookup in join.lookups and meets_times(each, times)]
+    mine = [each for each in made if each.lookup in derived.lookups and meets_times(each, times)]
     if judge is None or not mine:
         yield rows
         return

@@ -18,13 +18,18 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
-from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals, list_reached_changes
+from seamline.plan.batch.interval_arrivals import (
+    Arrivals,
+    DerivedArrivals,
+    list_reached_changes,
+    list_timed_changes,
+)
 
 
 def read_derived_arrivals(
     pipeline: CompiledPipeline, layout: Layout, epochs: Sequence[Epoch]
 ) -> dict[str, Arrivals]:
-    """Return by live version of a join's view which epochs up to the last edge of a log changed its intervals.
+    """Return by live version of a view of derived rows which epochs up to the last edge of a log changed its intervals.
 
     A version whose slices are complete to the edge says so itself; of one that is behind, rows in reach may have.
     """
@@ -32,16 +37,23 @@ def read_derived_arrivals(
     until = edge.number if edge else NOTHING
     found: dict[str, Arrivals] = {}
     for view in add_live_versions(pipeline, layout).views:
-        if view.join:
+        if view.derived:
             log = read_cached_table(layout.table("master"), ("log", view.id), partial(log_of, view=view))
-            whole = log is not None and log.frontier >= until
-            changes = (
-                read_slice_changes(pipeline, view, layout, until)
-                if whole
-                else list_reached_changes(epochs, pipeline.grid, view, until=until)
-            )
+            if log is not None and log.frontier >= until:
+                changes = read_slice_changes(pipeline, view, layout, until)
+            else:
+                changes = list_possible_changes(epochs, pipeline, view, until)
             found[view.id] = DerivedArrivals(changes)
     return found
+
+
+def list_possible_changes(
+    epochs: Sequence[Epoch], pipeline: CompiledPipeline, view: CompiledView, until: int
+) -> Iterator[tuple[str, int, int, int]]:
+    """List what may have changed a view's intervals up to an epoch: rows in reach, and of a process watermarks."""
+    yield from list_reached_changes(epochs, pipeline.grid, view, until=until)
+    if view.process:
+        yield from list_timed_changes(epochs, pipeline.grid, view, until=until)
 
 
 def read_slice_changes(
@@ -52,8 +64,10 @@ def read_slice_changes(
     if slices is None or not slices.actions.num_rows:
         return
     rows = states.stored_states_sql(view, slices.paths)
+    # What a process withdraws changes an interval as what it adds does.
+    counted = "count(*)" if view.process else "sum(rows)::BIGINT"
     query = (
-        f"SELECT {floor_sql('pane', pipeline.grid.length)} AS _interval, from_epoch, to_epoch, sum(rows)::BIGINT "
+        f"SELECT {floor_sql('pane', pipeline.grid.length)} AS _interval, from_epoch, to_epoch, {counted} "
         f"FROM {rows} WHERE from_epoch <= {until} GROUP BY ALL"
     )
     for start, first, last, count in connection().sql(query).fetchall():

@@ -15,6 +15,7 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.joins.emitted_rows import read_emitted_rows
 from seamline.lake.joins.original_pairs import read_derived_rows
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.log.log_files import files_of
@@ -26,6 +27,7 @@ from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_join import KIND
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED, SOURCE
+from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, parse_moment
 
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
@@ -36,8 +38,8 @@ OF_ONE = [
     for name in (KIND, "_right_epoch", "_right_partition", "_right_offset", "_right_topic")
 ]
 """How the derived rows of one left row are sorted after it."""
-
-"""Returns rows of the master as restatements have them."""
+BY_TIME = [(name, "ascending") for name in ("_event_time", "_partition", "_offset", "_topic")]
+"""How emitted rows are sorted: by their own time, then as the records were that their calls were given."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,12 @@ def read_original_rows(
         if not paths:
             counted[id] = CountedRecords(0, 0, 0)
             continue
+        if view.process:
+            counted[id], rows = read_emitted_interval(
+                pipeline, view, layout, key, window, interval, way, again.get(id)
+            )
+            shown.append(rows)
+            continue
         if view.join:
             sought = seek_key(view, key)
             rows = read_derived_rows(
@@ -100,8 +108,32 @@ def read_original_rows(
     if not shown:
         return counted, []
     within = [("_ordinal", "ascending")] if view.explode else []
-    whole = pa.concat_tables(shown).sort_by([*IN_ORDER, *(OF_ONE if view.join else within)])
+    order = BY_TIME if view.process else [*IN_ORDER, *(OF_ONE if view.join else within)]
+    whole = pa.concat_tables(shown).sort_by(order)
     return counted, whole.slice(page * size, size).to_pylist()
+
+
+def read_emitted_interval(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    key: Mapping[str, Any],
+    window: Interval,
+    interval: Interval,
+    way: IntervalAnswer,
+    judge: Judge | None,
+) -> tuple[CountedRecords, pa.Table]:
+    """Read the emitted rows of a key and window in one interval; the speed layer counts what they are more now.
+
+    That may be less than nothing, where late rows withdrew some.
+    """
+    sought = seek_key(view, key)
+    made, rows = [], pa.table({})
+    for until in (way.cut, way.complete_to):
+        if until > NOTHING:
+            rows = read_emitted_rows(pipeline, view, layout, sought, key, window, interval, until, judge)
+        made.append(rows.num_rows)
+    return CountedRecords(batch=made[0], speed=made[1] - made[0], duplicates=0), rows
 
 
 def list_shown_columns(pipeline: CompiledPipeline, sources: Collection[str] = ()) -> list[str]:

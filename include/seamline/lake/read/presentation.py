@@ -16,6 +16,7 @@ from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.window_verdicts import Verdicts, compute_verdicts
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.errors import ProtocolError
 from seamline.model.protocol.seam import Phase, Side
 
 
@@ -32,6 +33,7 @@ def present_windows(
     for all.
     """
     view, keys = snapshot.view, [key.name for key in snapshot.view.keys]
+    found = leave_out_withdrawn(view, found, side)
     found = found.take(order_rows(found, [START, END, *([GROUPING] if view.grouped else []), *keys]))
     verdicts = compute_verdicts(snapshot, ways, found, side)
     if not verdicts.answered.all():
@@ -64,12 +66,27 @@ def present_windows(
         until=snapshot.until,
         manifest_version=snapshot.manifest.version,
         # Of joined rows no build removes any that slices have.
-        has_event_id=snapshot.has_event_id and not view.join,
+        has_event_id=snapshot.has_event_id and not view.derived,
         dedup_within=snapshot.dedup_within,
         served_at=snapshot.served_at,
         as_of=snapshot.as_of,
         beyond={name: source.name for name, source in view.beyond.items()},
     )
+
+
+def leave_out_withdrawn(view: CompiledView, found: pa.Table, side: Side) -> pa.Table:
+    """Leave out windows of which all rows were withdrawn; ProtocolError for one that has lost more than it had.
+
+    What the speed layer adds to the batch layer's may be less than nothing.
+    """
+    if view.process is None:
+        return found
+    if side is not Side.SPEED and (least := pc.min(found["rows"]).as_py() or 0) < 0:
+        raise ProtocolError(
+            f"{view.qualified} has a window of {least} rows.",
+            hint="this is a defect: more was withdrawn than added; `seamline audit` says which states are wrong.",
+        )
+    return found.filter(pc.not_equal(found["rows"], 0))
 
 
 def part_names(view: CompiledView) -> list[str]:

@@ -52,12 +52,14 @@ def side_by_side_sql(view: CompiledView) -> str:
     if isinstance(view.windows, Gaps):
         whole = ", ".join(either[name] for name in [INTERVAL, *(key.name for key in view.keys)])
         rows = f"sum(coalesce({{}}.rows, 0)) OVER (PARTITION BY {whole})::BIGINT"
+    shown = "WHERE rows <> 0" if view.process else ""
     return (
         f"SELECT {places}, {rows.format('b')} AS _was, {rows.format('a')} AS _made, "
         f"CASE WHEN a._there IS NULL THEN 'missing' WHEN b._there IS NULL THEN 'extra' "
         f"WHEN a.rows <> b.rows OR {' OR '.join(texts.values())} THEN 'changed' END AS _kind, "
         f"list_filter([{wrong}], lambda _x: _x IS NOT NULL) AS _measures, {{{changes}}} AS _changes "
-        "FROM (SELECT *, true AS _there FROM before) b FULL JOIN (SELECT *, true AS _there FROM after) a "
+        f"FROM (SELECT *, true AS _there FROM before {shown}) b "
+        f"FULL JOIN (SELECT *, true AS _there FROM after {shown}) a "
         f"ON {on}"
     )
 
@@ -86,8 +88,10 @@ def relative_change_sql(measure: CompiledMeasure) -> str:
 def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
-    ``paths`` are files of the master, and of what was validated again.
+    ``paths`` are files of the master, and of what was validated again. Of what a process emits nothing is known.
     """
+    if view.process:
+        return "SELECT *, 0::BIGINT AS _spare, 0::BIGINT AS _unsliced FROM differing"
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]
     pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"

@@ -126,7 +126,7 @@ class Snapshot:
             None if side is Side.SPEED else read_cached_table(layout.generations(view), "files", Files.of)
         )
         decided = list_restatements(layout)
-        if view.join:
+        if view.derived:
             decided = decided[: log.newest.restated if log.newest else 0]
         made = cls(
             view=view,
@@ -147,7 +147,7 @@ class Snapshot:
             served_at=served_at,
             gone={} if served_at is None else list_raised_floors(manifest_of(layout), view),
         )
-        if as_of is None or not view.join or side is not Side.MERGED:
+        if as_of is None or not view.derived or side is not Side.MERGED:
             return made
         born = manifest.births.get(view.id, 0)
         fitting = find_fitting_epoch(pipeline, view, layout, made.generation, born=born, until=made.until)

@@ -22,6 +22,9 @@ from seamline.model.compile.lookups.lookup_join import LookupJoin, check_decorat
 from seamline.model.compile.lookups.rule_sources import attach_rule_tables
 from seamline.model.compile.pipeline_checks import check_settings, check_shape, grid_of
 from seamline.model.compile.problems import Problems
+from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
+from seamline.model.compile.processes.process_rules import compile_processes, find_process
+from seamline.model.compile.processes.process_view import compile_process_view
 from seamline.model.compile.record_rules import SOURCE, Record
 from seamline.model.compile.sources import (
     check_sources,
@@ -30,6 +33,7 @@ from seamline.model.compile.sources import (
     merge_lookups,
     merge_records,
     narrow_record,
+    split_process_name,
 )
 from seamline.model.definition.formats import Format
 from seamline.model.definition.pipeline import ROUNDED, KafkaSource, Pipeline, Rule, View
@@ -187,12 +191,16 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
         made = attach_rule_tables(made, lookups, problems)
     records = dict(zip(record.sources, (each.record for each in made), strict=False))
     asks = compile_asks(pipeline, records, problems)
-    joins = compile_joins(pipeline, records, grid, problems) | {each.name: each.join for each in asks}
+    derived: dict[str, Derived] = {
+        **compile_joins(pipeline, records, grid, problems),
+        **{each.name: each.join for each in asks},
+        **compile_processes(pipeline, records, grid, problems),
+    }
     views = narrow_joins(
         [
             view
             for declared in pipeline.views
-            if (view := compile_own_view(pipeline, declared, made, record, joins, grid, problems))
+            if (view := compile_own_view(pipeline, declared, made, record, derived, grid, problems))
         ]
     )
     if len(views) == len(pipeline.views):
@@ -240,7 +248,7 @@ def compile_own_view(
     view: View,
     sources: Sequence[CompiledSource],
     record: Record,
-    joins: Mapping[str, CompiledJoin],
+    derived: Mapping[str, Derived],
     grid: Grid,
     problems: Problems,
 ) -> CompiledView | None:
@@ -248,16 +256,28 @@ def compile_own_view(
     names = list_view_sources(view)
     if find_join(pipeline, names):
         [name] = names
-        if name not in joins:
-            return None
-        paired = compile_derived_view(pipeline, view, joins[name], grid, problems)
+        join = derived.get(name)
+        paired = (
+            compile_derived_view(pipeline, view, join, grid, problems)
+            if isinstance(join, CompiledJoin)
+            else None
+        )
         return paired and replace(version_of_view(pipeline, view, paired, record, grid, ()), of=names)
+    if find_process(pipeline, names):
+        name, side = split_process_name(names[0])
+        process = derived.get(name)
+        emitted = (
+            compile_process_view(pipeline, view, process, side, grid, problems)
+            if isinstance(process, CompiledProcess)
+            else None
+        )
+        return emitted and replace(version_of_view(pipeline, view, emitted, record, grid, ()), of=names)
     if has_several(pipeline):
         known = dict(zip(record.sources, (each.record for each in sources), strict=True))
         seen = problems.attempt(
             f"views[{view.name}].of",
             view.origin,
-            lambda: narrow_record(record, names, known, [join.name for join in pipeline.derive]),
+            lambda: narrow_record(record, names, known, [each.name for each in pipeline.derive]),
         )
         if seen is None:
             return None

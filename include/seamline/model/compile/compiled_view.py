@@ -11,7 +11,7 @@ from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
 from seamline.model.compile.compiled_measure import format_measure_place as measure_place
 from seamline.model.compile.evolution import list_used_columns
-from seamline.model.compile.explode import Explode, compile_explode, compile_row_explosion
+from seamline.model.compile.explode import Explode, compile_view_explosion
 from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER, compile_grouping_sets
 from seamline.model.compile.lookups.lookup_join import LookupJoin, compile_decorations
@@ -22,6 +22,7 @@ from seamline.model.compile.problems import (
     format_known_columns,
     require_exact_key,
 )
+from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import Record
 from seamline.model.compile.view_expectations import check_expectations, list_expectations
 from seamline.model.definition.expectations import Expectation
@@ -75,7 +76,11 @@ class CompiledView:
     of: tuple[str, ...] = ()
     """The names of the sources whose rows it counts, or that of a join; none where the only source has no name."""
     join: CompiledJoin | None = None
-    """The join whose rows it counts, None where it counts those of sources."""
+    """The join whose rows it counts, None where it counts others."""
+    process: CompiledProcess | None = None
+    """The process whose rows it counts, None where it counts others."""
+    side: str = ""
+    """The side of the process, empty for what its function emits."""
 
     @property
     def qualified(self) -> str:
@@ -93,14 +98,19 @@ class CompiledView:
         return self.window.events if isinstance(self.window, CountWindow) else 0
 
     @property
+    def derived(self) -> CompiledJoin | CompiledProcess | None:
+        """What makes the rows that it counts, None where they are those of sources."""
+        return self.join or self.process
+
+    @property
     def before(self) -> timedelta:
         """How far before an interval rows may be that are counted in it."""
-        return self.join.before if self.join else timedelta(0)
+        return self.derived.before if self.derived else timedelta(0)
 
     @property
     def after(self) -> timedelta:
         """How far behind an interval rows may be that are counted in it: it is over so much later."""
-        return self.join.after if self.join else timedelta(0)
+        return self.derived.after if self.derived else timedelta(0)
 
     @property
     def numbered(self) -> str:
@@ -262,30 +272,6 @@ def compile_count_window(view: View, problems: Problems) -> list[Field]:
             "rename your column.",
         )
     return [Field(NUMBER, BIGINT, nullable=False)]
-
-
-def compile_view_explosion(view: View, record: Record, problems: Problems) -> Explode | None:
-    """Return what makes several rows of a record: a transform, or the view itself; note what it cannot have then."""
-    given = compile_row_explosion(record)
-    if given is None:
-        return problems.attempt(
-            f"views[{view.name}].explode", view.origin, lambda: compile_explode(view.explode, record.schema)
-        )
-    if view.explode:
-        problems.note(
-            f"views[{view.name}].explode",
-            view.origin,
-            "The view counts the rows that the transform gives for a record, and explodes nothing more.",
-            "give a row for each item in the transform, or remove transform_rows=.",
-        )
-    if isinstance(view.window, CountWindow):
-        problems.note(
-            f"views[{view.name}].window",
-            view.origin,
-            "A view with CountWindow cannot count the rows of a transform: they have no order of their own.",
-            "use a window in time, or remove transform_rows=.",
-        )
-    return given
 
 
 def pane_of(windows: Windows, interval: timedelta) -> timedelta:

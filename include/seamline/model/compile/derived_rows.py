@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.expressions import Expression
 
@@ -47,10 +48,10 @@ class Dialect:
     """Writes the start of the span of so many microseconds that contains an instant, all in microseconds."""
 
 
-def side_rows_sql(join: CompiledJoin, side: JoinSide, relation: str, dialect: Dialect) -> str:
+def side_rows_sql(derived: Derived, side: JoinSide, relation: str, dialect: Dialect) -> str:
     """Write the rows of a side among those of a relation with the columns of the master."""
     columns = ", ".join([*READ, *(dialect.quote(each.name) for each in side.columns)])
-    chosen = [f"{SOURCE} = '{side.source}'", *([SELECTED] if join.selective else [])]
+    chosen = [f"{SOURCE} = '{side.source}'", *([SELECTED] if derived.selective else [])]
     chosen += [f"({dialect.text(side.where)})"] if side.where else []
     return f"SELECT {columns} FROM {relation} WHERE {' AND '.join(chosen)}"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from seamline.model.compile.problems import require_name
+from seamline.model.compile.problems import Problems, require_name
 from seamline.model.compile.record_rules import Record
+from seamline.model.definition.pipeline import View
+from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression, compile_expression
 from seamline.model.types.schema import Field, Schema, TypeKind
@@ -68,3 +70,27 @@ def compile_row_explosion(record: Record) -> Explode | None:
     assert array.type.element is not None
     parts = tuple(replace(field, within=MADE) for field in record.transform.rows.fields)
     return Explode(Field(MADE, array.type.element), array, parts)
+
+
+def compile_view_explosion(view: View, record: Record, problems: Problems) -> Explode | None:
+    """Return what makes several rows of a record: a transform, or the view itself; note what it cannot have then."""
+    given = compile_row_explosion(record)
+    if given is None:
+        return problems.attempt(
+            f"views[{view.name}].explode", view.origin, lambda: compile_explode(view.explode, record.schema)
+        )
+    if view.explode:
+        problems.note(
+            f"views[{view.name}].explode",
+            view.origin,
+            "The view counts the rows that the transform gives for a record, and explodes nothing more.",
+            "give a row for each item in the transform, or remove transform_rows=.",
+        )
+    if isinstance(view.window, CountWindow):
+        problems.note(
+            f"views[{view.name}].window",
+            view.origin,
+            "A view with CountWindow cannot count the rows of a transform: they have no order of their own.",
+            "use a window in time, or remove transform_rows=.",
+        )
+    return given

@@ -12,7 +12,13 @@ from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
 from seamline.model.compile.join_rules import find_join, join_facts
 from seamline.model.compile.lookups.lookup_join import list_pinned_lookups
-from seamline.model.compile.sources import has_several, list_narrowed, list_view_sources
+from seamline.model.compile.processes.process_rules import find_process, process_facts
+from seamline.model.compile.sources import (
+    has_several,
+    list_narrowed,
+    list_view_sources,
+    split_process_name,
+)
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Lookup, Pipeline, View
@@ -180,12 +186,14 @@ def view_facts(
 
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
-    several, join = has_several(pipeline), find_join(pipeline, list_view_sources(view))
+    names, several = list_view_sources(view), has_several(pipeline)
+    join, process = find_join(pipeline, names), find_process(pipeline, names)
     used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
     topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
-        **({"of": sorted(list_view_sources(view))} if several else {}),
+        **({"of": sorted(names)} if several else {}),
         **({"join": join_facts(join)} if join else {}),
+        **({"process": process_facts(process, split_process_name(names[0])[1])} if process else {}),
         "topic": topics[0] if len(topics) == 1 and not several else topics,
         "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,

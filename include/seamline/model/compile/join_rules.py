@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -20,6 +20,7 @@ from seamline.model.compile.record_rules import Record
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.processes import Process
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
@@ -51,7 +52,10 @@ def join_facts(join: Join | Ask) -> dict[str, Any]:
 
 def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | Ask | None:
     """Find the join, or the question, of which a view counts the rows; None if it counts those of sources."""
-    return next((each for each in pipeline.derive if list(names) == [each.name]), None)
+    return next(
+        (each for each in pipeline.derive if list(names) == [each.name] and not isinstance(each, Process)),
+        None,
+    )
 
 
 def compile_joins(
@@ -60,24 +64,31 @@ def compile_joins(
     """Compile the joins of a pipeline by name; note the problems of those that are left out."""
     found: dict[str, CompiledJoin] = {}
     for join in pipeline.derive if records else ():
-        if isinstance(join, Ask):
-            continue
-        place = f"derive[{join.name}].name"
-        if not problems.check_name(place, join.origin, join.name):
-            continue
-        if join.name in records or [each.name for each in pipeline.derive].count(join.name) > 1:
-            of = "a source" if join.name in records else "another join"
-            problems.note(
-                place,
-                join.origin,
-                f"{join.name!r} is the name of {of}, too.",
-                "choose another name: it is what View(of=) takes.",
-            )
+        if not isinstance(join, Join) or not check_derived_name(pipeline, join, records, problems):
             continue
         check_sides(pipeline, join, records, problems)
         if {join.left, join.right} <= set(records) and (made := compile_join(join, records, grid, problems)):
             found[join.name] = made
     return found
+
+
+def check_derived_name(
+    pipeline: Pipeline, derived: Join | Process, records: Collection[str], problems: Problems
+) -> bool:
+    """Note a name that derived rows cannot have, and return whether there is none."""
+    place = f"derive[{derived.name}].name"
+    if not problems.check_name(place, derived.origin, derived.name):
+        return False
+    if derived.name in records or [each.name for each in pipeline.derive].count(derived.name) > 1:
+        of = "a source" if derived.name in records else "other derived rows"
+        problems.note(
+            place,
+            derived.origin,
+            f"{derived.name!r} is the name of {of}, too.",
+            "choose another name: it is what View(of=) takes.",
+        )
+        return False
+    return True
 
 
 def check_sides(pipeline: Pipeline, join: Join, records: Mapping[str, Record], problems: Problems) -> None:

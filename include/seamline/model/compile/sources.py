@@ -30,12 +30,22 @@ def list_view_sources(view: View) -> tuple[str, ...]:
     return (view.of,) if isinstance(view.of, str) and view.of else tuple(view.of)
 
 
+def split_process_name(name: str) -> tuple[str, str]:
+    """Split what ``View(of=)`` names into a process and a side: ``carts.refunds``; the side of ``emits`` is empty."""
+    process, _, side = name.partition(".")
+    return process, side
+
+
 def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:
     """Return the pipeline that has one of the sources alone: its steps, and the views of its rows and pairs."""
     steps = {name: getattr(source, name) for name in (*STEPS, "lookups")} | dict.fromkeys(OF_ONE, "")
-    derive = [join for join in pipeline.derive if source.name in (join.left, join.right)]
-    names = {source.name, *(join.name for join in derive)}
-    views = [view for view in pipeline.views if names & {*list_view_sources(view)}]
+    derive = [each for each in pipeline.derive if source.name in each.sources]
+    names = {source.name, *(each.name for each in derive)}
+    views = [
+        view
+        for view in pipeline.views
+        if names & {split_process_name(each)[0] for each in list_view_sources(view)}
+    ]
     return replace(pipeline, source=source, derive=derive, views=views, **steps)
 
 
@@ -127,15 +137,15 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
 
 
 def check_joined(pipeline: Pipeline, problems: Problems) -> None:
-    """Note what a source that is joined cannot have."""
-    joined = {name for join in pipeline.derive for name in (join.left, join.right)}
+    """Note what a source cannot have whose rows others are derived from."""
+    joined = {name for each in pipeline.derive for name in each.sources}
     for source in (each for each in pipeline.sources if each.name in joined):
         if source.event_id and not source.dedup_within:
             problems.note(
                 f"source[{source.name}].dedup_within",
                 source.origin,
-                "The source is joined and has an event_id, but does not say for how long copies of a row may come.",
-                'a copy of a row would make copies of its pairs: write dedup_within="1 hour", or remove event_id=.',
+                "Rows are derived from the source, and it has an event_id, but does not say how long copies may come.",
+                'a copy would make copies of derived rows: write dedup_within="1 hour", or remove event_id=.',
             )
 
 

@@ -29,6 +29,7 @@ from seamline.model.definition.pipeline import (
     Rule,
     View,
 )
+from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
 from seamline.model.definition.windows import WINDOWS
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
@@ -39,8 +40,8 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch,
-        Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
+        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, Process, View, Expect, ExpectRows,
+        ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -90,6 +90,11 @@ class Ask:
         """The name of the source of the answers."""
         return f"{self.name}_answers"
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the sources whose rows it is made of."""
+        return self.left, self.right
+
     def named(self, column: str) -> str:
         """Name a column of an answer's record."""
         return f"{self.name}_{column}"

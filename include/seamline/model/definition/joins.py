@@ -49,3 +49,8 @@ class Join:
     """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
     came more than ``dedup_within`` after it. Else they are held back."""
     origin: Origin = declare_origin_field()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the sources whose rows it is made of."""
+        return self.left, self.right

@@ -12,6 +12,7 @@ from seamline.model.definition.formats import Format
 from seamline.model.definition.joins import Join
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
+from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.protocol.watermark import Watermark
@@ -210,7 +211,7 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
-    derive: Sequence[Join | Ask] = ()
+    derive: Sequence[Join | Ask | Process] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""

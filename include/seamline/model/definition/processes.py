@@ -18,8 +18,6 @@ class Process:
     ``View(of="carts.refunds")``; calls that raised are rows of ``carts.errors``. Emitted rows have the columns of the
     key and those that the function declares. A late row withdraws what is no longer emitted: such a view takes only
     measures from which rows can be taken again.
-
-    No pipeline takes one yet: ``derive=`` has joins and questions.
     """
 
     name: str
@@ -44,3 +42,8 @@ class Process:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", name_of(self.by))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The names of the sources whose rows it is made of."""
+        return (self.of,)

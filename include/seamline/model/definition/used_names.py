@@ -8,6 +8,7 @@ from itertools import chain
 
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.processes import Process
 from seamline.model.measures import Measure
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -27,6 +28,8 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     for derived in pipeline.derive:
         if isinstance(derived, Ask):
             yield from (derived.when, *derived.request.values(), *derived.side.values())
+        elif isinstance(derived, Process):
+            yield from (*derived.keys, *derived.columns, derived.where)
         else:
             yield from (derived.where, *chain.from_iterable(derived.on.items()))
     for view in pipeline.views:
@@ -49,7 +52,9 @@ def list_measure_texts(value: object) -> Iterator[str]:
 def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
     """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
     found, name = set(), pipeline.sources[0].name
-    for join in pipeline.derive:
-        prefixes = ("left_", "right_") if join.left == join.right else (f"{name}_",)
-        found |= {each.removeprefix(start) for start in prefixes for each in names if each.startswith(start)}
+    for each in pipeline.derive:
+        if isinstance(each, Process):
+            continue
+        prefixes = ("left_", "right_") if each.left == each.right else (f"{name}_",)
+        found |= {used.removeprefix(start) for start in prefixes for used in names if used.startswith(start)}
     return found

@@ -20,7 +20,7 @@ from seamline.model.time.reached_intervals import Reaching, widen_by_reach
 
 
 class RestatedJoin(Protocol):
-    """What makes rows of rows: a join."""
+    """What makes rows of rows: a join, or a process."""
 
     @property
     def lookups(self) -> Collection[str]:
@@ -35,8 +35,8 @@ class RestatedView(Reaching, Protocol):
         """Its id."""
 
     @property
-    def join(self) -> RestatedJoin | None:
-        """The join whose rows it counts, if it counts such."""
+    def derived(self) -> RestatedJoin | None:
+        """What makes the rows that it counts, if they are derived."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Restated:
         cls, grid: Grid, decisions: Sequence[Restatement], views: Iterable[RestatedView], named: int
     ) -> Restated:
         """Take decisions as they are for some views."""
-        return cls(grid, tuple(decisions), named, {view.id: view for view in views if view.join})
+        return cls(grid, tuple(decisions), named, {view.id: view for view in views if view.derived})
 
     def is_joined(self, decision: Restatement) -> bool:
         """Return whether rows of a join are made with a decision's look-up."""
-        return any(view.join and decision.lookup in view.join.lookups for view in self.joined.values())
+        return any(view.derived and decision.lookup in view.derived.lookups for view in self.joined.values())
 
     def list_since(self, view: str, interval: Interval, known: int) -> list[Restatement]:
         """List what was decided about a view's rows of an interval after the first so many decisions."""
@@ -95,9 +95,9 @@ def list_view_restatements(
     view: RestatedView, grid: Grid, interval: Interval, decisions: Iterable[Restatement]
 ) -> list[Restatement]:
     """List the decisions about rows that a view's interval is made of: those in reach, where it is one of a join."""
-    if view.join is None:
+    if view.derived is None:
         return list_interval_restatements(decisions, interval)
-    mine = (each for each in decisions if each.lookup in view.join.lookups)
+    mine = (each for each in decisions if each.lookup in view.derived.lookups)
     return list_interval_restatements(mine, widen_by_reach(grid, interval, view))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from operator import itemgetter
 
 from seamline.model.errors import StraddlesCut
@@ -103,3 +104,27 @@ def list_reached_changes(
         for id, rows in epoch.accepted.items():
             for each in list_reaching_intervals(grid, grid.named(id), view):
                 yield each.id, *find_arrival_epochs(epoch, id), rows
+
+
+def list_timed_changes(
+    ledger: Sequence[Epoch], grid: Grid, view: Reaching, *, until: int
+) -> Iterator[tuple[str, int, int, int]]:
+    """List what watermarks may have changed: every interval that rows have reached and that was not over before.
+
+    Of processes, whose timers fire by them.
+    """
+    open_, mark = dict[str, datetime](), None
+    for epoch in ledger:
+        if epoch.number > until:
+            break
+        for id in epoch.accepted:
+            for each in list_reaching_intervals(grid, grid.named(id), view):
+                if mark is None or each.end + view.after > mark:
+                    open_[each.id] = each.end + view.after
+        if epoch.watermark is None or (mark is not None and epoch.watermark <= mark):
+            continue
+        mark = epoch.watermark
+        for id in list(open_):
+            yield id, epoch.number, epoch.number, 1
+            if open_[id] <= mark:
+                del open_[id]

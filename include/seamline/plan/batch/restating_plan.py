@@ -49,7 +49,7 @@ def require_closed(
         return
     ahead = max((view.after for view in pipeline.views), default=timedelta(0))
     for view in pipeline.views:
-        if view.join is None or name not in view.join.lookups:
+        if view.derived is None or name not in view.derived.lookups:
             continue
         for interval in list_reaching_intervals(pipeline.grid, span, view):
             closed = edge.watermark is not None and edge.watermark >= interval.end + ahead
@@ -133,7 +133,7 @@ def list_unbuilt_intervals(
     arrivals = Arrivals(log, until=before)
     found = set()
     for at, decision in enumerate(new, naming.restated - len(new)):
-        if view.join is None or decision.lookup not in view.join.lookups:
+        if view.derived is None or decision.lookup not in view.derived.lookups:
             continue
         for interval in list_reaching_intervals(grid, decision.span, view):
             if not arrivals.total(interval.id):

@@ -8,6 +8,7 @@ from seamline.model.definition.asks import Ask
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import KafkaSource, Pipeline
+from seamline.model.definition.processes import Process
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.spelling import format_quantity
 
@@ -80,12 +81,27 @@ def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 def list_derived_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     """List the rows that are derived by name, with what they are made of."""
-    return [
-        (f"ask {each.name}", describe_ask(each))
-        if isinstance(each, Ask)
-        else (f"join {each.name}", describe_join(each))
-        for each in pipeline.derive
-    ]
+    return [describe_derived(each) for each in pipeline.derive]
+
+
+def describe_derived(derived: Join | Ask | Process) -> tuple[str, str]:
+    """Name derived rows, and say what they are made of."""
+    if isinstance(derived, Ask):
+        return f"ask {derived.name}", describe_ask(derived)
+    if isinstance(derived, Process):
+        return f"process {derived.name}", describe_process(derived)
+    return f"join {derived.name}", describe_join(derived)
+
+
+def describe_process(process: Process) -> str:
+    """Say which function is given which rows, and how long it keeps a state."""
+    where = f" where {process.where}" if process.where else ""
+    forget = f", forgotten after {process.forget} without a row" if process.forget else ""
+    version = f", version {process.version}" if process.version else ""
+    return (
+        f"{process.by} folds the rows of {process.of}{where} by {', '.join(process.keys)}, "
+        f"anew every {process.begin}{forget}{version}"
+    )
 
 
 def describe_ask(ask: Ask) -> str:

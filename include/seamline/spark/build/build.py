@@ -64,7 +64,7 @@ def build_intervals(
             hint="a cut must be an edge that the master contains; plan again.",
         )
     columns = [each.name for each in master.table.handle.schema().fields]
-    plain = replace(pipeline, views=tuple(view for view in pipeline.views if not view.join))
+    plain = replace(pipeline, views=tuple(view for view in pipeline.views if not view.derived))
     found: Mapping[str, Counts] = {}
     wrote: dict[str, dict[str, Volume]] = {}
     with translate_spark_errors(f"run {job.run}"):
@@ -101,7 +101,7 @@ def build_intervals(
                     seconds=seconds,
                     reason=job.reason,
                     at=at,
-                    restated=len(named if view.join else decisions),
+                    restated=len(named if view.derived else decisions),
                     planned=job.planned,
                     copies=copies.rows,
                     copied=copies.first,

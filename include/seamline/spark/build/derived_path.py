@@ -1,19 +1,21 @@
-"""The rows of joins in a build: of whole intervals, from all rows in reach up to the cut.
+"""Derived rows in a build: of whole intervals, from all rows in reach up to the cut.
 
-By slices of time, which tasks join in DuckDB; where files are not in order of time, or rows in reach were restated,
-by Spark's own join.
+Those of joins by slices of time, which tasks join in DuckDB; where files are not in order of time, or rows in reach
+were restated, by Spark's own join. Those of processes by a fold of the rows of each key, which Spark brings together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from seamline.kernel.joined_rows import list_joins
+from seamline.kernel.joined_rows import list_derived
+from seamline.lake.joins.span_rows import find_mark, micros_of_mark
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
@@ -21,6 +23,7 @@ from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
@@ -43,14 +46,15 @@ from seamline.spark.build.joined_slices import JoinedSlices, list_timed_files
 from seamline.spark.build.partial_states import name_cell
 from seamline.spark.build.unanswered_rows import count_unanswered_rows
 from seamline.spark.tasks.derived_rows import derive_rows
+from seamline.spark.tasks.folded_rows import fold_rows
 from seamline.spark.tasks.spread import count_task_slots
 
 ByInterval = Mapping[str, Counts]
 
 
 @dataclass(frozen=True)
-class Derived:
-    """What was read and written of the views of joins; each by the view's id, then the interval's."""
+class Found:
+    """What was read and written of views of derived rows; each by the view's id, then the interval's."""
 
     counts: dict[str, dict[str, Counts]] = field(default_factory=dict)
     """What was read: the rows of all intervals in reach; ``exploded`` is how many more derived rows they make."""
@@ -69,30 +73,32 @@ def build_derived_states(
     job: BuildJob,
     decisions: Sequence[Restatement],
     attempt: str,
-) -> Derived:
-    """Write and commit the states of every view of a join, of rows as the decisions that the cut names have them."""
-    found, grid = Derived(), pipeline.grid
+) -> Found:
+    """Write and commit the states of every view of derived rows, of rows as the decisions of the cut have them."""
+    found, grid = Found(), pipeline.grid
     asked = [interval for span in job.spans for interval in grid.within(span)]
-    for id, join in list_joins(pipeline.views).items():
-        views = tuple(view for view in pipeline.views if view.join and view.join.id == id)
+    for id, derived in list_derived(pipeline.views).items():
+        views = tuple(view for view in pipeline.views if view.derived and view.derived.id == id)
         own = replace(pipeline, views=views)
         spans = merge_intervals(widen_to_intervals(grid, span, views[0]) for span in job.spans)
         wide = BuildJob(job.pipeline, job.run, job.cut, tuple(spans))
-        restated = list_meant_restatements(decisions, wide.spans, join)
-        slices = None if restated else find_slices(spark, own, layout, job, wide.spans)
-        if slices is None:
-            rows = log_rows(spark, own, layout, wide)
-            rows = reprocess_restated_rows(rows, own, layout, decisions, wide.spans, join)
-            counted, wrote = build_by_shuffle(rows, own, layout, job, join, attempt)
+        restated = list_meant_restatements(decisions, wide.spans, derived)
+        slices = None
+        if isinstance(derived, CompiledJoin) and not restated:
+            slices = find_slices(spark, own, layout, job, wide.spans)
+        if isinstance(derived, CompiledJoin) and slices is not None:
+            counted, wrote = build_by_slices(spark, own, layout, job, derived, slices, attempt)
         else:
-            counted, wrote = build_by_slices(spark, own, layout, job, join, slices, attempt)
+            rows = log_rows(spark, own, layout, wide)
+            rows = reprocess_restated_rows(rows, own, layout, decisions, wide.spans, derived)
+            counted, wrote = build_by_shuffle(rows, own, layout, job, derived, attempt)
         found.volumes.update(wrote)
         copies: Mapping[int, Copies] = {}
         if pipeline.event_id:
-            copies = count_joined_copies(log_rows(spark, pipeline, layout, wide), pipeline, join)
+            copies = count_joined_copies(log_rows(spark, pipeline, layout, wide), pipeline, derived)
         waiting: Mapping[int, int] = {}
-        if join.question:
-            waiting = count_unanswered_rows(log_rows(spark, pipeline, layout, wide), layout, join, grid)
+        if isinstance(derived, CompiledJoin) and derived.question:
+            waiting = count_unanswered_rows(log_rows(spark, pipeline, layout, wide), layout, derived, grid)
         for view in views:
             found.unanswered[view.id] = {each.id: waiting.get(micros_of(each), 0) for each in asked}
             found.counts[view.id] = {each.id: count_interval(view, each, grid, counted) for each in asked}
@@ -138,33 +144,48 @@ def build_by_shuffle(
     pipeline: CompiledPipeline,
     layout: Layout,
     job: BuildJob,
-    join: CompiledJoin,
+    derived: Derived,
     attempt: str,
 ) -> tuple[ByInterval, dict[str, dict[str, Volume]]]:
-    """Let Spark join by its own shuffle; ``rows`` are those of all intervals in reach."""
+    """Let Spark join, or fold, by its own shuffle; ``rows`` are those of all intervals in reach."""
     grid = pipeline.grid
     require_sound(rows)
     read = count_by_cell(rows.withColumn(CELL, cell_of(grid)), [])[0]
-    derived = derive_rows(rows, join).where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
-    derived = derived.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        made, left = count_by_cell(derived, pipeline.views)
-        volumes = {
-            view.id: write_interval_states(derived, view, pipeline, layout, attempt)
-            for view in pipeline.views
-        }
-    finally:
-        derived.unpersist()
+    made, left, volumes = {}, {}, {}
+    for views, own in derive_by_views(rows, pipeline, layout, job, derived):
+        kept = own.where(in_spans_condition(job.spans)).withColumn(CELL, cell_of(grid))
+        kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            counted, not_selected = count_by_cell(kept, views)
+            for view in views:
+                made[view.id], left[view.id] = counted, not_selected[view.id]
+                volumes[view.id] = write_interval_states(kept, view, pipeline, layout, attempt)
+        finally:
+            kept.unpersist()
     found = {
         name_cell(cell): Counts(
             read.get(cell, 0),
             0,
             {id: each.get(cell, 0) for id, each in left.items()},
-            {view.id: made.get(cell, 0) for view in pipeline.views},
+            {id: each.get(cell, 0) for id, each in made.items()},
         )
-        for cell in {*read, *made}
+        for cell in {*read, *chain(*made.values())}
     }
     return found, volumes
+
+
+def derive_by_views(
+    rows: DataFrame, pipeline: CompiledPipeline, layout: Layout, job: BuildJob, derived: Derived
+) -> Iterator[tuple[Sequence[CompiledView], DataFrame]]:
+    """Derive rows, and say which views count them: all those of a join, those of one side of a process."""
+    if isinstance(derived, CompiledJoin):
+        yield pipeline.views, derive_rows(rows, derived)
+        return
+    mark = micros_of_mark(find_mark(pipeline, layout, job.cut))
+    memory = pipeline.definition.stream.worker_memory
+    for side in dict.fromkeys(view.side for view in pipeline.views):
+        views = [view for view in pipeline.views if view.side == side]
+        yield views, fold_rows(rows, derived, mark, side=side, memory=memory)
 
 
 def micros_of(interval: Interval) -> int:

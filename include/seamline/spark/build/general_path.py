@@ -15,9 +15,9 @@ from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.tables.generations import Generations, Volume
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.event_ids import list_id_expressions
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.compile.record_rules import SELECTED
 from seamline.model.errors import NotRestatable
 from seamline.model.protocol.job_arguments import BuildJob
@@ -92,13 +92,13 @@ def reprocess_restated_rows(
     layout: Layout,
     decisions: Sequence[Restatement],
     spans: Sequence[Interval],
-    join: CompiledJoin | None = None,
+    derived: Derived | None = None,
 ) -> DataFrame:
     """Validate the rows of some spans again that a restatement is about; the others are not touched by Python.
 
-    For a ``join`` those of its look-ups alone count: no other changes its rows.
+    For ``derived`` rows those of their look-ups alone count: no other changes them.
     """
-    mine = list_meant_restatements(decisions, spans, join)
+    mine = list_meant_restatements(decisions, spans, derived)
     if not mine:
         return rows
     meant = f.lit(False)
@@ -111,13 +111,14 @@ def reprocess_restated_rows(
 
 
 def list_meant_restatements(
-    decisions: Sequence[Restatement], spans: Sequence[Interval], join: CompiledJoin | None
+    decisions: Sequence[Restatement], spans: Sequence[Interval], derived: Derived | None
 ) -> list[Restatement]:
-    """List the decisions about rows of some spans, of a join's rows if there is one."""
+    """List the decisions about rows of some spans, of what others are derived from if there is that."""
     return [
         each
         for each in decisions
-        if (join is None or each.lookup in join.lookups) and any(each.span.overlaps(span) for span in spans)
+        if (derived is None or each.lookup in derived.lookups)
+        and any(each.span.overlaps(span) for span in spans)
     ]
 
 

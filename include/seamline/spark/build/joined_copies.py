@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from seamline.lake.engine.accepted_rows import READ_ORDER
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.event_ids import list_id_expressions
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import Grid
 from seamline.model.time.zone_clock import MICROSECOND
@@ -37,7 +37,7 @@ def cell_of(grid: Grid, away: timedelta = timedelta(0)) -> Column:
 
 
 def count_joined_copies(
-    rows: DataFrame, pipeline: CompiledPipeline, join: CompiledJoin
+    rows: DataFrame, pipeline: CompiledPipeline, derived: Derived
 ) -> Mapping[int, Copies]:
     """Count, by the start of an interval in microseconds, the copies that its derived rows may be made of.
 
@@ -46,11 +46,11 @@ def count_joined_copies(
     event_id = [f.expr(each) for each in list_id_expressions(pipeline, quote_column)]
     if not event_id:
         return {}
-    grid, sources = pipeline.grid, sorted({side.source for side in join.sides})
+    grid, sources = pipeline.grid, sorted({side.source for side in derived.sides})
     earlier = Window.partitionBy(CELL, *event_id).orderBy(*READ_ORDER)
     joined = rows.where(f.col(SELECTED) & f.col(SOURCE).isin(sources)).withColumn(CELL, cell_of(grid))
     copies = joined.withColumn("_number", f.row_number().over(earlier)).where("_number > 1")
-    first, last = (cell_of(grid, away) for away in (-join.after, join.before))
+    first, last = (cell_of(grid, away) for away in (-derived.after, derived.before))
     starts = f.sequence(first, last, f.lit(grid.length // MICROSECOND))
     reached = copies.select(*READ_ORDER, f.explode(starts).alias(CELL))
     table = reached.groupBy(CELL).agg(f.count(f.lit(1)), f.min(f.struct(*READ_ORDER))).toArrow()

@@ -37,6 +37,7 @@ from seamline.plan.stream.epoch_numbers import step_end
 from seamline.spark.build.general_path import reprocess_restated_rows, require_sound
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.missed_folds import compute_missed_states
 from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 
@@ -73,8 +74,10 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        why = find_waiting_epochs(writer, step, joined=slices.view.join is not None)
-        if slices.view.join and not why:
+        if slices.view.process:
+            step = step_to_edge(writer, step)
+        why = find_waiting_epochs(writer, step, joined=slices.view.derived is not None)
+        if slices.view.derived and not why:
             step, why = step_to_restatement(writer, slices.view, step)
             (writer.awaiting.add if why else writer.awaiting.discard)(view)
         if why:
@@ -135,6 +138,12 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
     return Step(above, step_end(held, above, most))
 
 
+def step_to_edge(writer: Writer, step: Step) -> Step:
+    """Let a step end at the next edge: what processes change is one set of slices, and no cut may be within it."""
+    log = writer.ledger.read_after(step.above, step.last)
+    return Step(step.above, next((each.number for each in log if each.edge), step.last))
+
+
 def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple[Step, str]:
     """Let a step end before an epoch that names restatements, which is a step of its own.
 
@@ -155,7 +164,7 @@ def step_to_restatement(writer: Writer, view: CompiledView, step: Step) -> tuple
     if not waiting:
         return Step(step.above, number), ""
     new = decisions[count_named_restatements(log, step.above) : naming.restated]
-    names = sorted({each.lookup for each in new if view.join and each.lookup in view.join.lookups})
+    names = sorted({each.lookup for each in new if view.derived and each.lookup in view.derived.lookups})
     return step, (
         f"look-up {', '.join(names)} was restated in epoch {number}, and "
         f"{format_unbuilt_intervals(writer.pipeline.name, manifest, view, waiting)}"
@@ -190,18 +199,27 @@ def caught_up(spark: SparkSession, writer: Writer, slices: Slices, step: Step) -
 def compute_missing_slices(
     spark: SparkSession, writer: Writer, slices: Slices, *, after: int, until: int
 ) -> pa.Table:
-    """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut."""
+    """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut.
+
+    Those of a process are one set.
+    """
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
-    if slices.view.join:
-        join, decisions = slices.view.join, list_named_restatements(writer.layout, until)
+    if slices.view.derived:
+        derived, decisions = slices.view.derived, list_named_restatements(writer.layout, until)
 
         def restate(near: DataFrame, span: Interval) -> DataFrame:
-            made = reprocess_restated_rows(near, writer.pipeline, writer.layout, decisions, [span], join)
+            made = reprocess_restated_rows(near, writer.pipeline, writer.layout, decisions, [span], derived)
             require_sound(made)
             return made
 
-        missing = derive_missing_rows(rows, join, restate, after=after, until=until)
+        if slices.view.process:
+            found = compute_missed_states(
+                rows, writer.pipeline, slices.view, writer.layout, restate, after=after, until=until
+            )
+            return name_epochs(found, slices.view, pa.scalar(after + 1), pa.scalar(until))
+        if isinstance(derived, CompiledJoin):
+            missing = derive_missing_rows(rows, derived, restate, after=after, until=until)
     elif slices.view.counts:
         # Which window a record is in depends on all before it in its interval.
         cell = floor_to_span("_event_time", slices.view.interval).alias(CELL)
@@ -210,9 +228,18 @@ def compute_missing_slices(
         missing = number_count_windows(whole, slices.view, CELL).where(f.col("_epoch") > after)
     memory = writer.pipeline.definition.stream.worker_memory
     found = compute_states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
-    spans = found.append_column("from_epoch", found["_epoch"]).append_column("to_epoch", found["_epoch"])
-    schema = slices_schema(slices.view)
-    return spans.select(schema.names).cast(schema)
+    return name_epochs(found, slices.view, found["_epoch"], found["_epoch"])
+
+
+def name_epochs(
+    found: pa.Table, view: CompiledView, first: pa.ChunkedArray | pa.Scalar, last: pa.ChunkedArray | pa.Scalar
+) -> pa.Table:
+    """Say of states which epochs they are of, from the first to the last of them."""
+    for name, number in (("from_epoch", first), ("to_epoch", last)):
+        column = pa.repeat(number, found.num_rows) if isinstance(number, pa.Scalar) else number
+        found = found.append_column(name, column)
+    schema = slices_schema(view)
+    return found.select(schema.names).cast(schema)
 
 
 def derive_missing_rows(

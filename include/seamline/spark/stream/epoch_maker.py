@@ -171,6 +171,7 @@ class Epochs(KernelRuns):
         self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]
     ) -> Progress:
         """Commit an epoch; it states the frontiers of all views."""
+        self.derived.fold(epoch, result, views, self.progress.mark)
         whole = self.writer.commit(epoch, result, views)
         self.unstated.clear()
         self.follow(whole)
@@ -209,7 +210,7 @@ class Epochs(KernelRuns):
     def reload_log(self) -> list[Epoch]:
         """Read again where the master ends, and return the ledger: a failed attempt may be committed after all."""
         ledger = self.writer.repair_ledger()
-        self.joined.forget()
+        self.derived.forget()
         if self.surveys:
             self.surveys.settle(self.writer.master.epoch)
         self.topics.assert_same()
@@ -260,7 +261,7 @@ class Epochs(KernelRuns):
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch, result = replace(blank, edge=True, **stated), KernelResult()
-        result.failed |= self.joined.list_restated_views(epoch.restated)
+        result.failed |= self.derived.source.list_restated_views(epoch.restated)
         self.progress = self.commit_epoch(self.progress, epoch, result, self.writer.current)
         self.write_heartbeat()
 
@@ -274,7 +275,7 @@ class Epochs(KernelRuns):
 
     def state_news(self, restated: int = 0) -> None:
         """State the frontiers of views that have come to E, unless a live epoch has done so, and so many decisions."""
-        if self.joined.joins and restated > self.writer.restated:
+        if self.derived.any and restated > self.writer.restated:
             self.commit_empty(restated=restated)
         if self.unstated:
             self.commit_empty()

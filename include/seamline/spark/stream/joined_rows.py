@@ -18,32 +18,25 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import isolate_view_failure
-from seamline.kernel.joined_rows import LEFT, RIGHT, list_joins, name_side
+from seamline.kernel.joined_rows import list_joins, name_side
 from seamline.kernel.kernel_result import KernelResult
-from seamline.kernel.restated_rows import RowReprocessing, open_reprocessing
 from seamline.lake.engine import states
 from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows
 from seamline.lake.engine.near_rows import Rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.index_files import IndexFiles
 from seamline.lake.joins.joined_rows import fill_index, find_newest_start, read_older_rows
-from seamline.lake.joins.restatements import take_named_restatements
-from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.decided import list_restatements
-from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import NotRestatable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
-from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.restated_log import RestatedLog
 from seamline.spark.tasks.arrow_states import list_read_columns
 
 log = logging.getLogger("seamline.stream")
-ASKED_EVERY = 30.0
-"""Seconds after which it is asked again whether rows wait to be validated again."""
 PRUNED_EVERY = 64
 """Epochs after which rows below the horizon are forgotten."""
 
@@ -69,22 +62,20 @@ class Kept:
 class JoinedRows:
     """The indexes of a pipeline's joins, below ``folder``."""
 
-    def __init__(self, writer: Writer, folder: Path) -> None:
-        self.writer = writer
+    def __init__(self, writer: Writer, folder: Path, source: RestatedLog) -> None:
+        self.writer, self.source = writer, source
         self.pipeline: CompiledPipeline = writer.pipeline
         self.joins = list_joins(self.pipeline.views)
         self.kept: dict[str, Kept] = {}
         self.failed: set[str] = set()
         """Joins whose rows could not be read the last time, by their ids."""
-        self.doubt, self.asked_again = "", 0.0
-        self.judges: dict[int, RowReprocessing] = {}
         self.files = IndexFiles(writer, folder, self.joins)
 
     def derive(
         self, number: int, result: KernelResult, views: Collection[str], mark: datetime | None
     ) -> None:
         """Add the states of what an epoch adds to joined rows, or why one of ``views`` has none, to its result."""
-        doubt = self.find_doubt() if self.joins else ""
+        doubt = self.source.find_doubt() if self.joins and not self.stands() else ""
         for id, join in self.joins.items():
             mine = [view for view in self.pipeline.views if view.join and view.join.id == id]
             why = doubt
@@ -122,7 +113,13 @@ class JoinedRows:
         if not wanted:
             return
         older = read_older_rows(
-            kept.index, self.pipeline, self.writer.layout, new[1], kept.horizon, kept.epoch, self.find_judge()
+            kept.index,
+            self.pipeline,
+            self.writer.layout,
+            new[1],
+            kept.horizon,
+            kept.epoch,
+            self.source.find_judge(),
         )
         relation = kept.index.derive(new[1], older, list_read_columns(wanted))
         self.failed.discard(join.id)
@@ -130,43 +127,9 @@ class JoinedRows:
             with isolate_view_failure(view, result):
                 result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
 
-    def find_doubt(self) -> str:
-        """Say why no rows can be joined: some in reach may be of another record version. Empty where they can."""
-        held, now = self.writer.master.epoch, time.monotonic()
-        if self.kept and all(each.epoch == held for each in self.kept.values()):
-            return ""
-        if self.doubt and now < self.asked_again:
-            return self.doubt
-        self.asked_again, version = now + ASKED_EVERY, self.pipeline.record_version
-        self.doubt = ""
-        if list_outdated_epochs(read_condensed_log(self.writer.layout), version, ()):
-            judged = Reprocessed(self.pipeline, self.writer.layout).verdicts()
-            waiting = list_outdated_epochs(each_epoch(self.writer.layout), version, judged, until=held)
-            if waiting:
-                self.doubt = (
-                    f"epochs {waiting[0].number}..{waiting[-1].number} are of another record version; a build, or "
-                    f"`seamline quarantine replay {self.pipeline.name}`, validates them again"
-                )
-        return self.doubt
-
-    def list_restated_views(self, count: int) -> dict[str, str]:
-        """List the views that do not take an epoch that names so many restatements, and why."""
-        new = list_restatements(self.writer.layout)[self.writer.restated : count] if self.joins else ()
-        names = {each.lookup for each in new}
-        return {
-            view.id: f"look-up {', '.join(sorted(names & view.join.lookups))} was restated; intervals wait for a build"
-            for view in self.pipeline.views
-            if view.join and names & view.join.lookups
-        }
-
-    def find_judge(self) -> RowReprocessing | None:
-        """Return what makes rows as the decisions that the log names have them, None while it names none."""
-        if not (count := self.writer.restated):
-            return None
-        if count not in self.judges:
-            named = take_named_restatements(self.writer.layout, count)
-            self.judges = {count: open_reprocessing(self.pipeline, self.writer.layout, named)}
-        return self.judges[count]
+    def stands(self) -> bool:
+        """Return whether all indexes that there are stand at E."""
+        return bool(self.kept) and all(each.epoch == self.writer.master.epoch for each in self.kept.values())
 
     def open(self, join: CompiledJoin, mark: datetime | None) -> Kept:
         """Return a join's index, made from the master where there is none that stands at E."""
@@ -181,7 +144,7 @@ class JoinedRows:
         try:
             horizon = known.horizon if known else find_horizon(join, mark, self.writer.layout)
             stamp = replace(self.files.stamp(newest, horizon), restated=self.writer.restated)
-            fill_index(index, self.pipeline, self.writer.layout, stamp, self.find_judge(), above)
+            fill_index(index, self.pipeline, self.writer.layout, stamp, self.source.find_judge(), above)
         except BaseException:
             index.close()
             raise
@@ -256,6 +219,6 @@ def gather_rows(join: CompiledJoin, result: KernelResult) -> Rows:
     """Return the rows of both sides that tasks report."""
     left, right = (
         pa.concat_tables([blank, *(each.cast(blank.schema) for each in result.joined.get(name, []))])
-        for name, blank in zip((name_side(join, LEFT), name_side(join, RIGHT)), no_rows(join), strict=True)
+        for name, blank in zip((name_side(join, 0), name_side(join, 1)), no_rows(join), strict=True)
     )
     return left, right

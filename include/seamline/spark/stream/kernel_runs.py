@@ -20,9 +20,9 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
+from seamline.spark.stream.derived_rows import DerivedRows
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.joined_rows import JoinedRows
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.surveying import Surveys
@@ -54,15 +54,15 @@ class KernelRuns:
         self.pipeline = writer.pipeline
         folder = attempted.file.with_name("ids")
         self.surveys = Surveys(self.pipeline, writer.layout, folder) if self.pipeline.surveyed else None
-        self.joined = JoinedRows(writer, attempted.file.with_name("joined"))
+        self.derived = DerivedRows(writer, attempted.file.with_name("joined"))
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size = 0, MEASURED
         self.askers = Askers(self.pipeline, writer.layout)
         writer.ended = self.askers.ended
 
     def follow(self, epoch: Epoch) -> None:
-        """Let what is kept of joined rows, and those who ask about rows, know of an epoch that is committed."""
-        self.joined.commit(epoch)
+        """Let what is kept of derived rows, and those who ask about rows, know of an epoch that is committed."""
+        self.derived.commit(epoch)
         self.askers.tell(epoch=epoch.number)
 
     @property
@@ -103,11 +103,11 @@ class KernelRuns:
         number, views = self.writer.take_number(), self.writer.current
         self.writer.end_phase("planned")
         records = sum(map(len, noted.note.ranges)) if noted.note else 0
-        many = self.states_seen.are_many(records) and not self.joined.joins
+        many = self.states_seen.are_many(records) and not self.derived.any
         parts = self.count_parts(frame) if many else 0
         result = self.run_kernel(frame, number, views, held, versions, condemned, parts=parts)
         self.states_seen = self.states_seen.take(records, count_states(result))
-        self.joined.derive(number, result, views, self.progress.mark)
+        self.derived.join(number, result, views, self.progress.mark)
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from seamline.kernel.folded_rows import ORDER, fold_sorted_rows, list_read_columns
+from seamline.lake.joins.folded_rows import ORDER, fold_sorted_rows, list_read_columns
+from seamline.lake.joins.span_rows import SPAN
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.definition.layers import Stream
 from seamline.spark.tasks.measures import quote_column
 from seamline.spark.tasks.task import limit_task_memory
-
-SPAN = "_span"
 
 
 def fold_rows(
@@ -36,10 +35,9 @@ def fold_rows(
         rows = rows.where(SELECTED)
     if process.side.where:
         rows = rows.where(process.side.where.spark)
-    at = f.unix_micros("_event_time")
     keys = [f.col(quote_column(key.name)) for key in process.keys]
     needed = rows.select(*map(quote_column, list_read_columns(process)))
-    spans = needed.withColumn(SPAN, at - f.pmod(at, f.lit(process.size)))
+    spans = needed.withColumn(SPAN, span_of(process))
     together = spans.repartition(f.col(SPAN), *keys).sortWithinPartitions(f.col(SPAN), *keys, *ORDER)
     types = {"_event_time": "TIMESTAMP"} | {
         each.name: each.type.spark for each in process.schema(side).fields
@@ -50,3 +48,9 @@ def fold_rows(
         return fold_sorted_rows(process, batches, mark, side=side)
 
     return together.mapInArrow(limit_task_memory(fold, memory), schema)
+
+
+def span_of(process: CompiledProcess) -> Column:
+    """Return where the span begins in which a row is, in microseconds from 1970."""
+    at = f.unix_micros("_event_time")
+    return at - f.pmod(at, f.lit(process.size))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
-from seamline.model.compile.compiled_join import JoinSide
+from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
 from seamline.model.functions.folding import Fold
 from seamline.model.functions.function import LoadedFunction
 from seamline.model.time.zone_clock import MICROSECOND
@@ -30,6 +30,8 @@ class CompiledProcess:
     """How often the state begins anew."""
     forget: timedelta | None
     """After how long without a row a key is forgotten; None for never."""
+    reach: timedelta
+    """How far from an interval the rows of its spans may be."""
     selective: bool
     """Whether rows say whether they are selected; those that are not are not given to it."""
     version: str = ""
@@ -58,6 +60,31 @@ class CompiledProcess:
         return Fold(self.function, self.forget // MICROSECOND if self.forget else None)
 
     @property
+    def sides(self) -> tuple[JoinSide, ...]:
+        """The rows that it reads, as a join names those of its sides."""
+        return (self.side,)
+
+    @property
+    def before(self) -> timedelta:
+        """How far before an interval rows may be of which something is emitted in it."""
+        return self.reach
+
+    @property
+    def after(self) -> timedelta:
+        """How far behind it they may be: an interval is over when its last span is."""
+        return self.reach
+
+    @property
+    def copies(self) -> bool:
+        """Whether intervals are certified in which copies of rows count: never."""
+        return False
+
+    @property
+    def question(self) -> str:
+        """The id of a question that its rows wait for: none."""
+        return ""
+
+    @property
     def size(self) -> int:
         """The length of a span, in microseconds."""
         return self.begin // MICROSECOND
@@ -65,3 +92,7 @@ class CompiledProcess:
     def schema(self, side: str) -> Schema:
         """List the columns of what is emitted on a side, the empty one of ``emits``: those of the key come first."""
         return Schema((*self.keys, *self.function.forms[side].fields))
+
+
+Derived = CompiledJoin | CompiledProcess
+"""What makes rows of rows."""

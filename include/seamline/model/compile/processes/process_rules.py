@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from seamline.model.compile.compiled_join import JoinSide
-from seamline.model.compile.join_rules import compile_sound_condition
+from seamline.model.compile.join_rules import check_derived_name, compile_sound_condition
 from seamline.model.compile.problems import Problems, find_column, format_known_columns, require_exact_key
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import Record
+from seamline.model.compile.sources import split_process_name
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.calls import ERRORS
@@ -22,6 +25,50 @@ from seamline.model.types.schema import Field
 
 MOST_INTERVALS = 100
 """A build reads the rows of a whole span for each of its intervals."""
+
+
+def compile_processes(
+    pipeline: Pipeline, records: Mapping[str, Record], grid: Grid, problems: Problems
+) -> dict[str, CompiledProcess]:
+    """Compile the processes of a pipeline by name; note the problems of those that are left out."""
+    found: dict[str, CompiledProcess] = {}
+    for each in pipeline.derive if records else ():
+        if not isinstance(each, Process) or not check_derived_name(pipeline, each, records, problems):
+            continue
+        if each.of not in records:
+            known = ", ".join(filter(None, records)) or "none: sources that rows are derived from have names"
+            problems.note(
+                f"derive[{each.name}].of",
+                each.origin,
+                f"There is no source {each.of!r}.",
+                f"the sources are {known}.",
+            )
+        elif made := compile_process(each, records[each.of], grid, problems):
+            found[each.name] = made
+    return found
+
+
+def find_process(pipeline: Pipeline, names: Sequence[str]) -> Process | None:
+    """Find the process of which a view counts emitted rows; None where it counts others."""
+    if len(names) != 1:
+        return None
+    name, _ = split_process_name(names[0])
+    return next((each for each in pipeline.derive if isinstance(each, Process) and each.name == name), None)
+
+
+def process_facts(process: Process, side: str) -> dict[str, Any]:
+    """List all that says which rows there are of a side; DefinitionError without a function."""
+    return {
+        "of": process.of,
+        "code": load_function(str(process.by)).code,
+        "keys": list(process.keys),
+        "columns": sorted(process.columns),
+        "where": process.where,
+        "begin": process.begin,
+        "forget": process.forget,
+        "version": process.version,
+        "side": side,
+    }
 
 
 def compile_process(
@@ -62,6 +109,7 @@ def compile_process(
         function,
         begin,
         forget,
+        max(begin - grid.length, timedelta(0)),
         record.selective,
         process.version,
         frozenset(each.name for each in record.lookups),

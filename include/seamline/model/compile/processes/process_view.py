@@ -18,12 +18,6 @@ from seamline.model.measures import make_net
 from seamline.model.time.intervals import Grid
 
 
-def split_process_name(name: str) -> tuple[str, str]:
-    """Split what ``View(of=)`` names into a process and a side: ``carts.refunds``; the side of ``emits`` is empty."""
-    process, _, side = name.partition(".")
-    return process, side
-
-
 def require_side(process: CompiledProcess, side: str) -> None:
     """Require that a process has a side; DefinitionError."""
     if side not in process.function.forms:
@@ -51,7 +45,9 @@ def compile_process_view(
     compiled = compile_view(pipeline, replace(view, measures=measures), record, grid, problems)
     for field, expression in list_expressions(compiled) if compiled else ():
         problems.attempt(f"{place}.{field}", view.origin, partial(require_sound_expression, expression))
-    return compiled if len(problems.found) == before else None
+    if compiled is None or len(problems.found) > before:
+        return None
+    return replace(compiled, process=process, side=side)
 
 
 def check_process_view(view: View, problems: Problems) -> None:

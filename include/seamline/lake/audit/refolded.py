@@ -1,0 +1,92 @@
+"""What a process emits, folded again for an audit: what its slices add up to above a floor, by interval.
+
+An epoch's own states depend on every epoch before it, so they are not made one by one: per interval, the sum of all
+that count is compared with what is shown now, less what was shown at the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.event_times import Times
+from seamline.lake.joins.folded_rows import Emitted, gather_key_rows, make_emitted_table
+from seamline.lake.joins.restated_rows import Judge
+from seamline.lake.joins.span_rows import find_mark, micros_of_mark, read_span_rows
+from seamline.lake.storage.arrow_types import partial_schema
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.functions.folding import BLANK, KeyFold
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.zone_clock import MICROSECOND
+
+
+def refold_states(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    times: Times,
+    floors: Mapping[datetime, int],
+    until: int,
+    judge: Judge | None,
+) -> pa.Table:
+    """Compute the states that an interval's slices above its floor add up to, with ``_from`` and ``_to``.
+
+    ``floors`` are by the intervals' starts; ``times`` those of all rows in reach.
+    """
+    process = view.process
+    assert process
+    rows = read_span_rows(process, pipeline, layout, times, until, judge)
+    now = fold_until(process, rows, micros_of_mark(find_mark(pipeline, layout, until)))
+    made = []
+    for floor in sorted({*floors.values()}):
+        starts = {to_unix_micros(start) for start, own in floors.items() if own == floor}
+        parts = [compute_emitted_states(pipeline, view, now, starts)]
+        if floor > NOTHING:
+            known = rows.filter(pc.less_equal(rows["_epoch"], floor))
+            before = fold_until(process, known, micros_of_mark(find_mark(pipeline, layout, floor)))
+            parts.append(states.negate_states(view, compute_emitted_states(pipeline, view, before, starts)))
+        summed = settle_zeros(view, states.combine_states(view, parts))
+        for name, number in (("_to", until), ("_from", floor + 1)):
+            summed = summed.add_column(0, name, pa.repeat(pa.scalar(number, pa.int64()), summed.num_rows))
+        made.append(summed)
+    numbers = [pa.field(name, pa.int64()) for name in ("_from", "_to")]
+    return pa.concat_tables([pa.schema([*numbers, *partial_schema(view)]).empty_table(), *made])
+
+
+def fold_until(process: CompiledProcess, rows: pa.Table, mark: float) -> list[Emitted]:
+    """Fold rows of whole spans; return what is shown at a watermark."""
+    found: list[Emitted] = []
+    for key, mine in gather_key_rows(process, rows).items():
+        run = KeyFold(process.fold, BLANK)
+        run.take_rows(sorted(mine))
+        run.reach(mark, key.span + process.size)
+        found += [(key, item) for item in run.items if item.needs <= mark]
+    return found
+
+
+def compute_emitted_states(
+    pipeline: CompiledPipeline, view: CompiledView, emitted: Iterable[Emitted], starts: set[int]
+) -> pa.Table:
+    """Compute the states of what is booked in some intervals, by their starts in microseconds from 1970."""
+    assert view.process
+    size = pipeline.grid.length // MICROSECOND
+    mine = [(key, item) for key, item in emitted if item.at // size * size in starts]
+    with register_tables(emitted=make_emitted_table(view.process, view.side, mine)) as con:
+        return states.compute_row_states(con, view, "emitted")
+
+
+def settle_zeros(view: CompiledView, table: pa.Table) -> pa.Table:
+    """Leave out states that add nothing, and write the zeros of others alike: NULL is one, too."""
+    kept = states.drop_zeros(view, table)
+    for part in view.parts:
+        at = kept.schema.get_field_index(part.name)
+        kept = kept.set_column(at, kept.schema.field(at), pc.fill_null(kept[part.name], 0))
+    return kept

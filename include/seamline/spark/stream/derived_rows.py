@@ -1,0 +1,45 @@
+"""What the driver keeps of the rows from which others are derived: indexes of joins, and tails of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from pathlib import Path
+
+from seamline.kernel.kernel_result import KernelResult
+from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.folded_rows import FoldedRows
+from seamline.spark.stream.joined_rows import JoinedRows
+from seamline.spark.stream.restated_log import RestatedLog
+
+
+class DerivedRows:
+    """Both, of one pipeline; files are below ``folder``. All of it is a cache of the master's rows."""
+
+    def __init__(self, writer: Writer, folder: Path) -> None:
+        self.source = RestatedLog(writer)
+        self.joined, self.folded = JoinedRows(writer, folder, self.source), FoldedRows(writer, self.source)
+
+    @property
+    def any(self) -> bool:
+        """Return whether views of the pipeline count derived rows."""
+        return bool(self.joined.joins or self.folded.processes)
+
+    def join(self, number: int, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
+        """Add the states of what an epoch that was read adds to joined rows."""
+        self.joined.derive(number, result, views, mark)
+
+    def fold(self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
+        """Add the states of what an epoch, whose watermark is known, changes in emitted rows; ``mark`` is that of E."""
+        self.folded.derive(epoch, result, views, mark)
+
+    def commit(self, epoch: Epoch) -> None:
+        """Know that an epoch is committed."""
+        self.joined.commit(epoch)
+        self.folded.commit(epoch)
+
+    def forget(self) -> None:
+        """Forget all: an epoch has failed, and nobody knows whether it is committed."""
+        self.joined.forget()
+        self.folded.forget()

@@ -1,0 +1,172 @@
+"""What epochs add to, and withdraw from, what processes emit, found by the driver, which keeps the tails of keys.
+
+Tails stand at E, or are made again from the rows of the spans that are not over. A view whose rows cannot be folded is
+behind, and is caught up from the master (rule 6).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+
+from seamline.kernel.epoch_kernel import isolate_view_failure
+from seamline.kernel.joined_rows import list_processes, name_side
+from seamline.kernel.kernel_result import KernelResult
+from seamline.lake.engine import states
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.joined_index import side_schema
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table, take_epoch
+from seamline.lake.joins.span_rows import micros_of_mark, read_rows_of_keys, read_span_rows
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.errors import NotRestatable
+from seamline.model.functions.folding import FunctionUnusable
+from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.restated_log import RestatedLog
+
+log = logging.getLogger("seamline.stream")
+
+
+@dataclass
+class Kept:
+    """The tails of one process."""
+
+    tails: Tails
+    """Of each key."""
+    epoch: int
+    """The last epoch that they have taken in."""
+    restated: int
+    """How many restatements their rows are made with."""
+    pending: int | None = None
+    """The number of the epoch that they have taken in, and which is being committed."""
+
+
+class FoldedRows:
+    """The tails of a pipeline's processes."""
+
+    def __init__(self, writer: Writer, source: RestatedLog) -> None:
+        self.writer, self.source, self.pipeline = writer, source, writer.pipeline
+        self.processes = list_processes(self.pipeline.views)
+        self.kept: dict[str, Kept] = {}
+
+    def derive(
+        self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None
+    ) -> None:
+        """Add the states of what an epoch adds and withdraws, or why one of ``views`` has none, to its result.
+
+        The epoch's watermark is one that it records; ``mark`` is that of E.
+        """
+        for id, process in self.processes.items():
+            mine = [view for view in self.pipeline.views if view.process and view.process.id == id]
+            wanted = [view for view in mine if view.id in views and view.id not in result.failed]
+            if not wanted:
+                self.drop(id)
+                continue
+            why = "" if self.stands(id) else self.source.find_doubt()
+            if not why:
+                try:
+                    self.fold(process, wanted, epoch, result, mark)
+                except NotRestatable as error:
+                    why = error.message
+                except FunctionUnusable as error:
+                    why = str(error)
+                except (duckdb.Error, pa.ArrowException) as error:
+                    why = f"{type(error).__name__}: {error}"
+            if why:
+                self.drop(id)
+                result.failed |= dict.fromkeys((view.id for view in wanted), why)
+
+    def fold(
+        self,
+        process: CompiledProcess,
+        wanted: Iterable[CompiledView],
+        epoch: Epoch,
+        result: KernelResult,
+        mark: datetime | None,
+    ) -> None:
+        """Add the states of the views of one process."""
+        kept = self.open(process, mark)
+        kept.pending = epoch.number
+
+        def read_older(keys: Collection[KeySpan]) -> Rows:
+            rows = read_rows_of_keys(
+                process, self.pipeline, self.writer.layout, keys, kept.epoch, self.source.find_judge()
+            )
+            return gather_key_rows(process, rows)
+
+        rows = gather_rows(process, result)
+        changes = take_epoch(process, kept.tails, rows, read_older, micros_of_mark(epoch.watermark))
+        for view in wanted:
+            with isolate_view_failure(view, result):
+                made = list(compute_change_states(process, view, changes))
+                found = states.drop_zeros(view, states.combine_states(view, made)) if made else None
+                result.states[view.id] = [found] if found is not None else []
+
+    def open(self, process: CompiledProcess, mark: datetime | None) -> Kept:
+        """Return the tails of a process, made from the master where there are none that stand at E."""
+        if self.stands(process.id):
+            return self.kept[process.id]
+        began, held, since = time.monotonic(), self.writer.master.epoch, None
+        if mark is not None:
+            since = to_unix_micros(mark) // process.size * process.size
+        tails = Tails(process.fold, process.size, micros_of_mark(mark))
+        rows = read_span_rows(
+            process, self.pipeline, self.writer.layout, (since, None), held, self.source.find_judge()
+        )
+        tails.restore(gather_key_rows(process, rows))
+        self.kept[process.id] = kept = Kept(tails, held, self.writer.restated)
+        if rows.num_rows:
+            took = time.monotonic() - began
+            log.info("%s keys of %s are folded again after %.1f s", len(tails.tails), process.name, took)
+        return kept
+
+    def stands(self, id: str) -> bool:
+        """Return whether the tails of a process stand at E."""
+        kept = self.kept.get(id)
+        return kept is not None and kept.epoch == self.writer.master.epoch and kept.pending is None
+
+    def commit(self, epoch: Epoch) -> None:
+        """Know that an epoch is committed; tails that have not taken it in, or that it restates, are made again."""
+        for id, kept in list(self.kept.items()):
+            if kept.pending != epoch.number or kept.epoch != epoch.before or kept.restated != epoch.restated:
+                self.drop(id)
+                continue
+            kept.epoch, kept.pending = epoch.number, None
+
+    def drop(self, id: str) -> None:
+        """Forget the tails of one process."""
+        self.kept.pop(id, None)
+
+    def forget(self) -> None:
+        """Forget all: an epoch has failed, and nobody knows whether it is committed."""
+        self.kept.clear()
+
+
+def gather_rows(process: CompiledProcess, result: KernelResult) -> pa.Table:
+    """Return the rows of a process that tasks report."""
+    schema = side_schema(process.side)
+    found = result.joined.get(name_side(process, 0), [])
+    return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
+
+
+def compute_change_states(
+    process: CompiledProcess, view: CompiledView, changes: Sequence[KeyChange]
+) -> Iterable[pa.Table]:
+    """Compute the states of what was added, and those that take away what was withdrawn."""
+    for name, sign in (("added", 1), ("withdrawn", -1)):
+        items = ((change.key, item) for change in changes for item in getattr(change, name))
+        table = make_emitted_table(process, view.side, items)
+        if not table.num_rows:
+            continue
+        with register_tables(emitted=table) as con:
+            made = states.compute_row_states(con, view, "emitted")
+        yield made if sign > 0 else states.negate_states(view, made)

@@ -1,0 +1,79 @@
+"""The rows that views of the dull engine count: of what was accepted, and of what others are derived from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import duckdb
+import pyarrow as pa
+
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.restatement import Restatement
+from seamline.testing.folded import fold_plain_rows, list_changed_rows
+from seamline.testing.input import input_of
+from seamline.testing.joined import derive_plain_rows
+from seamline.testing.oracle import Row
+from seamline.testing.validation import Read
+
+
+class PlainViews(ABC):
+    """Makes the input of views of a stream that is kept as lists."""
+
+    con: duckdb.DuckDBPyConnection
+    """Where expressions are evaluated."""
+    pipeline: CompiledPipeline
+    """The definition that runs."""
+    epochs: list[Epoch]
+    """Committed ones, ascending."""
+    restated: list[Restatement]
+    """Restatements in the order in which they were decided."""
+
+    @property
+    @abstractmethod
+    def current(self) -> list[Read]:
+        """What the record version has validated."""
+
+    @abstractmethod
+    def count_named(self, number: int) -> int:
+        """Count the decisions that derived rows of an epoch are made with."""
+
+    @abstractmethod
+    def restate_rows(self, read: Read, decisions: Sequence[Restatement]) -> pa.Table:
+        """Return an epoch's accepted rows as decisions have them."""
+
+    def all_rows(self, view: CompiledView) -> list[Row]:
+        """Return a view's input of all epochs."""
+        if view.process:
+            return self.fold_rows(view, None)
+        if view.join:
+            return [
+                row
+                for known in dict.fromkeys(each.restated for each in self.epochs)
+                for row in self.derive_rows(view, known)
+                if self.count_named(row.epoch) == known
+            ]
+        return [
+            row for each in self.current for row in input_of(self.con, self.pipeline, view, each.accepted)
+        ]
+
+    def derive_rows(self, view: CompiledView, known: int) -> list[Row]:
+        """Return a view's input of all epochs, of rows as the first so many restatements have them."""
+        if view.process:
+            return self.fold_rows(view, known)
+        assert view.join
+        accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
+        return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
+
+    def fold_rows(self, view: CompiledView, known: int | None) -> list[Row]:
+        """Return the same of a process's view; None for the restatements that each epoch names."""
+        assert view.process
+        shown = []
+        for epoch in self.epochs:
+            decided = self.restated[: epoch.restated if known is None else known]
+            read = [each for each in self.current if each.epoch.number <= epoch.number]
+            accepted = [self.restate_rows(each, decided) for each in read]
+            mark = self.pipeline.timed.watermark_at(epoch)
+            shown.append((epoch.number, fold_plain_rows(self.con, view.process, accepted, mark)))
+        return list_changed_rows(self.con, self.pipeline, view, shown)
