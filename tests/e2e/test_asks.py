@@ -19,6 +19,7 @@ def shop(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Shop]:
         yield made
 
 
+@pytest.mark.faults
 def test_rows_without_an_answer_are_asked_about_again_by_decision(shop: Shop) -> None:
     """Errors are recorded, keep no interval from being published, and a build makes no call."""
     shop.stack.start()

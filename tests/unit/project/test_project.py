@@ -249,3 +249,18 @@ def test_the_image_has_what_its_setup_imports(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     archived = "include/seamline/spark/tasks/class_data.py"
     assert (tmp_path / archived).is_file(), "the archive of Spark's classes is written by the first set-up"
+
+
+def test_every_slow_test_is_run_by_make_faults() -> None:
+    """A file of end-to-end tests is named there, one by one: the slow ones of a new file were run by nobody."""
+    recipe = (ROOT / "Makefile").read_text().partition("\nfaults:")[2].partition("\n\n")[0]
+    named = (ROOT / "Makefile").read_text().partition("\n\n.DEFAULT_GOAL")[0] + recipe
+    slow = [
+        file
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if re.search("^@pytest.mark.faults", file.read_text(), re.M)
+    ]
+    places = {file.relative_to(ROOT).as_posix(): file.relative_to(ROOT).parts[:2] for file in slow}
+    assert [
+        name for name, parts in places.items() if name not in named and f" {'/'.join(parts)} " not in named
+    ] == []
