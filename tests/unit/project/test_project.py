@@ -258,7 +258,7 @@ def test_every_slow_test_is_run_by_make_faults() -> None:
     slow = [
         file
         for file in (ROOT / "tests").rglob("test_*.py")
-        if re.search("^@pytest.mark.faults", file.read_text(), re.M)
+        if re.search("^@pytest.mark.faults", file.read_text(), re.MULTILINE)
     ]
     places = {file.relative_to(ROOT).as_posix(): file.relative_to(ROOT).parts[:2] for file in slow}
     assert [

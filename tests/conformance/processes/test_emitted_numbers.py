@@ -1,0 +1,168 @@
+"""What is said of an emitted number: the calls and states behind it, that slices are what rows make, and how they are
+caught up."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+import pytest
+from tests.unit.process_functions import Abandoned, Fails
+
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, Watermark, avg, count, sum
+from seamline.lake.audit.recounted import recount_states
+from seamline.lake.audit.volumes import check_published_generations
+from seamline.lake.engine import states
+from seamline.lake.publish.planning import plan_run
+from seamline.lake.tables.committed_log import CommittedLog
+from seamline.model.definition.processes import Process
+from seamline.model.protocol.audit import Wrong
+from seamline.model.time.intervals import Interval, parse_moment
+from seamline.serve.explain import explain_number
+from seamline.serve.explanation import format_explanation, tabulate_rows
+from seamline.spark.stream.catch_up import compute_missing_slices
+
+DAY = "2026-01-05"
+SOURCE = KafkaSource(
+    name="clicks",
+    topic="clicks",
+    schema="user STRING, total DECIMAL(10,2), name STRING, at TIMESTAMP",
+    event_time="at",
+    watermark=Watermark("10 minutes", idle_after="1 minute"),
+)
+LOST = View(
+    "lost",
+    of="carts",
+    keys=["user", "kind"],
+    window=Tumbling("1 hour"),
+    measures={"n": count(), "amount": sum("amount"), "mean": avg("amount")},
+)
+CARTS = Pipeline(
+    name="carts",
+    source=[SOURCE],
+    derive=[
+        Process("carts", of="clicks", by=Abandoned, keys=["user"], begin="1 day"),
+        Process("names", of="clicks", by=Fails, keys=["user"], begin="6 hours"),
+    ],
+    views=[
+        LOST,
+        View(
+            "refunds", of="carts.refunds", keys=["user"], window=Tumbling("1 hour"), measures={"n": count()}
+        ),
+        View("raised", of="names.errors", keys=["call"], window=Tumbling("1 hour"), measures={"n": count()}),
+    ],
+    batch=Batch("1 day", DAY),
+)
+
+
+def click(user: str, at: str, total: str = "2", name: str = "x") -> dict[str, object]:
+    """Return a click."""
+    return {"user": user, "total": total, "name": name, "at": f"{at}:00Z"}
+
+
+@pytest.fixture
+def life(scenario, spark):
+    """A day with a cart that was left, one that was not, a refund, and a row for which a function raises."""
+    made = scenario(CARTS, spark=spark, now="2026-01-09")
+    made.send(
+        click("ada", f"{DAY}T10:00"),
+        click("bob", f"{DAY}T10:10", "3.5"),
+        click("ada", f"{DAY}T10:50", "4"),
+        topic="clicks",
+    )
+    made.epoch()
+    made.send(click("bob", f"{DAY}T10:30", "-1"), click("eve", f"{DAY}T11:00", "5", "bad"), topic="clicks")
+    made.epoch()
+    return made
+
+
+def end_day(life) -> None:
+    """Let the watermark pass the day's end."""
+    life.send(click("zoe", "2026-01-06T00:20"), topic="clicks")
+    life.epoch()
+
+
+def test_an_emitted_number_is_taken_apart_to_its_calls(life):
+    """The reader sees which timer fired, and what the state was."""
+    end_day(life)
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
+    pipeline, layout = life.pipeline, life.engine.layout
+    lost = pipeline.view("lost")
+    asked = (parse_moment(f"{DAY}T10:00"), None)
+    found = explain_number(pipeline, lost, layout, {"user": "ada", "kind": "abandoned"}, asked)
+    assert found.proven, found.proofs
+    told = "\n".join(format_explanation(found))
+    assert "timer at 2026-01-05T10:30:00Z: user=ada, kind=abandoned, amount=2.00; " in told
+    assert "cart=Decimal('2.00') -> no state" in told
+    # A late click: the cart was not left after all.
+    life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
+    life.epoch()
+    later = explain_number(pipeline, lost, layout, {"user": "ada", "kind": "abandoned"}, asked)
+    assert later.proven, later.proofs
+    assert (later.row["batch_part"], later.row["speed_part"], later.row["amount"]) == (1, 0, 7)
+    [row] = tabulate_rows(later)
+    assert row["call"] == "timer" and row["record"] == "" and row["amount"] == 7
+    raised = explain_number(
+        pipeline, pipeline.view("raised"), layout, {"call": "row"}, (parse_moment(f"{DAY}T11:00"), None)
+    )
+    assert raised.proven
+    assert "row of clicks/0@4 at 2026-01-05T11:00:00Z" in "\n".join(format_explanation(raised))
+
+
+def test_slices_of_a_process_are_counted_again(life):
+    """By interval: what an epoch changes depends on all before it."""
+    pipeline, layout = life.pipeline, life.engine.layout
+    life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
+    life.epoch()
+    for view in pipeline.views:
+        whole = recount_states(pipeline, view, layout, CommittedLog.pin(pipeline, layout))
+        assert (whole.findings, whole.states > 0) == ((), True), view.name
+    day = Interval(parse_moment(DAY), parse_moment("2026-01-06"))
+    lost = pipeline.view("lost")
+    assert recount_states(pipeline, lost, layout, CommittedLog.pin(pipeline, layout, day)).findings == ()
+    end_day(life)
+    life.batch()
+    assert check_published_generations(pipeline, lost, layout) == (1, [])
+    life.send(click("ada", f"{DAY}T09:50", "1"), topic="clicks")
+    life.epoch()
+    assert recount_states(pipeline, lost, layout, CommittedLog.pin(pipeline, layout)).findings == ()
+    held = life.engine.writer.slices[lost.id]
+    held.append(held.table.read().drop_columns(["from_epoch", "to_epoch"]), from_epoch=3, to_epoch=3)
+    wrong = recount_states(pipeline, lost, layout, CommittedLog.pin(pipeline, layout)).findings
+    assert [each.wrong for each in wrong] == [Wrong.SLICES]
+
+
+@pytest.mark.parametrize("after", [-1, 0, 1, 2])
+def test_a_catch_up_makes_what_the_stream_made(life, after):
+    """Rows that are late, timers that have fired meanwhile, and keys of which nothing has changed."""
+    life.send(click("ada", f"{DAY}T10:20", "7"), click("eve", f"{DAY}T12:00", "5"), topic="clicks")
+    life.epoch()
+    end_day(life)
+    engine = life.engine
+    for view in life.pipeline.views:
+        held = engine.writer.slices[view.id]
+        missing = compute_missing_slices(engine.spark, engine.writer, held, after=after, until=3)
+        assert {*missing["from_epoch"].to_pylist()} <= {after + 1}
+        made = held.table.refresh().read()
+        above = made.filter(pc.greater(made["from_epoch"], after))
+        one, other = (
+            states.drop_zeros(view, states.combine_states(view, [each])).sort_by(
+                [(name, "ascending") for name in ["pane", *(key.name for key in view.keys)]]
+            )
+            for each in (missing, above)
+        )
+        assert one.to_pylist() == other.to_pylist(), view.name
+
+
+def test_a_day_is_built_again_for_a_timer_that_fired_since(life):
+    """No row has come: but for the slices nothing says that the day has changed."""
+    provisional = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert not provisional.builds
+    end_day(life)
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
+    plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert not plan.builds
+    life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
+    late = life.epoch().number
+    plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
+    assert [each.interval.id for each in plan.builds] == [f"{DAY}T00:00:00Z"]
+    assert plan.builds[0].causes[0].since == late
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
