@@ -92,7 +92,7 @@ def test_a_day_is_over_when_nothing_can_be_joined_with_its_last_rows(life):
     assert life.watermark > parse_moment("2026-01-06")
     plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert not plan.builds
-    assert "; rows up to 60 min after its end are joined with its own" in plan.left_out[0].reason
+    assert "; rows up to 60 min after its end count in it" in plan.left_out[0].reason
     [row] = life.answer("by_site", "merged")[:1]
     assert not row.get("complete")
 
@@ -143,10 +143,10 @@ def test_a_joined_number_is_taken_apart_to_both_rows(life, how, monkeypatch):
         for check in each.checks
     }
     said = checks["watermark has passed the end"]
-    assert said.endswith("end 2026-01-06T00:00:00Z; rows up to 2026-01-06T01:00:00Z are joined with its own")
+    assert said.endswith("end 2026-01-06T00:00:00Z; rows up to 2026-01-06T01:00:00Z count in it")
     assert checks["rows read = rows in the ledger"] == "9 read, 9 in the ledger"
     said = checks["rows in states = rows read less rows left out"]
-    assert said == "7 joined rows in states, 7 made of 9 rows in reach"
+    assert said == "7 derived rows in states, 7 made of 9 rows in reach"
 
 
 def test_a_day_that_was_built_is_built_again_for_a_click_of_the_next_one(life):

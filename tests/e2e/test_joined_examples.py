@@ -141,8 +141,8 @@ def test_an_example_is_right_from_its_generator_to_the_reader(example: Example, 
     interval = example.pipeline.grid.of(parse_moment(late.window)).id
     said = example.seamline("plan", example.name, "--why")
     [told] = [line for line in said.splitlines() if line.startswith(f"  build {interval} ")]
-    assert told.endswith("joined rows changed")
-    assert "more joined rows since epoch" in said
+    assert told.endswith("derived rows changed")
+    assert "changes of derived rows since epoch" in said
     stage.run_dirty(example.name)
     assert example.differences() == ""
     assert example.differences("batch", closed=True) == ""

@@ -68,7 +68,7 @@ class Strip:
 def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None, ahead: timedelta) -> Shade:
     """Shade an interval by its worst fact: holes, a red certificate, and then its status.
 
-    It has closed once the watermark is ``ahead`` of its end: so far behind it are rows that are joined with its own.
+    It has closed once the watermark is ``ahead`` of its end: so far behind it are rows that count in it.
     """
     if cell.holes:
         return Shade.HOLED

@@ -251,7 +251,7 @@ def test_an_interval_is_overdue_by_the_clock_until_every_served_view_has_it():
     assert at(3) == []
     assert at(4) == [day(2)]
     assert at(9) == [day(2), day(3)]
-    assert at(9, ahead=6) == [], "rows that are joined with its own may have come until just now"
+    assert at(9, ahead=6) == [], "rows that count in it may have come until just now"
     assert at(10, ahead=6) == [day(2)]
 
 
@@ -407,9 +407,12 @@ def test_an_interval_of_joined_rows_is_built_for_what_its_reach_has_brought() ->
     )
     [build] = [each for each in found.builds if each.interval.id == "2013-01-01T00:00:00Z"]
     assert build.causes == (Cause(Kind.JOINED, VIEW, 3, since=4, rows=2),)
-    assert build.reason == "joined rows changed"
+    assert build.reason == "derived rows changed"
     told = "\n".join(format_plan(found, why=True))
-    assert "2 more joined rows since epoch 4, by records of this interval or of one in reach; cut 3" in told
+    assert (
+        "2 changes of derived rows since epoch 4, by records of this interval or of one in reach; cut 3"
+        in told
+    )
 
 
 def test_an_interval_closes_when_its_reach_has_passed() -> None:
@@ -419,7 +422,7 @@ def test_an_interval_closes_when_its_reach_has_passed() -> None:
     assert len(found.builds) == len(near.builds) - 1
     assert found.left_out
     for each in found.left_out:
-        assert each.reason.endswith("; rows up to 24 h after its end are joined with its own")
+        assert each.reason.endswith("; rows up to 24 h after its end count in it")
 
 
 def test_intervals_that_are_open_for_one_reason_have_one_line() -> None:
@@ -428,7 +431,7 @@ def test_intervals_that_are_open_for_one_reason_have_one_line() -> None:
     first, last = found.left_out[0].interval.id, found.left_out[-1].interval.id
     assert found.left_out[1:] and not found.builds
     reason = found.left_out[0].reason
-    assert reason.endswith("; rows up to 14 d after its end are joined with its own")
+    assert reason.endswith("; rows up to 14 d after its end count in it")
     span = f"{first} to {last} ({len(found.left_out)} intervals)"
     assert list(format_plan(found))[1:] == [f"  leave {span}  {reason}"]
     assert format_plan_table(found).splitlines()[-1] == f"{len(found.left_out)} left out: {span} {reason}"

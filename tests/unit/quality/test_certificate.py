@@ -49,7 +49,7 @@ def failed(evidence: Evidence) -> list[str]:
         ({"ledger_rows": 11}, "rows read = rows in the ledger"),
         ({"state_rows": 6}, "rows in states = rows read less rows left out"),
         ({"expectations": ("too few",)}, "expectations"),
-        ({"copies": 1, "copied": "shown/0@7"}, "no copies of rows are joined"),
+        ({"copies": 1, "copied": "shown/0@7"}, "no copies of rows count"),
     ],
 )
 def test_each_fault_turns_exactly_its_check_red(change: dict, check: str):

@@ -46,7 +46,7 @@ class Evidence:
     expectations_checked: int = 0
     """How many expectations were checked."""
     ahead: timedelta = timedelta(0)
-    """How far after its end rows may be that are joined with its own; rows are counted of all intervals in reach."""
+    """How far after its end rows may be that count in it; rows are counted of all intervals in reach."""
     joined: bool = False
     """Whether the rows in states are those of a join."""
     copies: int | None = None
@@ -181,7 +181,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     left_out = evidence.duplicates + evidence.not_selected
     expected = evidence.rows_read - left_out + evidence.exploded
     end, mark = evidence.interval.end + evidence.ahead, evidence.watermark
-    reach = f"; rows up to {format_utc_instant(end)} are joined with its own" if evidence.ahead else ""
+    reach = f"; rows up to {format_utc_instant(end)} count in it" if evidence.ahead else ""
     failed = list(evidence.expectations)
     copies = [] if evidence.copies is None else [judge_copies(evidence, evidence.copies)]
     answers = [] if evidence.unanswered is None else [judge_answers(evidence.unanswered)]
@@ -223,7 +223,7 @@ def format_state_rows(evidence: Evidence, expected: int) -> str:
     """Say how the rows in states come from those that were read."""
     if evidence.joined:
         read = f"made of {evidence.rows_read} rows in reach"
-        return f"{evidence.state_rows} joined rows in states, {expected} {read}"
+        return f"{evidence.state_rows} derived rows in states, {expected} {read}"
     exploded = f", {evidence.exploded:+} by explode" if evidence.exploded else ""
     return (
         f"{evidence.state_rows} in states, {evidence.rows_read} read, {evidence.duplicates} duplicates, "
@@ -245,4 +245,4 @@ def judge_copies(evidence: Evidence, copies: int) -> Check:
     if copies:
         found += f" beyond dedup_within, the first at {evidence.copied}"
         found += "; copies=True lets them count" if evidence.copies_allowed else ""
-    return Check("no copies of rows are joined", not copies or evidence.copies_allowed, found)
+    return Check("no copies of rows count", not copies or evidence.copies_allowed, found)

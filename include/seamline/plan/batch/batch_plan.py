@@ -223,11 +223,11 @@ def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:
 def find_build_blocker(edge: Epoch, rollback: Statement | None, ahead: timedelta, *, closed: bool) -> str:
     """Say why an interval is not to be built: it is open, or a person rolled it back; empty if it may be.
 
-    ``ahead`` is how far behind its end rows may be that are joined with its own.
+    ``ahead`` is how far behind its end rows may be that count in it.
     """
     if not closed:
         mark = format_utc_instant(edge.watermark) if edge.watermark else "unknown"
         reach = format_duration(ahead.total_seconds())
-        joined = f"; rows up to {reach} after its end are joined with its own" if ahead else ""
+        joined = f"; rows up to {reach} after its end count in it" if ahead else ""
         return f"open: the watermark is {mark} at epoch {edge.number}{joined}"
     return f"rolled back by {rollback.actor}: {rollback.reason}" if rollback else ""

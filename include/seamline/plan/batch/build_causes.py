@@ -21,7 +21,7 @@ class Kind(StrEnum):
     CHANGED = "definition changed"
     RESTATED = "restated"
     LATE = "late rows"
-    JOINED = "joined rows changed"
+    JOINED = "derived rows changed"
     CLOSED = "closed since it was published"
     RAISED = "to be built above its floor"
 

@@ -56,8 +56,8 @@ def format_cause(cause: Cause, build: Build) -> str:
         case Kind.LATE:
             said = f"{cause.rows} late row{'s' * (cause.rows > 1)} {since}"
         case Kind.JOINED:
-            rows = f"{cause.rows} more joined row{'s' * (cause.rows > 1)}"
-            said = f"{rows} {since}, by records of this interval or of one in reach"
+            changes = f"{cause.rows} change{'s' * (cause.rows > 1)} of derived rows"
+            said = f"{changes} {since}, by records of this interval or of one in reach"
         case Kind.CLOSED:
             said = "closed since it was published"
         case Kind.RESTATED:
