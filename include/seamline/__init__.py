@@ -19,6 +19,7 @@ from seamline.model.definition.pipeline import (
     Rule,
     View,
 )
+from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
@@ -72,6 +73,7 @@ __all__ = [
     "NoRestart",
     "Open",
     "Pipeline",
+    "Process",
     "Protobuf",
     "Rule",
     "Session",

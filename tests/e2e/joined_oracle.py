@@ -1,4 +1,4 @@
-"""What the topics of the shipped joins hold, counted by pandas: nothing of Seamline is asked."""
+"""What the topics of the shipped examples of derived rows hold, counted by pandas: nothing of Seamline is asked."""
 
 from __future__ import annotations
 
@@ -191,14 +191,75 @@ def late_shipment(held: Held, span: tuple[str, str]) -> Late:
     return Late(SHIPPED.right, row, f"orders_shop={chosen.shop}", window, at_ms)
 
 
+def fold_carts(held: Held) -> list[tuple[str, pd.Timestamp, str, Any, int]]:
+    """Fold the clicks of each visitor of a shop, day by day: what was emitted, with its shop, time, total and clicks."""
+    rows = held[CLICKS].assign(then=pd.to_datetime(held[CLICKS]["at"], utc=True))
+    rows = rows.sort_values(["then", "partition", "offset"])
+    found = []
+    for (shop, _, day), own in rows.groupby(["shop", "visitor", rows.then.dt.floor("1D")]):
+        clicks, total, due = 0, None, None
+        for each in own.itertuples():
+            if due is not None and due <= each.then:
+                found.append((shop, due, "left", total, clicks))
+                clicks, due = 0, None
+            clicks, total, due = clicks + 1, Decimal(each.total), each.then + pd.Timedelta("30min")
+            if each.bought:
+                found.append((shop, each.then, "bought", total, clicks))
+                clicks, due = 0, None
+            elif clicks == 10:
+                found.append((shop, each.then, "hesitant", total, clicks))
+        if due is not None and due < day + pd.Timedelta("1D"):
+            found.append((shop, due, "left", total, clicks))
+    return found
+
+
+def count_carts(held: Held) -> pd.DataFrame:
+    """Carts by shop, kind and hour, with their worth and clicks."""
+    rows = pd.DataFrame(fold_carts(held), columns=["shop", "at", "kind", "total", "n"])
+    rows = rows[rows.kind != "hesitant"]
+    found = rows.assign(window_start=rows["at"].dt.floor("1h")).groupby(["shop", "kind", "window_start"])
+    return found.agg(carts=("n", "size"), worth=("total", "sum"), clicks=("n", "mean")).reset_index()
+
+
+def count_hesitant(held: Held) -> pd.DataFrame:
+    """Carts of ten clicks by shop and hour."""
+    rows = pd.DataFrame(fold_carts(held), columns=["shop", "at", "kind", "total", "n"])
+    rows = rows[rows.kind == "hesitant"]
+    found = rows.assign(window_start=rows["at"].dt.floor("1h")).groupby(["shop", "window_start"])
+    return found.agg(carts=("n", "size")).reset_index()
+
+
+def count_clicks(held: Held) -> pd.DataFrame:
+    """Clicks by shop and hour."""
+    rows = held[CLICKS]
+    found = rows.assign(window_start=floors(rows, "at", "1h")).groupby(["shop", "window_start"])
+    return found.agg(clicks=("visitor", "size")).reset_index()
+
+
+def late_click_on_cart(held: Held, span: tuple[str, str]) -> Late:
+    """Choose a cart that was left: a minute before that its visitor came back, and bought it."""
+    start, end = map(pd.Timestamp, span)
+    left = [each for each in fold_carts(held) if each[2] == "left" and start <= each[1] < end]
+    shop, due, _, total, _ = left[len(left) // 2]
+    rows = held[CLICKS].assign(then=pd.to_datetime(held[CLICKS]["at"], utc=True))
+    last = rows[(rows.shop == shop) & (rows.then == due - pd.Timedelta("30min"))].iloc[0]
+    then = due - pd.Timedelta("1min")
+    row = {"visitor": last.visitor, "shop": shop, "total": str(total), "bought": True, "at": then.isoformat()}
+    window = f"{due.floor('1h'):%Y-%m-%dT%H:%M:%SZ}"
+    return Late(CLICKS, row, f"shop={shop}", window, then.value // 10**6)
+
+
+CLICKS = "examples.cart_clicks"
 View = Callable[[Held], pd.DataFrame]
 VIEWS: Mapping[str, Mapping[str, View]] = {
+    "abandoned_carts": {"by_shop": count_carts, "hesitant": count_hesitant, "clicks": count_clicks},
     "ad_attribution": {"by_site": by_site, "cost_by_campaign": cost_by_campaign},
     "interval_join": {"by_route": by_route, "pairs": list_pairs, "events": events},
     "orders_shipped": {"by_shop": by_shop, "turnover": turnover},
 }
-"""The views of each example, the one that counts pairs first."""
+"""The views of each example, the one that counts derived rows first."""
 LATE: Mapping[str, Callable[[Held, tuple[str, str]], Late]] = {
+    "abandoned_carts": late_click_on_cart,
     "ad_attribution": late_click,
     "interval_join": late_charge,
     "orders_shipped": late_shipment,

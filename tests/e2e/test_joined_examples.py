@@ -7,7 +7,7 @@ from itertools import count, islice
 from pathlib import Path
 
 import pytest
-from tests.e2e.joined_oracle import LATE, VIEWS
+from tests.e2e.joined_oracle import LATE
 from tests.e2e.joined_world import WITHIN, Example, eventually
 from tests.e2e.world import ROOT, Resident
 from tests.faults.rig.processes import end_all
@@ -39,7 +39,7 @@ class Stage:
 
     def __init__(self, home: Path, kafka: KafkaConnection, driver: Resident) -> None:
         self.home = home
-        self.examples = {name: Example(home, kafka, name, BUILT[name]) for name in VIEWS}
+        self.examples = {name: Example(home, kafka, name, BUILT[name]) for name in SENT}
         settings = {
             **next(iter(self.examples.values())).settings,
             "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection,
@@ -76,7 +76,7 @@ def stage(
         end_all(made.home)
 
 
-@pytest.fixture(params=sorted(VIEWS))
+@pytest.fixture(params=sorted(SENT))
 def example(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Example]:
     """Have an example's topics, and its stream up by the DAG that keeps it."""
     made = stage.examples[request.param]

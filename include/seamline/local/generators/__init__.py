@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seamline.local.generators import (
+    abandoned_carts,
     ad_attribution,
     ad_campaigns,
     card_limits,
@@ -19,6 +20,7 @@ from seamline.local.generators import (
 from seamline.local.generators.record import Generator, Load, Record
 
 GENERATORS: Mapping[str, Generator] = {
+    "abandoned_carts": abandoned_carts.GENERATOR,
     "ad_attribution": ad_attribution.GENERATOR,
     "ad_campaigns": ad_campaigns.GENERATOR,
     "card_limits": card_limits.GENERATOR,
