@@ -192,7 +192,7 @@ def late_shipment(held: Held, span: tuple[str, str]) -> Late:
 
 
 def fold_carts(held: Held) -> list[tuple[str, pd.Timestamp, str, Any, int]]:
-    """Fold the clicks of each visitor of a shop, day by day: what was emitted, with its shop, time, total and clicks."""
+    """Fold the clicks of each visitor of a shop, day by day: shop, time, kind, total and clicks of what was emitted."""
     rows = held[CLICKS].assign(then=pd.to_datetime(held[CLICKS]["at"], utc=True))
     rows = rows.sort_values(["then", "partition", "offset"])
     found = []

@@ -7,12 +7,14 @@ import stat
 import sys
 import uuid
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal, Unpack
 
 import click
 
 from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
+from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.read_request import ReadOptions
 from seamline.plan.spelling import format_quantity
@@ -32,10 +34,11 @@ def check() -> int:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
             of = f"of {', '.join(view.of)} " if view.of else ""
             click.echo(f"  {view.qualified}  {of}by {keys}, {view.window}, version {view.fingerprint}")
-    for problem in found.problems:
+    problems = [*found.problems, *chain.from_iterable(map(list_broken_laws, found.pipelines.values()))]
+    for problem in problems:
         click.echo(f"\n{problem}", err=True)
-    if found.problems:
-        click.echo(f"\n{format_quantity(len(found.problems), 'problem')}.", err=True)
+    if problems:
+        click.echo(f"\n{format_quantity(len(problems), 'problem')}.", err=True)
         return DefinitionError.exit_code
     click.echo(f"{format_quantity(len(found.pipelines), 'pipeline')}, no problem.")
     return 0

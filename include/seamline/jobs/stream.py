@@ -7,6 +7,7 @@ import sys
 
 from seamline.lake.storage.layout import definitions_folder, home_folder, locate_tables
 from seamline.model.compile.catalog import load_pipeline
+from seamline.model.compile.processes.lawfulness import require_all_lawful
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.runtime.process_exit import exit_process
@@ -22,6 +23,7 @@ def main(argv: list[str]) -> int:
     job = StreamJob.parse(argv)
     try:
         pipeline = load_pipeline(definitions_folder(), job.pipeline)
+        require_all_lawful(pipeline)
         stream, layout = pipeline.definition.stream, locate_tables(job.pipeline)
         # The JVM starts while we import, and look at Kafka and the log: most of a start is waiting for it.
         spark = start_spark_in_thread(

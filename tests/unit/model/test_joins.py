@@ -73,7 +73,11 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     ),
     "a join's wrong name": (with_join(name="My"), "derive[My].name", "valid name"),
     "a join called as a source": (with_join(name="shown"), "derive[shown].name", "name of a source"),
-    "two joins of a name": (replace(ADS, derive=[PAID, PAID]), "derive[paid].name", "name of another join"),
+    "two joins of a name": (
+        replace(ADS, derive=[PAID, PAID]),
+        "derive[paid].name",
+        "name of other derived rows",
+    ),
     "nothing compared": (with_join(on={}), "derive[paid].on", "compares no columns"),
     "compared columns as a list": (with_join(on=["ad"]), "derive[paid].on", "['ad'] is not a mapping"),
     "no left column": (with_join(on={"x": "ad"}), "derive[paid].on", "'shown' has no column 'x'"),
@@ -144,7 +148,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a joined source with ids for ever": (
         replace(ADS, source=[replace(SHOWN, event_id=["ad"]), replace(CLICKED, event_id=["ad"])]),
         "source[shown].dedup_within",
-        "does not say for how long copies of a row may come",
+        "does not say how long copies may come",
     ),
     "ids of one side": (
         replace(ADS, source=[replace(SHOWN, event_id=["ad"]), CLICKED]),
@@ -169,7 +173,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a view of a join that there is not": (
         with_view(of="pays"),
         "views[by_site].of",
-        "one or more of the sources shown, clicked, or one of the joins paid",
+        "one or more of the sources shown, clicked, or one of the derived rows paid",
     ),
     "the kind of a derived row as a key": (
         with_view(keys=["_kind"]),
@@ -239,7 +243,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a view of a join and a source": (
         with_view(of=["paid", "shown"], keys=[]),
         "views[by_site].of",
-        "'paid' is a join",
+        "'paid' names derived rows",
     ),
 }
 

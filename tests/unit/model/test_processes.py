@@ -12,7 +12,8 @@ from tests.unit.process_functions import Abandoned, Counts
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.compile.processes.process_rules import compile_process, require_lawful
+from seamline.model.compile.processes.lawfulness import require_lawful
+from seamline.model.compile.processes.process_rules import compile_process
 from seamline.model.definition.layers import Batch
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
 from seamline.model.definition.processes import Process

@@ -31,6 +31,7 @@ from seamline import (
     NoRestart,
     Open,
     Pipeline,
+    Process,
     Rule,
     Session,
     Sliding,
@@ -124,6 +125,12 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
             by="tests.unit.asking.payments:ask",
             request={"id": "id"},
             columns=["risk INT"],
+        ),
+        lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
+    "Process": (
+        Process(
+            "carts", of="sold", by="tests.unit.process_functions:Remembers", keys=["id"], columns=["amount"]
         ),
         lambda part: replace(JOINED, derive=[JOIN, part]),
     ),

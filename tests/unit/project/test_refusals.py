@@ -19,6 +19,7 @@ from tests.unit.model import (
     test_evolution,
     test_joins,
     test_lookups,
+    test_process_pipelines,
     test_record,
     test_rule_tables,
     test_sources,
@@ -49,6 +50,7 @@ def cases() -> Iterator[tuple[str, Pipeline, str]]:
         **test_own_measures.WRONG,
         **test_sources.WRONG,
         **test_joins.WRONG,
+        **test_process_pipelines.WRONG,
         **test_rule_tables.WRONG,
         **test_wrong_types.REFUSED,
     }.items():

@@ -57,8 +57,8 @@ class Machine:
         made.size = EpochSize(Stream(max_offsets_per_epoch=1_000_000))
         made.attempted = Attempted(self.file)
         made.size.restore(made.attempted.read(), made.progress.vector)
-        made.joined = SimpleNamespace(
-            joins={}, derive=lambda *_: None, commit=lambda _: None, forget=lambda: None
+        made.derived = SimpleNamespace(
+            any=False, join=lambda *_: None, fold=lambda *_: None, commit=lambda _: None, forget=lambda: None
         )
         made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict, topics=())
         made.writer = SimpleNamespace(

@@ -294,8 +294,8 @@ def test_the_end_waits_for_no_broker_and_no_store(driver: Any, gone: Callable[[]
 def epochs(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Epochs with nothing behind them."""
     made: Any = object.__new__(Epochs)
-    made.joined = SimpleNamespace(
-        joins={}, derive=lambda *_: None, commit=lambda _: None, forget=lambda: None
+    made.derived = SimpleNamespace(
+        any=False, join=lambda *_: None, fold=lambda *_: None, commit=lambda _: None, forget=lambda: None
     )
     made.said = []
     made.progress = SimpleNamespace(mark=None)

@@ -319,7 +319,7 @@ def test_a_view_that_is_behind_does_not_fail_again_with_every_epoch(
     joined: JoinedRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is told once why; what it waits for is said by its catch-up."""
-    monkeypatch.setattr(JoinedRows, "find_doubt", lambda _: "epochs 0..3 are of another record version")
+    monkeypatch.setattr(RestatedLog, "find_doubt", lambda _: "epochs 0..3 are of another record version")
     result = KernelResult()
     joined.derive(0, result, {VIEW.id}, None)
     assert result.failed == {VIEW.id: "epochs 0..3 are of another record version"}

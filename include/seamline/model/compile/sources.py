@@ -265,20 +265,20 @@ def merge_lookups(
 
 
 def narrow_record(
-    record: Record, names: Sequence[str], records: Mapping[str, Record], joins: Sequence[str]
+    record: Record, names: Sequence[str], records: Mapping[str, Record], derived: Sequence[str]
 ) -> Record:
     """Return the record that a view of some sources sees: the columns that all of them have.
 
-    DefinitionError for a name that is no source's; ``joins`` are what a view could be of instead.
+    DefinitionError for a name that is no source's; ``derived`` are what a view could be of instead.
     """
     if not names or not set(names) <= set(records):
         wrong = next((name for name in names if name not in records), "")
         said = f"There is no source {wrong!r}." if wrong else "The pipeline has several sources."
-        if wrong in joins:
-            said = f"{wrong!r} is a join, and a view of a join is of nothing else."
+        if wrong in derived:
+            said = f"{wrong!r} names derived rows, and a view of such rows is of nothing else."
         known = ", ".join(filter(None, records))
-        if joins:
-            known = f"the sources {known}, or one of the joins {', '.join(joins)}"
+        if derived:
+            known = f"the sources {known}, or one of the derived rows {', '.join(derived)}"
         raise DefinitionError(said, hint=f"say whose rows the view counts: of= one or more of {known}.")
     if len(set(names)) < len(names):
         raise DefinitionError("A source is named twice.", hint="name each once.")

@@ -215,7 +215,8 @@ def list_texts_of(value: Any) -> list[str]:
 def describe_shapes(shapes: Iterable[Shape], field: Declared, *, many: bool = False) -> str:
     """Describe what a value may be in the field's own word; that it may be None is no help."""
     told = [describe_shape(each, field, many=many) for each in shapes if each.kind is not types.NoneType]
-    return " or ".join(dict.fromkeys(told))
+    *first, last = dict.fromkeys(told)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def describe_shape(shape: Shape, field: Declared, *, many: bool) -> str:

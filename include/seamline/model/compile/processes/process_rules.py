@@ -19,7 +19,6 @@ from seamline.model.errors import DefinitionError
 from seamline.model.functions.calls import ERRORS
 from seamline.model.functions.code_lint import list_unsound_parts
 from seamline.model.functions.function import LoadedFunction, load_function
-from seamline.model.functions.laws import find_broken_law
 from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
 from seamline.model.types.schema import Field
 
@@ -179,10 +178,3 @@ def check_function(
                     if side != ERRORS
                     else "rename the column in select= of the source: those of the side of errors are what they are.",
                 )
-
-
-def require_lawful(process: CompiledProcess) -> None:
-    """Require that a function keeps its laws on random rows of its columns; DefinitionError with the rows."""
-    said = find_broken_law(process.fold, process.side.columns, process.size)
-    if said:
-        raise DefinitionError(said, hint="keep in the state all that is needed, and change nothing else.")
