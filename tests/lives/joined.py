@@ -38,8 +38,8 @@ from seamline.model.measures import Measure
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.time.intervals import EPOCH
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.spark.stream import derived_rows, restated_log
-from seamline.spark.stream import joined_rows as indexes
+from seamline.spark.stream.derived import derived_rows, restated_log
+from seamline.spark.stream.derived import joined_rows as indexes
 
 SOURCE, OTHER, JOIN = "events", "others", "near"
 SHARE = 0.6

@@ -43,7 +43,7 @@ from seamline.quality.run_comparing import compare_run
 from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.catch_up import catch_up
-from seamline.spark.stream.derived_rows import DerivedRows
+from seamline.spark.stream.derived.derived_rows import DerivedRows
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.surveying import Surveys

@@ -152,8 +152,8 @@ def test_a_catch_up_makes_what_the_stream_made(life, after):
         assert one.to_pylist() == other.to_pylist(), view.name
 
 
-def test_a_day_is_built_again_for_a_timer_that_fired_since(life):
-    """No row has come: but for the slices nothing says that the day has changed."""
+def test_a_day_is_built_again_for_a_row_in_the_place_of_another(life):
+    """The cart was left with another total: as many rows as before are shown."""
     provisional = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert not provisional.builds
     end_day(life)
@@ -166,3 +166,16 @@ def test_a_day_is_built_again_for_a_timer_that_fired_since(life):
     assert [each.interval.id for each in plan.builds] == [f"{DAY}T00:00:00Z"]
     assert plan.builds[0].causes[0].since == late
     assert life.batch() == [f"{DAY}T00:00:00Z"]
+
+
+def test_an_epoch_that_fails_is_folded_once(life):
+    """Its rows are read again, under another number; a driver that dies knows nothing of them, this one forgets."""
+    late = click("ada", f"{DAY}T10:20", "7")
+    life.send(late, topic="clicks")
+    life.crash("slices")
+    life.epoch()
+    lost = life.pipeline.view("lost")
+    log = CommittedLog.pin(life.pipeline, life.engine.layout)
+    assert recount_states(life.pipeline, lost, life.engine.layout, log).findings == ()
+    ada = [row["amount"] for row in life.answer("lost") if row["user"] == "ada"]
+    assert ada == [7]

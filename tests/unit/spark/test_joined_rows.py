@@ -25,9 +25,9 @@ from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import NotRestatable, ProtocolError, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
-from seamline.spark.stream import joined_rows
-from seamline.spark.stream.joined_rows import JoinedRows
-from seamline.spark.stream.restated_log import RestatedLog
+from seamline.spark.stream.derived import joined_rows
+from seamline.spark.stream.derived.joined_rows import JoinedRows
+from seamline.spark.stream.derived.restated_log import RestatedLog
 
 PIPELINE = compile_pipeline(ADS)
 [VIEW] = PIPELINE.views

@@ -22,10 +22,10 @@ from seamline.model.compile.derived_rows import side_rows_sql
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import Item
 from seamline.model.functions.tails import KeySpan
-from seamline.model.functions.tracing import CALL, Step, trace_calls
+from seamline.model.functions.tracing import CALL, TracedCall, trace_calls
 from seamline.model.time.intervals import Interval
 
-Emitting = tuple[KeySpan, Step, Item]
+Emitting = tuple[KeySpan, TracedCall, Item]
 """The key, the call, and what it has emitted."""
 
 

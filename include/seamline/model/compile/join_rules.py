@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
+from seamline.model.compile.derived_names import check_derived_name
 from seamline.model.compile.problems import (
     Problems,
     compile_condition,
@@ -70,25 +71,6 @@ def compile_joins(
         if {join.left, join.right} <= set(records) and (made := compile_join(join, records, grid, problems)):
             found[join.name] = made
     return found
-
-
-def check_derived_name(
-    pipeline: Pipeline, derived: Join | Process, records: Collection[str], problems: Problems
-) -> bool:
-    """Note a name that derived rows cannot have, and return whether there is none."""
-    place = f"derive[{derived.name}].name"
-    if not problems.check_name(place, derived.origin, derived.name):
-        return False
-    if derived.name in records or [each.name for each in pipeline.derive].count(derived.name) > 1:
-        of = "a source" if derived.name in records else "other derived rows"
-        problems.note(
-            place,
-            derived.origin,
-            f"{derived.name!r} is the name of {of}, too.",
-            "choose another name: it is what View(of=) takes.",
-        )
-        return False
-    return True
 
 
 def check_sides(pipeline: Pipeline, join: Join, records: Mapping[str, Record], problems: Problems) -> None:

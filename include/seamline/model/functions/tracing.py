@@ -16,7 +16,7 @@ ROW, TIMER, END = "row", "timer", "end"
 
 
 @dataclass(frozen=True)
-class Step:
+class TracedCall:
     """One call."""
 
     call: str
@@ -40,23 +40,23 @@ class TracedFold(KeyFold):
 
     def __init__(self, fold: Fold) -> None:
         super().__init__(fold, BLANK)
-        self.steps: list[Step] = []
+        self.steps: list[TracedCall] = []
 
     def take(self, state: object, out: Call, needs: float) -> None:
         before, known = self.state, len(self.items)
         super().take(state, out, needs)
         call = ROW if needs == ALWAYS else TIMER if needs == out.instant else END
-        self.steps.append(Step(call, out.instant, before, self.state, tuple(self.items[known:])))
+        self.steps.append(TracedCall(call, out.instant, before, self.state, tuple(self.items[known:])))
 
     def tell(
         self, call: str, error: Exception, instant: int, needs: float, place: Place | None = None
     ) -> None:
         known = len(self.items)
         super().tell(call, error, instant, needs, place)
-        self.steps.append(Step(call, instant, self.state, self.state, tuple(self.items[known:])))
+        self.steps.append(TracedCall(call, instant, self.state, self.state, tuple(self.items[known:])))
 
 
-def trace_calls(fold: Fold, rows: Iterable[KeyRow], mark: float, border: int) -> list[Step]:
+def trace_calls(fold: Fold, rows: Iterable[KeyRow], mark: float, border: int) -> list[TracedCall]:
     """Fold all rows of a key in a span, in order, up to a watermark; return its calls in theirs."""
     run = TracedFold(fold)
     for row in rows:

@@ -36,8 +36,8 @@ from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 from seamline.plan.stream.epoch_numbers import step_end
 from seamline.spark.build.general_path import reprocess_restated_rows, require_sound
 from seamline.spark.build.reprocessing import log_of
+from seamline.spark.stream.derived.missed_folds import compute_missed_states
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.missed_folds import compute_missed_states
 from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 

@@ -20,7 +20,7 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
-from seamline.spark.stream.derived_rows import DerivedRows
+from seamline.spark.stream.derived.derived_rows import DerivedRows
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from seamline.model.compile.compiled_join import JoinSide
-from seamline.model.compile.join_rules import check_derived_name, compile_sound_condition
+from seamline.model.compile.derived_names import check_derived_name
+from seamline.model.compile.join_rules import compile_sound_condition
 from seamline.model.compile.problems import Problems, find_column, format_known_columns, require_exact_key
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import Record

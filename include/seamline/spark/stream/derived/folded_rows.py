@@ -30,14 +30,14 @@ from seamline.model.errors import NotRestatable
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.restated_log import RestatedLog
 
 log = logging.getLogger("seamline.stream")
 
 
 @dataclass
-class Kept:
+class KeptTails:
     """The tails of one process."""
 
     tails: Tails
@@ -56,7 +56,7 @@ class FoldedRows:
     def __init__(self, writer: Writer, source: RestatedLog) -> None:
         self.writer, self.source, self.pipeline = writer, source, writer.pipeline
         self.processes = list_processes(self.pipeline.views)
-        self.kept: dict[str, Kept] = {}
+        self.kept: dict[str, KeptTails] = {}
 
     def derive(
         self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None
@@ -103,7 +103,7 @@ class FoldedRows:
             )
             return gather_key_rows(process, rows)
 
-        rows = gather_rows(process, result)
+        rows = gather_given_rows(process, result)
         changes = take_epoch(process, kept.tails, rows, read_older, micros_of_mark(epoch.watermark))
         for view in wanted:
             with isolate_view_failure(view, result):
@@ -111,7 +111,7 @@ class FoldedRows:
                 found = states.drop_zeros(view, states.combine_states(view, made)) if made else None
                 result.states[view.id] = [found] if found is not None else []
 
-    def open(self, process: CompiledProcess, mark: datetime | None) -> Kept:
+    def open(self, process: CompiledProcess, mark: datetime | None) -> KeptTails:
         """Return the tails of a process, made from the master where there are none that stand at E."""
         if self.stands(process.id):
             return self.kept[process.id]
@@ -123,7 +123,7 @@ class FoldedRows:
             process, self.pipeline, self.writer.layout, (since, None), held, self.source.find_judge()
         )
         tails.restore(gather_key_rows(process, rows))
-        self.kept[process.id] = kept = Kept(tails, held, self.writer.restated)
+        self.kept[process.id] = kept = KeptTails(tails, held, self.writer.restated)
         if rows.num_rows:
             took = time.monotonic() - began
             log.info("%s keys of %s are folded again after %.1f s", len(tails.tails), process.name, took)
@@ -151,7 +151,7 @@ class FoldedRows:
         self.kept.clear()
 
 
-def gather_rows(process: CompiledProcess, result: KernelResult) -> pa.Table:
+def gather_given_rows(process: CompiledProcess, result: KernelResult) -> pa.Table:
     """Return the rows of a process that tasks report."""
     schema = side_schema(process.side)
     found = result.joined.get(name_side(process, 0), [])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from seamline.kernel.kernel_result import KernelResult
 from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.derived.folded_rows import FoldedRows
+from seamline.spark.stream.derived.joined_rows import JoinedRows
+from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.folded_rows import FoldedRows
-from seamline.spark.stream.joined_rows import JoinedRows
-from seamline.spark.stream.restated_log import RestatedLog
 
 
 class DerivedRows:

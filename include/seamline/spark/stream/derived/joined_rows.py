@@ -32,8 +32,8 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.errors import NotRestatable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
+from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.restated_log import RestatedLog
 from seamline.spark.tasks.arrow_states import list_read_columns
 
 log = logging.getLogger("seamline.stream")
