@@ -56,6 +56,8 @@ from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.failpoints import fail_on_poison, hit_failpoint
 
+OF_VALUES = (ValueError, TypeError, ArithmeticError, RuntimeError)
+"""What values may be wrong with."""
 LANE = ("_topic_id", "_partition")
 """The columns that name a ``Lane``."""
 
@@ -255,5 +257,5 @@ def isolate_view_failure(view: CompiledView, result: KernelResult) -> Iterator[N
         yield
     except (duckdb.OutOfMemoryException, MemoryError):
         raise
-    except (duckdb.Error, pa.ArrowException, MeasureFailed, ValueError, TypeError, RuntimeError) as error:
+    except (duckdb.Error, pa.ArrowException, MeasureFailed, *OF_VALUES) as error:
         result.failed[view.id] = f"{type(error).__name__}: {error}"

@@ -69,11 +69,11 @@ class PlainViews(ABC):
     def fold_rows(self, view: CompiledView, known: int | None) -> list[Row]:
         """Return the same of a process's view; None for the restatements that each epoch names."""
         assert view.process
-        shown = []
+        shown, mark = [], None
         for epoch in self.epochs:
             decided = self.restated[: epoch.restated if known is None else known]
             read = [each for each in self.current if each.epoch.number <= epoch.number]
             accepted = [self.restate_rows(each, decided) for each in read]
-            mark = self.pipeline.timed.watermark_at(epoch)
+            mark = self.pipeline.timed.watermark_at(epoch) or mark
             shown.append((epoch.number, fold_plain_rows(self.con, view.process, accepted, mark)))
         return list_changed_rows(self.con, self.pipeline, view, shown)

@@ -210,7 +210,6 @@ class Tables:
             clock=self.pipeline.clock,
             **stated,
         )
-        result.failed |= self.derived.source.list_restated_views(blank.restated)
         views = self.writer.current
         self.derived.fold(blank, result, views, last.watermark)
         self.derived.commit(self.writer.commit(blank, result, views))

@@ -3,6 +3,8 @@ caught up."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow.compute as pc
 import pytest
 from tests.unit.process_functions import Abandoned, Fails
@@ -12,19 +14,22 @@ from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
 from seamline.lake.publish.planning import plan_run
+from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.definition.processes import Process
 from seamline.model.protocol.audit import Wrong
+from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
+from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.catch_up import compute_missing_slices
 
 DAY = "2026-01-05"
 SOURCE = KafkaSource(
     name="clicks",
     topic="clicks",
-    schema="user STRING, total DECIMAL(10,2), name STRING, at TIMESTAMP",
+    schema="user STRING, total DECIMAL(10,2), name STRING, until TIMESTAMP, at TIMESTAMP, seen TIMESTAMP",
     event_time="at",
     watermark=Watermark("10 minutes", idle_after="1 minute"),
 )
@@ -55,7 +60,7 @@ CARTS = Pipeline(
 
 def click(user: str, at: str, total: str = "2", name: str = "x") -> dict[str, object]:
     """Return a click."""
-    return {"user": user, "total": total, "name": name, "at": f"{at}:00Z"}
+    return {"user": user, "total": total, "name": name, "at": f"{at}:00Z", "seen": f"{at}:00Z"}
 
 
 @pytest.fixture
@@ -153,7 +158,7 @@ def test_a_catch_up_makes_what_the_stream_made(life, after):
 
 
 def test_a_day_is_built_again_for_a_row_in_the_place_of_another(life):
-    """The cart was left with another total: as many rows as before are shown."""
+    """The cart was left with another total: as many rows as before are shown, and nobody calls them certified."""
     provisional = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert not provisional.builds
     end_day(life)
@@ -162,6 +167,14 @@ def test_a_day_is_built_again_for_a_row_in_the_place_of_another(life):
     assert not plan.builds
     life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
     late = life.epoch().number
+    lost = life.pipeline.view("lost")
+    answer = read_merged_answer(life.pipeline, lost, life.engine.layout, ReadRequest())
+    told = {
+        (row["user"], row["window_start"].hour): (row["amount"], row["certified"])
+        for row in answer.table.to_pylist()
+    }
+    assert told["ada", 10] == (7, False)
+    assert told["ada", 11] == (4, True)
     plan = plan_run(life.pipeline, life.engine.layout, asked=None, dirty=True)
     assert [each.interval.id for each in plan.builds] == [f"{DAY}T00:00:00Z"]
     assert plan.builds[0].causes[0].since == late
@@ -179,3 +192,49 @@ def test_an_epoch_that_fails_is_folded_once(life):
     assert recount_states(life.pipeline, lost, life.engine.layout, log).findings == ()
     ada = [row["amount"] for row in life.answer("lost") if row["user"] == "ada"]
     assert ada == [7]
+
+
+def test_a_view_that_is_born_later_is_read_while_it_waits_for_its_build(life):
+    """A late row withdraws what was emitted before the view was: alone, that is less than nothing."""
+    again = replace(LOST, name="again")
+    life.redefine(replace(CARTS, views=[*CARTS.views, again]))
+    life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
+    life.epoch()
+    assert [row for row in life.answer("again") if row["user"] == "ada"] == []
+    end_day(life)
+    life.batch()
+    assert life.answer("again") == life.answer("lost")
+
+
+def test_timers_fire_once_though_another_clock_has_been_there(life):
+    """A definition with another event time, and back: its watermarks say nothing of these timers."""
+    life.redefine(replace(CARTS, source=[replace(SOURCE, event_time="seen")]))
+    life.send(click("ian", f"{DAY}T11:10"), topic="clicks")
+    life.epoch()
+    life.redefine(CARTS)
+    life.send(click("ian", f"{DAY}T11:20"), topic="clicks")
+    life.epoch()
+    engine = life.engine
+    reprocess_epochs(engine.spark, life.pipeline, engine.layout, until=engine.writer.number)
+    engine.catch_up()
+    assert not engine.writer.behind
+    carts = {(row["user"], row["window_start"].hour): row["n"] for row in life.answer("lost")}
+    assert set(carts.values()) == {1}
+    for view in life.pipeline.views:
+        log = CommittedLog.pin(life.pipeline, engine.layout)
+        assert recount_states(life.pipeline, view, engine.layout, log).findings == (), view.name
+
+
+@pytest.mark.parametrize(
+    "until",
+    ["9999-12-31T23:59:59-12:00", pytest.param("0001-01-01T00:00:00+14:00", marks=pytest.mark.faults)],
+)
+def test_a_date_that_python_does_not_know_stops_nothing(scenario, spark, until):
+    """It says that something never ends, west of UTC; the function is given None."""
+    made = scenario(CARTS, spark=spark, now="2026-01-09")
+    made.send({**click("ada", f"{DAY}T10:00"), "until": until}, topic="clicks")
+    made.epoch()
+    made.send({**click("ada", f"{DAY}T11:00"), "until": until}, topic="clicks")
+    made.epoch()
+    assert [row["n"] for row in made.answer("lost")] == [1]
+    assert made.answer("raised") == []

@@ -43,7 +43,7 @@ CARTS = Pipeline(
     name="shop",
     source=KafkaSource(topic="clicks", schema=SCHEMA, event_time="at"),
     views=[View("v", keys=["user"], window=Tumbling("1 hour"), measures={"n": count()})],
-    batch=Batch(interval="1 hour", start="1970-01-01"),
+    batch=Batch(interval="1 day", start="1970-01-01"),
 )
 
 

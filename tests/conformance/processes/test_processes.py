@@ -46,7 +46,7 @@ CARTS = Pipeline(
             of="clicks",
             by=Abandoned,
             keys=["user"],
-            begin="3 hours",
+            begin="1 hour",
             forget="50 minutes",
             where="total > 0",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -61,8 +62,16 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "sources that have names",
     ),
     "a state that never ends": (with_process(begin="never"), "derive[carts].begin", "not there yet"),
-    "a state over borders": (with_process(begin="90 minutes"), "derive[carts].begin", "borders would cut"),
+    "a state over borders": (with_process(begin="25 minutes"), "derive[carts].begin", "would cut states"),
+    "a state over intervals": (with_process(begin="1 day"), "derive[carts].begin", "not there yet"),
+    "a key of Python's years": (
+        replace(with_process(keys=["at"]), views=[replace(LOST, keys=["kind"])]),
+        "derive[carts].keys",
+        "at is a TIMESTAMP, which is no key",
+    ),
+    "copies without ids": (with_process(copies=True), "derive[carts].copies", "no event_id"),
     "a side that is none": (with_view(of="carts.nobody"), "views[lost].of", "has no side 'nobody'"),
+    "a side without a name": (with_view(of="carts."), "views[lost].of", "has no side"),
     "a process that is none": (with_view(of="cart"), "views[lost].of", "There is no source 'cart'"),
     "a process and a source": (with_view(of=["carts", "clicks"]), "views[lost].of", "of nothing else"),
     "a column that is not emitted": (with_view(keys=["total"]), "views[lost].keys", "no column 'total'"),
@@ -99,13 +108,11 @@ def test_a_wrong_process_is_refused_with_its_place(name: str) -> None:
 
 
 def test_a_view_has_the_columns_of_the_key_and_of_its_side() -> None:
-    """An interval waits for the whole of a span."""
+    """An interval has the whole of its spans."""
     lost, refunds = compile_pipeline(CARTS).views
     assert (lost.side, refunds.side) == ("", "refunds")
     assert lost.process and refunds.process and lost.process.id == refunds.process.id
-    assert f"{lost.before} {lost.after}" == "23:00:00 23:00:00"
-    [short, _] = compile_pipeline(with_process(begin="30 minutes")).views
-    assert not short.before and not short.after
+    assert (lost.before, lost.after) == (timedelta(0), timedelta(0))
 
 
 def test_what_the_function_means_is_in_the_name_of_a_version() -> None:
@@ -117,7 +124,7 @@ def test_what_the_function_means_is_in_the_name_of_a_version() -> None:
         {"keys": ["user", "name"]},
         {"columns": ["total"]},
         {"where": "total > 0"},
-        {"begin": "2 hours"},
+        {"begin": "30 minutes"},
         {"forget": "1 hour"},
         {"version": "2"},
     ]
@@ -127,6 +134,8 @@ def test_what_the_function_means_is_in_the_name_of_a_version() -> None:
     ]
     assert len({lost.fingerprint for lost, _ in made}) == len(changes)
     assert len({other.fingerprint for _, other in made}) == 1
+    [lost, _] = compile_pipeline(with_process(forget="60 minutes")).views
+    assert lost.fingerprint == compile_pipeline(with_process(forget="1 hour")).views[0].fingerprint
     [emitted] = compile_pipeline(replace(CARTS, views=[replace(REFUNDS, of="carts")])).views
     assert emitted.fingerprint != compile_pipeline(CARTS).views[1].fingerprint
 

@@ -48,7 +48,7 @@ def test_a_process_has_what_engines_need():
     """Columns that it does not read are not read for it."""
     found = compiled(columns=["total"], forget="2 hours", where="total > 0")
     assert [each.name for each in found.side.columns] == ["user", "total"]
-    assert (found.begin, found.size, found.fold.forget) == (timedelta(days=1), 86_400_000_000, 7_200_000_000)
+    assert (found.begin, found.size, found.fold.forget) == (timedelta(hours=1), 3_600_000_000, 7_200_000_000)
     assert [str(each) for each in found.schema("").fields] == [
         "user: STRING",
         "kind: STRING",
@@ -58,7 +58,7 @@ def test_a_process_has_what_engines_need():
     assert [each.name for each in found.schema("errors").fields][:3] == ["user", "call", "error"]
 
 
-@pytest.mark.parametrize("begin", ["1 hour", "100 hours", "20 minutes"])
+@pytest.mark.parametrize("begin", ["1 hour", "60 minutes", "20 minutes"])
 def test_a_state_begins_anew_at_borders(begin):
     """Of intervals, or of parts that fit into one: no border of an interval cuts a state in two."""
     assert compiled(begin=begin).begin == parse_duration(begin)
@@ -72,7 +72,7 @@ def test_what_it_means_names_its_cache():
         {"keys": ["name"]},
         {"columns": ["total"]},
         {"where": "total > 0"},
-        {"begin": "2 hours"},
+        {"begin": "30 minutes"},
         {"forget": "1 hour"},
         {"version": "2"},
     ]
@@ -120,8 +120,8 @@ class Lawless(Counts):
         ({"by": "tests.unit.process_functions:HALF_HOUR"}, "by", "is of type timedelta, not a class"),
         ({"by": Clock}, "by", "Clock.row imports time"),
         ({"by": EmitsKey}, "by", "emits a column 'User', and the key 'user' is in each row already"),
-        ({"begin": "90 minutes"}, "begin", "is no whole number of intervals of 1 hour, and no part of one"),
-        ({"begin": "101 hours"}, "begin", "is more than 100 intervals of 1 hour"),
+        ({"begin": "25 minutes"}, "begin", "is no whole part of an interval of 1 hour"),
+        ({"begin": "90 minutes"}, "begin", "is longer than an interval of 1 hour"),
         ({"begin": "never"}, "begin", "A state that never begins anew is not there yet"),
         ({"begin": "soon"}, "begin", "soon"),
         ({"forget": "soon"}, "forget", "soon"),

@@ -49,9 +49,23 @@ def read_key_rows(
 
 
 def read_values(column: pa.Array | pa.ChunkedArray, nested: bool, freeze: Any) -> list[Any]:
-    """Return the values of a column; nested ones are frozen, as others cannot be changed anyway."""
-    values: list[Any] = column.to_pylist()
+    """Return the values of a column; nested ones are frozen, as others cannot be changed anyway.
+
+    A date that Python does not know, of before the year 1 or after 9999, is None, and so is what it is a part of.
+    """
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = [read_value(value) for value in column]
     return [*map(freeze, values)] if nested else values
+
+
+def read_value(value: pa.Scalar) -> Any:
+    """Return a value, None for one that Python does not know."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 def take_epoch(

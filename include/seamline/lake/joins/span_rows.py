@@ -33,9 +33,10 @@ def micros_of_mark(mark: datetime | None) -> float:
 
 
 def find_mark(pipeline: CompiledPipeline, layout: Layout, number: int) -> datetime | None:
-    """Return the watermark that the log records at an epoch; None before the first."""
+    """Return the newest watermark that the log records up to an epoch, by the pipeline's clock; None without any."""
     log = read_condensed_log(layout, until=number)
-    return pipeline.timed.watermark_at(log[-1]) if log else None
+    marks = (pipeline.timed.watermark_at(epoch) for epoch in reversed(log))
+    return next((mark for mark in marks if mark), None)
 
 
 def read_span_rows(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine import states
 from seamline.lake.engine.row_order import order_rows
-from seamline.lake.engine.windowing import END, START
-from seamline.lake.read.answer_ways import Ways, format_interval_id
+from seamline.lake.engine.windowing import END, START, read_numpy_column
+from seamline.lake.read.answer_ways import Flags, Ways, format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.read.window_verdicts import Verdicts, compute_verdicts
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
 from seamline.model.errors import ProtocolError
-from seamline.model.protocol.seam import Phase, Side
+from seamline.model.protocol.seam import NOTHING, Phase, Side
 
 
 def present_windows(
@@ -33,12 +34,11 @@ def present_windows(
     for all.
     """
     view, keys = snapshot.view, [key.name for key in snapshot.view.keys]
-    found = leave_out_withdrawn(view, found, side)
     found = found.take(order_rows(found, [START, END, *([GROUPING] if view.grouped else []), *keys]))
     verdicts = compute_verdicts(snapshot, ways, found, side)
-    if not verdicts.answered.all():
-        answered = pa.array(verdicts.answered)
-        found, verdicts = found.filter(answered), verdicts.only(verdicts.answered)
+    shown = verdicts.answered & find_shown_windows(view, found, verdicts.answered, side)
+    if not shown.all():
+        found, verdicts = found.filter(pa.array(shown)), verdicts.only(shown)
     measures = states.present_states(view, found, keep=keys)
     columns = {
         **({GROUPING: found[GROUPING]} if view.grouped else {}),
@@ -49,7 +49,7 @@ def present_windows(
         "batch_part": pc.subtract(found["rows"], found["_speed"]),
         "speed_part": found["_speed"],
         "epoch": pa.array(verdicts.epochs),
-        "certified": pc.and_(pa.array(verdicts.certified), pc.equal(found["_speed"], 0)),
+        "certified": pc.and_(pa.array(verdicts.certified), find_untouched_windows(view, found)),
         "complete": pa.array(verdicts.complete),
         "phase": window_phases(verdicts),
     }
@@ -74,19 +74,26 @@ def present_windows(
     )
 
 
-def leave_out_withdrawn(view: CompiledView, found: pa.Table, side: Side) -> pa.Table:
-    """Leave out windows of which all rows were withdrawn; ProtocolError for one that has lost more than it had.
+def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, side: Side) -> Flags:
+    """Find the windows of which not all rows were withdrawn; ProtocolError for one that has lost more than it had.
 
-    What the speed layer adds to the batch layer's may be less than nothing.
+    What waits for a build may have, and what the speed layer adds to the batch layer's may be less than nothing.
     """
+    rows = read_numpy_column(found, "rows")
     if view.process is None:
-        return found
-    if side is not Side.SPEED and (least := pc.min(found["rows"]).as_py() or 0) < 0:
+        return np.ones(len(rows), np.bool_)
+    if side is not Side.SPEED and (rows[answered] < 0).any():
         raise ProtocolError(
-            f"{view.qualified} has a window of {least} rows.",
+            f"{view.qualified} has a window of {rows[answered].min()} rows.",
             hint="this is a defect: more was withdrawn than added; `seamline audit` says which states are wrong.",
         )
-    return found.filter(pc.not_equal(found["rows"], 0))
+    shown: Flags = rows != 0
+    return shown
+
+
+def find_untouched_windows(view: CompiledView, found: pa.Table) -> pa.ChunkedArray:
+    """Find the windows that no slice has changed; of emitted rows one may withdraw as many as it adds."""
+    return pc.equal(found["_newest"], NOTHING) if view.process else pc.equal(found["_speed"], 0)
 
 
 def part_names(view: CompiledView) -> list[str]:

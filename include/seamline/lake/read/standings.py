@@ -65,7 +65,9 @@ class CountedIntervals:
         at, speed = read_numpy_column(taken, "_at"), taken["_speed"].to_numpy()
         starts = np.sort(pc.unique(taken["_at"]).to_numpy())
         since = np.zeros(len(starts), np.int64)
-        np.add.at(since, np.searchsorted(starts, at[speed]), read_numpy_column(taken, "rows")[speed])
+        # What withdraws as much as it adds is news, too.
+        rows = np.maximum(np.abs(read_numpy_column(taken, "rows")[speed]), 1)
+        np.add.at(since, np.searchsorted(starts, at[speed]), rows)
         self.pieces.append((starts, since))
 
     def within(self, panes: Sequence[Bounds]) -> CountedIntervals:

@@ -32,8 +32,9 @@ def list_view_sources(view: View) -> tuple[str, ...]:
 
 def split_process_name(name: str) -> tuple[str, str]:
     """Split what ``View(of=)`` names into a process and a side: ``carts.refunds``; the side of ``emits`` is empty."""
-    process, _, side = name.partition(".")
-    return process, side
+    process, dot, side = name.partition(".")
+    # "carts." names no side, and nothing else.
+    return process, side or dot
 
 
 def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:

@@ -32,10 +32,13 @@ class Process:
     """The columns of rows that the function reads; all if empty. Those of the key are always there."""
     where: str = ""
     """The rows that it is given; all if empty."""
-    begin: str = "1 day"
-    """How often the state begins anew, as a duration: a whole number of intervals, or a whole part of one."""
+    begin: str = ""
+    """How often the state begins anew, as a duration: a whole part of an interval; "" for its whole length."""
     forget: str = ""
     """After how long without a row a key is forgotten, as a duration of event time; "" for not before ``begin``."""
+    copies: bool = False
+    """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
+    came more than ``dedup_within`` after it. Else they are held back."""
     version: str = ""
     """Any text; another one says that the function means something else, though its code is the same."""
     origin: Origin = declare_origin_field()

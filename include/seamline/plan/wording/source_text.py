@@ -100,7 +100,7 @@ def describe_process(process: Process) -> str:
     version = f", version {process.version}" if process.version else ""
     return (
         f"{process.by} folds the rows of {process.of}{where} by {', '.join(process.keys)}, "
-        f"anew every {process.begin}{forget}{version}"
+        f"anew {f'every {process.begin}' if process.begin else 'in each interval'}{forget}{version}"
     )
 
 

@@ -160,6 +160,7 @@ class Epochs(KernelRuns):
 
     def commit_attempt(self, after: Progress, epoch: Epoch, attempt: Attempt) -> None:
         """Commit an epoch, and remember it."""
+        self.fold_attempt(epoch, attempt)
         self.progress = self.commit_epoch(after, epoch, attempt.result, attempt.views)
         self.lookups.hold(attempt.versions)
         self.writer.rules = self.lookups.counts
@@ -171,7 +172,6 @@ class Epochs(KernelRuns):
         self, after: Progress, epoch: Epoch, result: KernelResult, views: Collection[str]
     ) -> Progress:
         """Commit an epoch; it states the frontiers of all views."""
-        self.derived.fold(epoch, result, views, self.progress.mark)
         whole = self.writer.commit(epoch, result, views)
         self.unstated.clear()
         self.follow(whole)
@@ -261,7 +261,7 @@ class Epochs(KernelRuns):
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch, result = replace(blank, edge=True, **stated), KernelResult()
-        result.failed |= self.derived.source.list_restated_views(epoch.restated)
+        self.derived.fold(epoch, result, self.writer.current, self.progress.mark)
         self.progress = self.commit_epoch(self.progress, epoch, result, self.writer.current)
         self.write_heartbeat()
 

@@ -14,7 +14,7 @@ from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
@@ -111,6 +111,17 @@ class KernelRuns:
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
+
+    def fold_attempt(self, epoch: Epoch, attempt: Attempt) -> None:
+        """Fold what an epoch has read; a driver that dies of it is said to have died of its records (rule 17)."""
+        live = epoch.kind is EpochKind.READ and self.derived.folded.processes
+        if live:
+            self.attempted.begin(Note(tuple(epoch.ranges), JUDGED, self.size.to_json()))
+        try:
+            self.derived.fold(epoch, attempt.result, attempt.views, self.progress.mark)
+        finally:
+            if live:
+                self.attempted.finish(self.progress.vector, self.size.to_json())
 
     def fold_rules(self, frame: DataFrame, ranges: Sequence[OffsetRange]) -> Mapping[str, str]:
         """Return the versions of the tables of rules that the records of ``ranges`` change; KernelFailed."""

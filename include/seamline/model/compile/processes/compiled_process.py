@@ -30,14 +30,14 @@ class CompiledProcess:
     """How often the state begins anew."""
     forget: timedelta | None
     """After how long without a row a key is forgotten; None for never."""
-    reach: timedelta
-    """How far from an interval the rows of its spans may be."""
     selective: bool
     """Whether rows say whether they are selected; those that are not are not given to it."""
     version: str = ""
     """What the author calls its meaning."""
     lookups: frozenset[str] = frozenset()
     """The look-ups of its rows, by name."""
+    copies: bool = False
+    """Whether intervals are certified in which copies of rows count."""
 
     @property
     def id(self) -> str:
@@ -66,18 +66,13 @@ class CompiledProcess:
 
     @property
     def before(self) -> timedelta:
-        """How far before an interval rows may be of which something is emitted in it."""
-        return self.reach
+        """How far before an interval rows may be of which something is emitted in it: spans are within intervals."""
+        return timedelta(0)
 
     @property
     def after(self) -> timedelta:
-        """How far behind it they may be: an interval is over when its last span is."""
-        return self.reach
-
-    @property
-    def copies(self) -> bool:
-        """Whether intervals are certified in which copies of rows count: never."""
-        return False
+        """How far behind it they may be."""
+        return timedelta(0)
 
     @property
     def question(self) -> str:

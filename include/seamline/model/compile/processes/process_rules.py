@@ -21,10 +21,11 @@ from seamline.model.functions.calls import ERRORS
 from seamline.model.functions.code_lint import list_unsound_parts
 from seamline.model.functions.function import LoadedFunction, load_function
 from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
+from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Field
 
-MOST_INTERVALS = 100
-"""A build reads the rows of a whole span for each of its intervals."""
+TIMES = ("DATE", "TIMESTAMP")
+"""Types of which Python does not know all values, so that keys would be mixed up."""
 
 
 def compile_processes(
@@ -64,8 +65,8 @@ def process_facts(process: Process, side: str) -> dict[str, Any]:
         "keys": list(process.keys),
         "columns": sorted(process.columns),
         "where": process.where,
-        "begin": process.begin,
-        "forget": process.forget,
+        "begin": parse_duration(process.begin) // MICROSECOND if process.begin else None,
+        "forget": parse_duration(process.forget) // MICROSECOND if process.forget else None,
         "version": process.version,
         "side": side,
     }
@@ -79,6 +80,18 @@ def compile_process(
     keys = find_columns(process, "keys", process.keys, record, problems)
     for key in keys:
         problems.attempt(f"{place}.keys", process.origin, partial(require_exact_key, key.name, key.type))
+        if key.type.spark in TIMES:
+            hint = "CAST it AS STRING in select= of its source, and use the column that this makes."
+            problems.note(
+                f"{place}.keys", process.origin, f"{key.name} is a {key.type.spark}, which is no key.", hint
+            )
+    if process.copies and not record.dedup:
+        problems.note(
+            f"{place}.copies",
+            process.origin,
+            f"Source {process.of!r} has no event_id by which to know a copy.",
+            "remove copies=, or give the source event_id= and dedup_within=.",
+        )
     if not process.keys:
         problems.note(
             f"{place}.keys",
@@ -109,10 +122,10 @@ def compile_process(
         function,
         begin,
         forget,
-        max(begin - grid.length, timedelta(0)),
         record.selective,
         process.version,
         frozenset(each.name for each in record.lookups),
+        process.copies,
     )
 
 
@@ -138,18 +151,19 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
     if begin.strip().lower() == "never":
         raise DefinitionError(
             "A state that never begins anew is not there yet: a build of an interval would read all rows.",
-            hint='use a long span, such as begin="30 days".',
+            hint='use the length of an interval, such as begin="1 day".',
         )
-    found, length = parse_duration(begin), format_exact_duration(grid.length)
-    if found % grid.length and grid.length % found:
+    length = format_exact_duration(grid.length)
+    found = parse_duration(begin) if begin else grid.length
+    if found > grid.length:
         raise DefinitionError(
-            f"{begin} is no whole number of intervals of {length}, and no part of one: borders would cut states.",
-            hint=f'use begin="{length}", a multiple of it, or what it is a multiple of.',
+            f"{begin} is longer than an interval of {length}: a state over several intervals is not there yet.",
+            hint=f'use begin="{length}", or longer intervals: batch=Batch(interval=...).',
         )
-    if found > MOST_INTERVALS * grid.length:
+    if grid.length % found:
         raise DefinitionError(
-            f"{begin} is more than {MOST_INTERVALS} intervals of {length}, and a build of each reads all of them.",
-            hint="use longer intervals: batch=Batch(interval=...).",
+            f"{begin} is no whole part of an interval of {length}: borders of intervals would cut states.",
+            hint=f'use begin="{length}", or half of it, for example.',
         )
     return found
 

@@ -32,6 +32,8 @@ class DerivedRows:
 
     def fold(self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None) -> None:
         """Add the states of what an epoch, whose watermark is known, changes in emitted rows; ``mark`` is that of E."""
+        if epoch.restated > self.source.writer.restated:
+            result.failed |= self.source.list_restated_views(epoch.restated)
         self.folded.derive(epoch, result, views, mark)
 
     def commit(self, epoch: Epoch) -> None:

@@ -34,6 +34,8 @@ from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
+OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
+"""What may be wrong with values that users' code is given, or gives: it is a trouble of the view's alone."""
 
 
 @dataclass
@@ -79,7 +81,7 @@ class FoldedRows:
                     why = error.message
                 except FunctionUnusable as error:
                     why = str(error)
-                except (duckdb.Error, pa.ArrowException) as error:
+                except (duckdb.Error, pa.ArrowException, *OF_FUNCTIONS) as error:
                     why = f"{type(error).__name__}: {error}"
             if why:
                 self.drop(id)
