@@ -13,6 +13,7 @@ from tests.cluster.hosts import why_no_hosts
 from tests.e2e.test_demo import left
 
 
+@pytest.mark.faults
 @pytest.mark.timeout(900)
 def test_the_composition_does_the_demos_work(tmp_path: Path) -> None:
     """Kafka, PostgreSQL, a bucket, Spark's master and workers, two schedulers; `make cluster` kills them, too."""

@@ -50,7 +50,7 @@ LOOKS: Mapping[str, Mapping[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 844}, "timezone_id": "America/New_York"},
 }
 BATCH, STREAM, UPKEEP = "flights__batch", "flights__stream", "flights__upkeep"
-WITHIN = 240.0
+WITHIN = 600.0
 PREFIX = "/data/airflow"
 """As behind a proxy that serves other things too: pages, API and the tasks' own server are all below it."""
 SELDOM = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60"}
