@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, product
 from typing import NamedTuple
 
 from tests.protocol.model.state import Violation
@@ -74,6 +74,9 @@ class Rules:
     Of a dirty interval: ``apart``: what is added and what is withdrawn do not cancel; ``whole``: rows of all of its
     span up to its end are in its reach; ``moves``: the watermark moved in it while its span has rows.
     Of a closed one: ``to_end``: the watermark has reached its end.
+    Of blocks by which a view that is behind catches up: ``takes``: what was shown before one is taken away; ``passed``:
+    spans over which the watermark has gone are folded, too; ``to_edge``: one ends at the next edge; ``own_clock``: the
+    watermark is the last one of the definition's own clock, whatever others have recorded since.
     """
 
     by_time: bool = True
@@ -94,6 +97,10 @@ class Rules:
     whole: bool = True
     moves: bool = True
     to_end: bool = True
+    takes: bool = True
+    passed: bool = True
+    to_edge: bool = True
+    own_clock: bool = True
 
 
 RIGHT = Rules()
@@ -324,6 +331,49 @@ def check(log: Log, rules: Rules) -> None:
                 raise Violation(f"interval {interval} of {log} was closed at {cut}, and changes")
 
 
+def find_mark(log: Log, foreign: frozenset[int], number: int, rules: Rules) -> int:
+    """Return the watermark at an epoch, where ``foreign`` ones have recorded that of another clock."""
+    own = [each.mark for at, each in enumerate(log[: number + 1]) if at not in foreign]
+    if not rules.own_clock and number in foreign:
+        return ALWAYS
+    return own[-1] if own else ALWAYS
+
+
+def with_own_marks(log: Log, foreign: frozenset[int]) -> Log:
+    """Return a log as the definition sees it: an epoch of another clock moves no watermark."""
+    return tuple(Epoch(each.row, find_mark(log, foreign, at, RIGHT)) for at, each in enumerate(log))
+
+
+def catch_up(log: Log, foreign: frozenset[int], above: int, last: int, rules: Rules) -> Items:
+    """Return the block of epochs above one and up to another: what spans show now, without what they did."""
+    marks = [find_mark(log, foreign, number, rules) if number >= 0 else ALWAYS for number in (above, last)]
+    rows = [tuple(rows_of(log, number)) for number in (above, last)]
+    spans = {row.at // SPAN * SPAN for row in rows_of(log, last, since=above)}
+    if rules.passed:
+        spans |= {row.at // SPAN * SPAN for row in rows[1] if border(row.at) > marks[0]}
+    then, now = (
+        Counter(item for span in spans for item in shown(fold(own, span, rules, mark), mark).elements())
+        for own, mark in zip(rows, marks, strict=True)
+    )
+    return minus(now, then) if rules.takes else now
+
+
+def check_blocks(log: Log, foreign: frozenset[int], rules: Rules) -> None:
+    """Hold a build at any edge, with the blocks above its cut, against the law; every second epoch is an edge."""
+    seen, last = with_own_marks(log, foreign), len(log) - 1
+    edges = [number for number in range(last) if number % 2 == 0] if rules.to_edge else []
+    for above in range(-1, last):
+        ends = [each for each in edges if each > above] + [last]
+        blocks = [*zip([above, *ends], ends, strict=False)]
+        for cut in (each for each in range(above, last) if each == above or each % 2 == 0):
+            found = Counter(law(seen, cut))
+            for first, end in blocks:
+                if first >= cut:
+                    found.update(catch_up(log, foreign, first, end, rules))
+            if minus(found, Counter(law(seen, last))):
+                raise Violation(f"blocks {blocks} of {log}, {foreign} of another clock, on a cut at {cut}")
+
+
 def check_build(log: Log, interval: int, cut: int, truth: list[Items], rules: Rules) -> None:
     """Hold a build against the law, whatever it begins with."""
     if (made := build(log, interval, cut, rules)) != truth[cut]:
@@ -342,5 +392,7 @@ def check_all(bounds: Bounds, rules: Rules) -> int:
     count = 0
     for log in list_logs(bounds):
         check(log, rules)
+        for foreign in chain.from_iterable(combinations(range(len(log)), many) for many in (0, 1)):
+            check_blocks(log, frozenset(foreign), rules)
         count += 1
     return count
