@@ -71,7 +71,7 @@ def test_joined_rows_are_restated_while_the_stream_runs(example: Example) -> Non
     said = example.seamline(
         "restate", NAME, "teams", "--from", BUILT[0], "--to", BUILT[1], "--reason", "they are ours"
     )
-    assert "Rows of by_site are joined: no answer of them moves on until that build is published." in said
+    assert "by_site: made of such rows, and no answer moves on until that build is published." in said
     eventually("an epoch to name it", lambda: example.epochs[-1].restated == 1)
     late = LATE[NAME](without(example.held(), internal), BUILT)
     example.send(late.topic, late.row, late.at_ms)

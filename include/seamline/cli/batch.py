@@ -126,7 +126,7 @@ def restate(pipeline: str, lookup: str, start: str, end: str, reason: str, versi
     still = [view.name for view in compiled.views if view.derived and lookup in view.derived.lookups]
     if still:
         click.echo(
-            f"Rows of {', '.join(still)} are joined: no answer of them moves on until that build is published."
+            f"{', '.join(still)}: made of such rows, and no answer moves on until that build is published."
         )
 
 

@@ -10,12 +10,12 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
-from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
+from seamline.lake.joins.folded_rows import fold_rows_of_keys, make_emitted_table
 from seamline.lake.joins.span_rows import micros_of_mark
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.functions.folding import BLANK, Item, KeyFold
+from seamline.model.functions.folding import Item
 from seamline.model.functions.tails import KeySpan
 from seamline.testing.input import input_of
 from seamline.testing.joined import list_side_rows
@@ -35,13 +35,7 @@ def fold_plain_rows(
     tables = list(accepted)
     rows = list_side_rows(con, process.side, tables)
     given = pa.Table.from_pylist(rows, tables[0].schema) if rows else pa.table({})
-    shown, reached = Shown(), micros_of_mark(mark)
-    for key, mine in (gather_key_rows(process, given) if rows else {}).items():
-        run = KeyFold(process.fold, BLANK)
-        run.take_rows(sorted(mine))
-        run.reach(reached, key.span + process.size)
-        shown.update((key, item) for item in run.items if item.needs <= reached)
-    return shown
+    return Shown(fold_rows_of_keys(process, given, micros_of_mark(mark)) if rows else ())
 
 
 def list_changed_rows(

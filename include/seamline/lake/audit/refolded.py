@@ -16,14 +16,12 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.event_times import Times
-from seamline.lake.joins.folded_rows import Emitted, gather_key_rows, make_emitted_table
+from seamline.lake.joins.folded_rows import Emitted, fold_rows_of_keys, make_emitted_table
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.joins.span_rows import find_mark, micros_of_mark, read_span_rows
 from seamline.lake.storage.arrow_types import partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.functions.folding import BLANK, KeyFold
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -44,14 +42,14 @@ def refold_states(
     process = view.process
     assert process
     rows = read_span_rows(process, pipeline, layout, times, until, judge)
-    now = fold_until(process, rows, micros_of_mark(find_mark(pipeline, layout, until)))
+    now = [*fold_rows_of_keys(process, rows, micros_of_mark(find_mark(pipeline, layout, until)))]
     made = []
     for floor in sorted({*floors.values()}):
         starts = {to_unix_micros(start) for start, own in floors.items() if own == floor}
         parts = [compute_emitted_states(pipeline, view, now, starts)]
         if floor > NOTHING:
             known = rows.filter(pc.less_equal(rows["_epoch"], floor))
-            before = fold_until(process, known, micros_of_mark(find_mark(pipeline, layout, floor)))
+            before = fold_rows_of_keys(process, known, micros_of_mark(find_mark(pipeline, layout, floor)))
             parts.append(states.negate_states(view, compute_emitted_states(pipeline, view, before, starts)))
         summed = settle_zeros(view, states.combine_states(view, parts))
         for name, number in (("_to", until), ("_from", floor + 1)):
@@ -59,17 +57,6 @@ def refold_states(
         made.append(summed)
     numbers = [pa.field(name, pa.int64()) for name in ("_from", "_to")]
     return pa.concat_tables([pa.schema([*numbers, *partial_schema(view)]).empty_table(), *made])
-
-
-def fold_until(process: CompiledProcess, rows: pa.Table, mark: float) -> list[Emitted]:
-    """Fold rows of whole spans; return what is shown at a watermark."""
-    found: list[Emitted] = []
-    for key, mine in gather_key_rows(process, rows).items():
-        run = KeyFold(process.fold, BLANK)
-        run.take_rows(sorted(mine))
-        run.reach(mark, key.span + process.size)
-        found += [(key, item) for item in run.items if item.needs <= mark]
-    return found
 
 
 def compute_emitted_states(

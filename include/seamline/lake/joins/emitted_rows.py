@@ -12,7 +12,7 @@ from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
-from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
+from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table, told_as_failure
 from seamline.lake.joins.joined_rows import logged_rows
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.joins.span_rows import find_mark, micros_of_mark
@@ -88,9 +88,10 @@ def read_given_rows(
 
 def trace_rows(process: CompiledProcess, rows: pa.Table, mark: float) -> Iterator[Emitting]:
     """Fold rows of whole spans; yield what a watermark shows, with the calls that emitted it."""
-    for key, mine in gather_key_rows(process, rows).items():
-        for step in trace_calls(process.fold, sorted(mine), mark, key.span + process.size):
-            yield from ((key, step, item) for item in step.items if item.needs <= mark)
+    with told_as_failure():
+        for key, mine in gather_key_rows(process, rows).items():
+            for step in trace_calls(process.fold, sorted(mine), mark, key.span + process.size):
+                yield from ((key, step, item) for item in step.items if item.needs <= mark)
 
 
 def describe_emitted_rows(process: CompiledProcess, side: str, found: Sequence[Emitting]) -> pa.Table:

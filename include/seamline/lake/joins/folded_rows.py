@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -11,8 +12,9 @@ import pyarrow.compute as pc
 
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.errors import MeasureFailed
 from seamline.model.functions.calls import EMITTED
-from seamline.model.functions.folding import BLANK, Item, KeyFold, KeyRow, Place
+from seamline.model.functions.folding import BLANK, FunctionUnusable, Item, KeyFold, KeyRow, Place
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.types.schema import Schema, TypeKind
@@ -130,6 +132,37 @@ def thaw(value: Any, type: Any) -> Any:
     return value
 
 
+def list_shown_items(
+    process: CompiledProcess, key: KeySpan, rows: Iterable[KeyRow], mark: float
+) -> list[Item]:
+    """Fold all rows of a key in a span, in order; list what a watermark, in microseconds from 1970, shows."""
+    run = KeyFold(process.fold, BLANK)
+    run.take_rows(rows)
+    run.reach(mark, key.span + process.size)
+    return [item for item in run.items if item.needs <= mark]
+
+
+def fold_rows_of_keys(process: CompiledProcess, rows: pa.Table, mark: float) -> Iterator[Emitted]:
+    """Fold rows of whole spans, in any order; yield what a watermark shows of all sides.
+
+    Raises MeasureFailed where the function cannot be run here and now.
+    """
+    with told_as_failure():
+        for key, mine in gather_key_rows(process, rows).items():
+            yield from ((key, item) for item in list_shown_items(process, key, sorted(mine), mark))
+
+
+@contextmanager
+def told_as_failure() -> Iterator[None]:
+    """Say of a function that cannot be run what a reader can do about it."""
+    try:
+        yield
+    except FunctionUnusable as error:
+        raise MeasureFailed(
+            f"{error}.", hint="its views are behind until it can be run: mend it, or what it needs."
+        ) from error
+
+
 def fold_sorted_rows(
     process: CompiledProcess, batches: Iterable[pa.RecordBatch], mark: float, *, side: str = EMITTED
 ) -> Iterator[pa.RecordBatch]:
@@ -140,10 +173,8 @@ def fold_sorted_rows(
     while True:
         with without_collector():
             for key, group in groups:
-                run = KeyFold(process.fold, BLANK)
-                run.take_rows(row for _, row in group)
-                run.reach(mark, key.span + process.size)
-                held += [(key, item) for item in run.items if item.needs <= mark and item.side == side]
+                shown = list_shown_items(process, key, (row for _, row in group), mark)
+                held += [(key, item) for item in shown if item.side == side]
                 if len(held) >= MOST_EMITTED:
                     break
         if not held:
