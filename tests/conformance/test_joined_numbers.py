@@ -467,7 +467,7 @@ def test_a_restatement_is_joined_from_the_epoch_on_that_names_it(rated):
     engine, span = made.engine, made.pipeline.grid.of(parse_moment(DAY))
     correct(5)
     restate_lookup(engine.pipeline, engine.layout, "tariff", span, actor="ada", reason="wrong", now=made.now)
-    assert "restated for joined rows as soon as the stream runs: tariff" in "\n".join(
+    assert "restated for derived rows as soon as the stream runs: tariff" in "\n".join(
         status_of(engine.pipeline, engine.layout)
     )
     assert made.batch() == []

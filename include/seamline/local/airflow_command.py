@@ -2,7 +2,7 @@
 
 Python's driver opens no transaction at a savepoint, so that one is SQLite's deferred kind: it reads, and SQLite drops
 it at its first write with "database is locked" if anybody has written since, however long it may wait. Airflow creates
-each run of a backfill so, and a busy scheduler writes oftener than that takes.
+each run of a backfill so, and a busy scheduler writes more often than that takes.
 """
 
 from __future__ import annotations

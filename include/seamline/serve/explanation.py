@@ -72,10 +72,10 @@ def tabulate_derived_row(row: Row) -> Row:
     """Name what a derived row is made of for a reader."""
     if CALL in row:
         return {
-            "call": row[CALL],
-            "record": format_place(row) if row["_topic"] is not None else "",
-            "time": row["_event_time"],
             **{name: value for name, value in row.items() if not name.startswith("_")},
+            "called by": row[CALL],
+            "of record": format_place(row) if row["_topic"] is not None else "",
+            "event time": row["_event_time"],
             "state before": row["_before"],
             "state after": row["_after"],
         }

@@ -153,7 +153,7 @@ def format_pending_restatements(
         if count := counts[each]:
             yield f"  restated and not built yet, {count} interval{'s' * (count > 1)}: {each}"
         elif at >= decided.named and decided.is_joined(each):
-            yield f"  restated for joined rows as soon as the stream runs: {each}"
+            yield f"  restated for derived rows as soon as the stream runs: {each}"
 
 
 def format_version_role(pipeline: CompiledPipeline, manifest: Manifest, view: CompiledView) -> str:

@@ -18,12 +18,17 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.definition.processes import Process
 from seamline.model.protocol.audit import Wrong
+from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.plan.batch.attribution import ChangeCause
+from seamline.quality.run_comparing import compare_run
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
+from seamline.spark.build.build import build_intervals
 from seamline.spark.build.reprocessing import reprocess_epochs
 from seamline.spark.stream.catch_up import compute_missing_slices
+from seamline.spark.stream.derived.folded_rows import FoldedRows
 
 DAY = "2026-01-05"
 SOURCE = KafkaSource(
@@ -104,7 +109,7 @@ def test_an_emitted_number_is_taken_apart_to_its_calls(life):
     assert later.proven, later.proofs
     assert (later.row["batch_part"], later.row["speed_part"], later.row["amount"]) == (1, 0, 7)
     [row] = tabulate_rows(later)
-    assert row["call"] == "timer" and row["record"] == "" and row["amount"] == 7
+    assert row["called by"] == "timer" and row["of record"] == "" and row["amount"] == 7
     raised = explain_number(
         pipeline, pipeline.view("raised"), layout, {"call": "row"}, (parse_moment(f"{DAY}T11:00"), None)
     )
@@ -238,3 +243,27 @@ def test_a_date_that_python_does_not_know_stops_nothing(scenario, spark, until):
     made.epoch()
     assert [row["n"] for row in made.answer("lost")] == [1]
     assert made.answer("raised") == []
+
+
+def test_a_view_that_is_behind_explains_what_a_build_changes(life, monkeypatch):
+    """Nobody can say how many rows its missing slices would have changed: that is no alarm."""
+    end_day(life)
+    assert life.batch() == [f"{DAY}T00:00:00Z"]
+
+    def fails(*_: object) -> None:
+        raise ValueError("not today")
+
+    life.send(click("ada", f"{DAY}T10:20", "7"), click("eve", f"{DAY}T12:00"), topic="clicks")
+    with monkeypatch.context() as patched:
+        patched.setattr(FoldedRows, "fold", fails)
+        life.epoch()
+    engine, pipeline = life.engine, life.pipeline
+    assert {*engine.writer.behind} == {view.id for view in pipeline.views}
+    day = pipeline.grid.named(f"{DAY}T00:00:00Z")
+    plan = plan_run(pipeline, engine.layout, asked=None, dirty=True)
+    assert [each.interval for each in plan.builds] == [day], "nothing but the rows says so"
+    job = BuildJob(pipeline.name, "again", engine.writer.master.epoch, (day,))
+    build_intervals(engine.spark, pipeline, engine.layout, job)
+    found = compare_run(pipeline, engine.layout, "again")
+    assert [each.alarm for each in found if each.alarm] == []
+    assert {cause for each in found for cause in each.causes} == {ChangeCause.BEHIND.value}

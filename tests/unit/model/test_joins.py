@@ -173,7 +173,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a view of a join that there is not": (
         with_view(of="pays"),
         "views[by_site].of",
-        "one or more of the sources shown, clicked, or one of the derived rows paid",
+        "one or more of the sources shown, clicked, or derived rows: paid",
     ),
     "the kind of a derived row as a key": (
         with_view(keys=["_kind"]),

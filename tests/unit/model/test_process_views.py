@@ -53,17 +53,17 @@ def test_a_side_is_named_behind_its_process():
 @pytest.mark.parametrize(
     ("changes", "field", "problem"),
     [
-        ({"measures": {"m": max("amount")}}, "measures[m]", "cannot give them back"),
-        ({"measures": {"m": formula("m", m=max("amount"))}}, "measures[m]", "cannot give them back"),
+        ({"measures": {"m": max("amount")}}, "measures[m]", "cannot subtract them"),
+        ({"measures": {"m": formula("m", m=max("amount"))}}, "measures[m]", "cannot subtract them"),
         (
             {"measures": {"m": avg("n"), "o": avg("n * 0.5D")}, "process": {"by": Counts}},
             "measures[o]",
             "DOUBLE",
         ),
         ({"measures": {"m": sum("CAST(kind AS INT)")}}, "measures[m]", "can fail"),
-        ({"window": Session("5 minutes")}, "window", "A session falls apart"),
-        ({"window": CountWindow(5)}, "window", "would all move to other windows"),
-        ({"explode": {"one": "kinds"}}, "explode", "has no explode"),
+        ({"window": Session("5 minutes")}, "window", "may split a session"),
+        ({"window": CountWindow(5)}, "window", "would move all later ones to other windows"),
+        ({"explode": {"one": "kinds"}}, "explode", "cannot have explode"),
         ({"keys": ["total"]}, "keys", "There is no column 'total'"),
         ({"side": "refund"}, "of", "has no side 'refund'"),
     ],

@@ -109,7 +109,7 @@ class Lawless(Counts):
 @pytest.mark.parametrize(
     ("changes", "field", "problem"),
     [
-        ({"keys": []}, "keys", "would be folded one by one"),
+        ({"keys": []}, "keys", "would be folded into one state"),
         ({"keys": ["usr"]}, "keys", "Source 'clicks' has no column 'usr'"),
         ({"keys": ["user", "user"]}, "keys", "'user' is named twice"),
         ({"keys": ["total"]}, "keys", "total"),
@@ -120,9 +120,9 @@ class Lawless(Counts):
         ({"by": "tests.unit.process_functions:HALF_HOUR"}, "by", "is of type timedelta, not a class"),
         ({"by": Clock}, "by", "Clock.row imports time"),
         ({"by": EmitsKey}, "by", "emits a column 'User', and the key 'user' is in each row already"),
-        ({"begin": "25 minutes"}, "begin", "is no whole part of an interval of 1 hour"),
+        ({"begin": "25 minutes"}, "begin", "does not divide an interval of 1 hour"),
         ({"begin": "90 minutes"}, "begin", "is longer than an interval of 1 hour"),
-        ({"begin": "never"}, "begin", "A state that never begins anew is not there yet"),
+        ({"begin": "never"}, "begin", "A state that never begins anew is not supported yet"),
         ({"begin": "soon"}, "begin", "soon"),
         ({"forget": "soon"}, "forget", "soon"),
     ],

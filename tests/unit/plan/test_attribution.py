@@ -56,3 +56,11 @@ def test_places_are_counted_by_cause() -> None:
     """With each, where there are two."""
     some = [(ChangeCause.DUPLICATE,), (ChangeCause.DUPLICATE, ChangeCause.BEHIND), (ChangeCause.NONE,)]
     assert count_causes(some) == {"duplicates removed": 2, "view was behind": 1, "unattributed": 1}
+
+
+@pytest.mark.parametrize("after", [2, 3, 8])
+def test_what_a_view_lacks_of_emitted_rows_explains_any_number(after: int) -> None:
+    """A late row may add rows, withdraw some, or put one in the place of another."""
+    known = KnownChanges(behind=True)
+    assert find_difference_causes(place(3, after), known, ()) == (ChangeCause.BEHIND,)
+    assert find_difference_causes(place(3, after), KnownChanges(), ()) == (ChangeCause.NONE,)

@@ -39,8 +39,8 @@ def measure_answer_accuracy(
     """Compute for each measure how far answers of an age were from the final ones, over the panes of a span.
 
     What was answered at an age is what the epochs committed by then make, as the speed layer counts; their instants
-    are the ledger's. Records of another record version are left out. Sessions, count windows and joins have
-    no age: an empty list. Raises NotFound if the stream never ran.
+    are the ledger's. Records of another record version are left out. Sessions, count windows and derived rows
+    have no age: an empty list. Raises NotFound if the stream never ran.
     """
     if view.counts or view.derived or isinstance(view.windows, Gaps):
         return []

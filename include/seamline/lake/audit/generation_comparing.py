@@ -122,8 +122,13 @@ def compare_generations(
 def list_record_files(
     pipeline: CompiledPipeline, view: CompiledView, layout: Layout, marks: Sequence[Mark]
 ) -> list[str]:
-    """List the files of the master, and of what was validated again; of a join those of rows in reach alone."""
-    if view.derived:
+    """List the files of the master, and of what was validated again; of a join those of rows in reach alone.
+
+    Of a process none: nothing is looked for in them.
+    """
+    if view.process:
+        return []
+    if view.join:
         spans = [
             widen_by_reach(pipeline.grid, pipeline.grid.named(mark.row.interval), view) for mark in marks
         ]
@@ -163,6 +168,7 @@ def list_comparison_marks(
             KnownChanges(
                 bool(list_view_restatements(view, pipeline.grid, pipeline.grid.named(row.interval), new)),
                 again,
+                behind=view.process is not None and max(until, cut) < row.cut,
             ),
         )
 

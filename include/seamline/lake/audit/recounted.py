@@ -69,10 +69,10 @@ def recount_states(
     """Compare every state above its interval's floor with what the records of its epochs make.
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
-    below a floor. Count windows depend on what came before them; of those no state is made again, nor of a
-    version that is not born yet; of a process the sums above the floors are. Where derived rows were
-    restated, which ``judging`` does by decisions, slices count
-    from the epoch on that names it: older ones were made before.
+    below a floor. Count windows depend on what came before them: of those no state is made again, nor of a version
+    that is not born yet. Of a process the sums above the floors are. Where derived rows were restated, which
+    ``judging`` does by decisions, the slices that count begin with the epoch that names that: older ones were made
+    before.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
     slices = read_cached_table(layout.slices(view), "files", Files.of)
@@ -172,11 +172,12 @@ def recompute_states(
     if view.derived is None:
         rows = counted_rows_sql(log, Reprocessed(pipeline, layout).files(), until, born, interval)
         return compute_placed_states(con, view, log, rows)
-    times = find_reached_times(view, log)
     if view.process:
         floors = con.sql("SELECT _interval, _floor FROM floors").fetchall()
-        return refold_states(pipeline, view, layout, times, dict(floors), until, judge)
+        audited = {start: floor for start, floor in floors if log.span is None or start in log.span}
+        return refold_states(pipeline, view, layout, audited, until, judge)
     assert view.join
+    times = find_reached_times(view, log)
     blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)
     with restated_rows(con, view.join, blank, logged, [times], judge) as read:
         committed = f"(SELECT * FROM {read} WHERE {committed_epochs_sql('_epoch', log.log)})"

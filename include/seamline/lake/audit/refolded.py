@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.joins.event_times import Times
 from seamline.lake.joins.folded_rows import Emitted, fold_rows_of_keys, make_emitted_table
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.joins.span_rows import find_mark, micros_of_mark, read_span_rows
@@ -23,35 +22,27 @@ from seamline.lake.storage.arrow_types import partial_schema
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.zone_clock import MICROSECOND
 
 
 def refold_states(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
-    times: Times,
     floors: Mapping[datetime, int],
     until: int,
     judge: Judge | None,
 ) -> pa.Table:
-    """Compute the states that an interval's slices above its floor add up to, with ``_from`` and ``_to``.
+    """Compute the states that each interval's slices above its floor add up to, with ``_from`` and ``_to``.
 
-    ``floors`` are by the intervals' starts; ``times`` those of all rows in reach.
+    ``floors`` are by the intervals' starts. Rows are read interval by interval, and let go.
     """
-    process = view.process
-    assert process
-    rows = read_span_rows(process, pipeline, layout, times, until, judge)
-    now = [*fold_rows_of_keys(process, rows, micros_of_mark(find_mark(pipeline, layout, until)))]
+    marks = {number: find_mark(pipeline, layout, number) for number in {until, *floors.values()}}
     made = []
-    for floor in sorted({*floors.values()}):
-        starts = {to_unix_micros(start) for start, own in floors.items() if own == floor}
-        parts = [compute_emitted_states(pipeline, view, now, starts)]
-        if floor > NOTHING:
-            known = rows.filter(pc.less_equal(rows["_epoch"], floor))
-            before = fold_rows_of_keys(process, known, micros_of_mark(find_mark(pipeline, layout, floor)))
-            parts.append(states.negate_states(view, compute_emitted_states(pipeline, view, before, starts)))
-        summed = settle_zeros(view, states.combine_states(view, parts))
+    for start, floor in sorted(floors.items()):
+        # Above a view's frontier there are no slices, whatever a build has published.
+        if floor >= until:
+            continue
+        summed = refold_interval(pipeline, view, layout, start, (floor, until), marks, judge)
         for name, number in (("_to", until), ("_from", floor + 1)):
             summed = summed.add_column(0, name, pa.repeat(pa.scalar(number, pa.int64()), summed.num_rows))
         made.append(summed)
@@ -59,14 +50,32 @@ def refold_states(
     return pa.concat_tables([pa.schema([*numbers, *partial_schema(view)]).empty_table(), *made])
 
 
-def compute_emitted_states(
-    pipeline: CompiledPipeline, view: CompiledView, emitted: Iterable[Emitted], starts: set[int]
+def refold_interval(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    start: datetime,
+    epochs: tuple[int, int],
+    marks: Mapping[int, datetime | None],
+    judge: Judge | None,
 ) -> pa.Table:
-    """Compute the states of what is booked in some intervals, by their starts in microseconds from 1970."""
+    """Compute the states of what is shown of an interval at the second of two epochs, less those at the first."""
+    process, floor, until = view.process, *epochs
+    assert process
+    times = to_unix_micros(start), to_unix_micros(start + pipeline.grid.length)
+    rows = read_span_rows(process, pipeline, layout, times, until, judge)
+    parts = [compute_emitted_states(view, fold_rows_of_keys(process, rows, micros_of_mark(marks[until])))]
+    if floor > NOTHING:
+        known = rows.filter(pc.less_equal(rows["_epoch"], floor))
+        before = fold_rows_of_keys(process, known, micros_of_mark(marks[floor]))
+        parts.append(states.negate_states(view, compute_emitted_states(view, before)))
+    return settle_zeros(view, states.combine_states(view, parts))
+
+
+def compute_emitted_states(view: CompiledView, emitted: Iterable[Emitted]) -> pa.Table:
+    """Compute the states of a view of what was emitted."""
     assert view.process
-    size = pipeline.grid.length // MICROSECOND
-    mine = [(key, item) for key, item in emitted if item.at // size * size in starts]
-    with register_tables(emitted=make_emitted_table(view.process, view.side, mine)) as con:
+    with register_tables(emitted=make_emitted_table(view.process, view.side, emitted)) as con:
         return states.compute_row_states(con, view, "emitted")
 
 

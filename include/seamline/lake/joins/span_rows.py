@@ -1,4 +1,4 @@
-"""The rows of the log that a process is given: all of spans that are not over, or those of some keys in theirs."""
+"""The rows of the log that a process is given: all of open spans, or those of some keys in their spans."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def list_possible_changes(
     """List what may have changed a view's intervals up to an epoch: rows in reach, and of a process watermarks."""
     yield from list_reached_changes(epochs, pipeline.grid, view, until=until)
     if view.process:
-        yield from list_timed_changes(epochs, pipeline.grid, view, until=until)
+        yield from list_timed_changes(epochs, pipeline.grid, view, pipeline.timed.watermark_at, until=until)
 
 
 def read_slice_changes(

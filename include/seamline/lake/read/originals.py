@@ -123,9 +123,9 @@ def read_emitted_interval(
     way: IntervalAnswer,
     judge: Judge | None,
 ) -> tuple[CountedRecords, pa.Table]:
-    """Read the emitted rows of a key and window in one interval; the speed layer counts what they are more now.
+    """Read the emitted rows of a key and window in one interval; the speed layer counts the difference since the cut.
 
-    That may be less than nothing, where late rows withdrew some.
+    It is negative if late rows withdrew some.
     """
     sought = seek_key(view, key)
     made, rows = [], pa.table({})

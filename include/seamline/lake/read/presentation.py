@@ -77,7 +77,7 @@ def present_windows(
 def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, side: Side) -> Flags:
     """Find the windows of which not all rows were withdrawn; ProtocolError for one that has lost more than it had.
 
-    What waits for a build may have, and what the speed layer adds to the batch layer's may be less than nothing.
+    An interval that waits for a build may have, and the speed layer's share alone may be negative.
     """
     rows = read_numpy_column(found, "rows")
     if view.process is None:

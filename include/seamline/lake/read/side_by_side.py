@@ -88,12 +88,10 @@ def relative_change_sql(measure: CompiledMeasure) -> str:
 def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
-    ``paths`` are files of the master, and of what was validated again. Of what a process emits it is known
-    only whether the view was behind.
+    ``paths`` are files of the master, and of what was validated again. Of what a process emits nothing is known.
     """
     if view.process:
-        behind = "(m._cut > greatest(m._until, m._before))::BIGINT AS _unsliced"
-        return f"SELECT d.*, 0::BIGINT AS _spare, {behind} FROM differing d JOIN marks m USING ({INTERVAL})"
+        return "SELECT *, 0::BIGINT AS _spare, 0::BIGINT AS _unsliced FROM differing"
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]
     pane = "" if isinstance(view.windows, Gaps) else f", {floor_sql('_event_time', view.pane)} AS _pane"

@@ -74,7 +74,7 @@ class CompiledView:
     decorations: tuple[LookupJoin, ...] = ()
     """Look-ups whose columns are shown beside the keys."""
     of: tuple[str, ...] = ()
-    """The names of the sources whose rows it counts, or that of a join; none where the only source has no name."""
+    """The names of the sources whose rows it counts, or of derived rows; none where the only source has no name."""
     join: CompiledJoin | None = None
     """The join whose rows it counts, None where it counts others."""
     process: CompiledProcess | None = None

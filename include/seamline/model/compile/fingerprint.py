@@ -193,7 +193,11 @@ def view_facts(
     return {
         **({"of": sorted(names)} if several else {}),
         **({"join": join_facts(join)} if join else {}),
-        **({"process": process_facts(process, split_process_name(names[0])[1])} if process else {}),
+        **(
+            {"process": process_facts(process, split_process_name(names[0])[1], pipeline.batch.interval)}
+            if process
+            else {}
+        ),
         "topic": topics[0] if len(topics) == 1 and not several else topics,
         "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,

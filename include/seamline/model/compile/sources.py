@@ -38,7 +38,7 @@ def split_process_name(name: str) -> tuple[str, str]:
 
 
 def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:
-    """Return the pipeline that has one of the sources alone: its steps, and the views of its rows and pairs."""
+    """Return the pipeline that has one of the sources alone: its steps, the views of its rows, and of derived ones."""
     steps = {name: getattr(source, name) for name in (*STEPS, "lookups")} | dict.fromkeys(OF_ONE, "")
     derive = [each for each in pipeline.derive if source.name in each.sources]
     names = {source.name, *(each.name for each in derive)}
@@ -279,7 +279,7 @@ def narrow_record(
             said = f"{wrong!r} names derived rows, and a view of such rows is of nothing else."
         known = ", ".join(filter(None, records))
         if derived:
-            known = f"the sources {known}, or one of the derived rows {', '.join(derived)}"
+            known = f"the sources {known}, or derived rows: {', '.join(derived)}"
         raise DefinitionError(said, hint=f"say whose rows the view counts: of= one or more of {known}.")
     if len(set(names)) < len(names):
         raise DefinitionError("A source is named twice.", hint="name each once.")

@@ -13,8 +13,8 @@ from seamline.model.user_code import name_of
 class Process:
     """Rows that a process function emits: a class with a state, a method ``row``, and perhaps ``timer`` and ``end``.
 
-    The function gets the rows of a key in the order of their event times, however late they come, and a timer when the
-    recorded watermark has reached it. What it emits is counted by ``View(of="carts")``, and what it sets aside by
+    The function receives the rows of a key in the order of their event times, however late they come; a timer is called
+    before the first row at or after it. What it emits is counted by ``View(of="carts")``, and what it sets aside by
     ``View(of="carts.refunds")``; calls that raised are rows of ``carts.errors``. Emitted rows have the columns of the
     key and those that the function declares. A late row withdraws what is no longer emitted: such a view takes only
     measures from which rows can be taken again.

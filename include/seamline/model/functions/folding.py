@@ -23,6 +23,8 @@ ALWAYS = -math.inf
 """Before any watermark."""
 FATAL = (ImportError, OSError, MemoryError)
 """What is no fault of a row: the function cannot be run here and now."""
+RAISED = (Exception, SystemExit)
+"""What users' code may raise, which is told."""
 OF_VALUES = (errno.EINVAL, errno.ERANGE, errno.EOVERFLOW)
 """The numbers of an OSError that says of a value that it is out of range."""
 MOST_CHAINED = 100_000
@@ -150,7 +152,7 @@ class KeyFold:
             out = Call(self.function.forms, instant, self.find_limit())
             try:
                 self.take(self.function.made.timer(self.state, out.at, out), out, instant)
-            except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+            except RAISED as error:
                 self.tell("timer", error, instant, instant)
             self.chained += len(out.timers)
             if self.chained > self.fold.chained:
@@ -174,7 +176,7 @@ class KeyFold:
             out = Call(forms, at, self.find_limit())
             try:
                 self.take(call(self.state, row.values, out), out, ALWAYS)
-            except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+            except RAISED as error:
                 self.seen = before
                 self.tell("row", error, at, ALWAYS, row.place)
 
@@ -197,7 +199,7 @@ class KeyFold:
         out = Call(self.function.forms, border - 1, self.find_limit())
         try:
             self.take(self.function.made.end(self.state, EPOCH + border * MICROSECOND, out), out, border)
-        except Exception as error:  # noqa: BLE001 - whatever users' code raises is told
+        except RAISED as error:
             self.tell("end", error, border - 1, border)
 
     def take(self, state: Any, out: Call, needs: float) -> None:
@@ -230,7 +232,7 @@ class KeyFold:
         return math.inf if self.seen is None or self.fold.forget is None else self.seen + self.fold.forget
 
     def tell(
-        self, call: str, error: Exception, instant: int, needs: float, place: Place | None = None
+        self, call: str, error: Exception | SystemExit, instant: int, needs: float, place: Place | None = None
     ) -> None:
         """Say what a call has raised; FunctionUnusable where that is no fault of a row."""
         said = describe_error(error)

@@ -49,7 +49,7 @@ class TracedFold(KeyFold):
         self.steps.append(TracedCall(call, out.instant, before, self.state, tuple(self.items[known:])))
 
     def tell(
-        self, call: str, error: Exception, instant: int, needs: float, place: Place | None = None
+        self, call: str, error: Exception | SystemExit, instant: int, needs: float, place: Place | None = None
     ) -> None:
         known = len(self.items)
         super().tell(call, error, instant, needs, place)
@@ -57,7 +57,7 @@ class TracedFold(KeyFold):
 
 
 def trace_calls(fold: Fold, rows: Iterable[KeyRow], mark: float, border: int) -> list[TracedCall]:
-    """Fold all rows of a key in a span, in order, up to a watermark; return its calls in theirs."""
+    """Fold all rows of a key in a span, in order, up to a watermark; return the calls in order."""
     run = TracedFold(fold)
     for row in rows:
         run.take_rows([row])

@@ -79,7 +79,7 @@ def make_net(measure: Measure) -> Measure:
     if isinstance(measure, Sum):
         return NetSum(measure.of, where=measure.where)
     raise DefinitionError(
-        f"{measure.kind}({measure.of}) is of rows that can be withdrawn, and cannot give them back: "
+        f"{measure.kind}({measure.of}) counts rows that can be withdrawn, and cannot subtract them: "
         f"{REASONS[measure.kind]}.",
         hint="use count, sum, avg, histogram, ratio or formula, or emit what you look for as a column.",
     )

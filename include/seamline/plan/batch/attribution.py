@@ -50,6 +50,8 @@ class KnownChanges:
     """Whether records of the interval were restated since the earlier answer."""
     judged_again: bool = False
     """Whether records of the interval were reprocessed since the earlier answer."""
+    behind: bool = False
+    """Whether slices of emitted rows were missing: of those nobody can say how many rows they would have changed."""
 
 
 def find_difference_causes(
@@ -59,8 +61,12 @@ def find_difference_causes(
 
     Where records were reprocessed any number may change. Else the records must add up to the last one.
     """
-    if known.restated or known.judged_again:
-        said = {ChangeCause.RESTATED: known.restated, ChangeCause.VERSION: known.judged_again}
+    said = {
+        ChangeCause.RESTATED: known.restated,
+        ChangeCause.VERSION: known.judged_again,
+        ChangeCause.BEHIND: known.behind,
+    }
+    if any(said.values()):
         return tuple(cause for cause, holds in said.items() if holds)
     if place.after != place.before + place.unsliced - place.spare:
         return (ChangeCause.NONE,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
 
@@ -107,11 +107,17 @@ def list_reached_changes(
 
 
 def list_timed_changes(
-    ledger: Sequence[Epoch], grid: Grid, view: Reaching, *, until: int
+    ledger: Sequence[Epoch],
+    grid: Grid,
+    view: Reaching,
+    watermark_at: Callable[[Epoch], datetime | None],
+    *,
+    until: int,
 ) -> Iterator[tuple[str, int, int, int]]:
-    """List what watermarks may have changed: every interval that rows have reached and that was not over before.
+    """List what watermarks may have changed: every interval that has rows and had not closed yet.
 
-    Of processes, whose timers fire by them.
+    Of processes, whose timers fire by them. ``watermark_at`` returns an epoch's watermark, None for one of another
+    clock.
     """
     open_, mark = dict[str, datetime](), None
     for epoch in ledger:
@@ -121,9 +127,10 @@ def list_timed_changes(
             for each in list_reaching_intervals(grid, grid.named(id), view):
                 if mark is None or each.end + view.after > mark:
                     open_[each.id] = each.end + view.after
-        if epoch.watermark is None or (mark is not None and epoch.watermark <= mark):
+        now = watermark_at(epoch)
+        if now is None or (mark is not None and now <= mark):
             continue
-        mark = epoch.watermark
+        mark = now
         for id in list(open_):
             yield id, epoch.number, epoch.number, 1
             if open_[id] <= mark:

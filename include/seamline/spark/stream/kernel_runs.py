@@ -115,6 +115,8 @@ class KernelRuns:
     def fold_attempt(self, epoch: Epoch, attempt: Attempt) -> None:
         """Fold what an epoch has read; a driver that dies of it is said to have died of its records (rule 17)."""
         live = epoch.kind is EpochKind.READ and self.derived.folded.processes
+        # What is read again of earlier epochs is not the fault of this one's records.
+        self.derived.folded.open_all(attempt.views, self.progress.mark)
         if live:
             self.attempted.begin(Note(tuple(epoch.ranges), JUDGED, self.size.to_json()))
         try:

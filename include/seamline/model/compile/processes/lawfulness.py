@@ -14,7 +14,9 @@ def require_lawful(process: CompiledProcess) -> None:
     """Require that a function keeps its laws on random rows of its columns; DefinitionError with the rows."""
     said = find_broken_law(process.fold, process.side.columns, process.size)
     if said:
-        raise DefinitionError(said, hint="keep in the state all that is needed, and change nothing else.")
+        raise DefinitionError(
+            said, hint="keep everything the function needs in the state, and change nothing else."
+        )
 
 
 def list_broken_laws(pipeline: CompiledPipeline) -> Iterator[DefinitionError]:

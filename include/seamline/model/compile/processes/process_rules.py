@@ -57,15 +57,15 @@ def find_process(pipeline: Pipeline, names: Sequence[str]) -> Process | None:
     return next((each for each in pipeline.derive if isinstance(each, Process) and each.name == name), None)
 
 
-def process_facts(process: Process, side: str) -> dict[str, Any]:
-    """List all that says which rows there are of a side; DefinitionError without a function."""
+def process_facts(process: Process, side: str, interval: str) -> dict[str, Any]:
+    """List all that says which rows a side has, in intervals of a length; DefinitionError without a function."""
     return {
         "of": process.of,
         "code": load_function(str(process.by)).code,
         "keys": list(process.keys),
         "columns": sorted(process.columns),
         "where": process.where,
-        "begin": parse_duration(process.begin) // MICROSECOND if process.begin else None,
+        "begin": parse_duration(process.begin or interval) // MICROSECOND,
         "forget": parse_duration(process.forget) // MICROSECOND if process.forget else None,
         "version": process.version,
         "side": side,
@@ -83,7 +83,10 @@ def compile_process(
         if key.type.spark in TIMES:
             hint = "CAST it AS STRING in select= of its source, and use the column that this makes."
             problems.note(
-                f"{place}.keys", process.origin, f"{key.name} is a {key.type.spark}, which is no key.", hint
+                f"{place}.keys",
+                process.origin,
+                f"{key.name} is a {key.type.spark} and cannot be a key.",
+                hint,
             )
     if process.copies and not record.dedup:
         problems.note(
@@ -96,8 +99,8 @@ def compile_process(
         problems.note(
             f"{place}.keys",
             process.origin,
-            "The rows of a process without keys would be folded one by one, in one place.",
-            "name the columns by which they are kept apart.",
+            "Without keys, all rows would be folded into one state, in one place.",
+            "name the columns that each have a state of their own.",
         )
     read = find_columns(process, "columns", process.columns, record, problems) or record.schema.fields
     where = None
@@ -150,20 +153,20 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
     """Return how often a state begins anew; DefinitionError where that is not at borders of intervals."""
     if begin.strip().lower() == "never":
         raise DefinitionError(
-            "A state that never begins anew is not there yet: a build of an interval would read all rows.",
+            "A state that never begins anew is not supported yet: a build of an interval would read all rows.",
             hint='use the length of an interval, such as begin="1 day".',
         )
     length = format_exact_duration(grid.length)
     found = parse_duration(begin) if begin else grid.length
     if found > grid.length:
         raise DefinitionError(
-            f"{begin} is longer than an interval of {length}: a state over several intervals is not there yet.",
+            f"{begin} is longer than an interval of {length}: a state over several intervals is not supported yet.",
             hint=f'use begin="{length}", or longer intervals: batch=Batch(interval=...).',
         )
     if grid.length % found:
         raise DefinitionError(
-            f"{begin} is no whole part of an interval of {length}: borders of intervals would cut states.",
-            hint=f'use begin="{length}", or half of it, for example.',
+            f"{begin} does not divide an interval of {length}: a state would cross the border of an interval.",
+            hint=f'use begin="{length}", or a duration that divides it, such as half.',
         )
     return found
 
@@ -178,7 +181,7 @@ def check_function(
             place,
             process.origin,
             f"{part}.",
-            "a build calls the function again, and has to get what the stream got: use the row, the state and out.at.",
+            "a build must get the same result as the stream: use only the row, the state and out.at.",
         )
     taken = {key.name.lower(): key.name for key in keys}
     for side, form in function.forms.items():
@@ -191,5 +194,5 @@ def check_function(
                     f"key {taken[field.name.lower()]!r} is in each row already.",
                     "leave it out, or rename it."
                     if side != ERRORS
-                    else "rename the column in select= of the source: those of the side of errors are what they are.",
+                    else "rename the column in select= of the source: the columns of the side `errors` are fixed.",
                 )

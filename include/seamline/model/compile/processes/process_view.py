@@ -54,16 +54,16 @@ def check_process_view(view: View, problems: Problems) -> None:
     """Note what a view of rows that may be withdrawn cannot have."""
     place, why = f"views[{view.name}]", ""
     if isinstance(view.window, Session):
-        why = "A session falls apart where a row of it is withdrawn, and nobody knows at which row."
+        why = "Withdrawing a row may split a session, and its state does not say where."
     elif isinstance(view.window, CountWindow):
-        why = "Events behind one that is withdrawn would all move to other windows."
+        why = "Withdrawing a row would move all later ones to other windows."
     if why:
-        hint = "use a window in time, or let the function emit a row for each session."
+        hint = "use a window in time, or let the function emit a row for each such window."
         problems.note(f"{place}.window", view.origin, why, hint)
     if view.explode:
         problems.note(
             f"{place}.explode",
             view.origin,
-            "A view of what a function emits has no explode.",
+            "A view of emitted rows cannot have explode.",
             "let the function emit a row for each item.",
         )

@@ -15,7 +15,7 @@ from seamline.spark.stream.epoch_writer import Writer
 
 
 class DerivedRows:
-    """Both, of one pipeline; files are below ``folder``. All of it is a cache of the master's rows."""
+    """The indexes and the tails of one pipeline; files are below ``folder``. All are caches of the master's rows."""
 
     def __init__(self, writer: Writer, folder: Path) -> None:
         self.source = RestatedLog(writer)
@@ -37,7 +37,7 @@ class DerivedRows:
         self.folded.derive(epoch, result, views, mark)
 
     def commit(self, epoch: Epoch) -> None:
-        """Know that an epoch is committed."""
+        """Take note that an epoch is committed."""
         self.joined.commit(epoch)
         self.folded.commit(epoch)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,7 +36,7 @@ from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
 OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
-"""What may be wrong with values that users' code is given, or gives: it is a trouble of the view's alone."""
+"""What may be wrong with values that users' code is given, or gives: it concerns that view alone."""
 
 
 @dataclass
@@ -131,13 +132,22 @@ class FoldedRows:
             log.info("%s keys of %s are folded again after %.1f s", len(tails.tails), process.name, took)
         return kept
 
+    def open_all(self, views: Collection[str], mark: datetime | None) -> None:
+        """Make the tails that views need and that do not stand at E; what fails is said where an epoch is folded."""
+        for id in {view.process.id for view in self.pipeline.views if view.process and view.id in views}:
+            if not self.stands(id) and not self.source.find_doubt():
+                with suppress(
+                    NotRestatable, FunctionUnusable, duckdb.Error, pa.ArrowException, *OF_FUNCTIONS
+                ):
+                    self.open(self.processes[id], mark)
+
     def stands(self, id: str) -> bool:
         """Return whether the tails of a process stand at E."""
         kept = self.kept.get(id)
         return kept is not None and kept.epoch == self.writer.master.epoch and kept.pending is None
 
     def commit(self, epoch: Epoch) -> None:
-        """Know that an epoch is committed; tails that have not taken it in, or that it restates, are made again."""
+        """Take note that an epoch is committed; tails that have not taken it in, or that it restates, are dropped."""
         for id, kept in list(self.kept.items()):
             if kept.pending != epoch.number or kept.epoch != epoch.before or kept.restated != epoch.restated:
                 self.drop(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -13,9 +13,10 @@ from seamline.lake.engine import states
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.span_rows import find_mark, micros_of_mark
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.functions.folding import ALWAYS
-from seamline.model.time.intervals import EPOCH, Interval
+from seamline.model.time.intervals import EPOCH, Interval, parse_moment
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.spark.tasks.folded_rows import fold_rows
 from seamline.spark.tasks.measures import compute_states, floor_to_span
@@ -43,7 +44,13 @@ def compute_missed_states(
     assert process
     before, now = (micros_of_mark(find_mark(pipeline, layout, number)) for number in (after, until))
     memory = pipeline.definition.stream.worker_memory
-    near = restate_near(list_touched_rows(rows, view, before, now, after=after, until=until), restate)
+    filled = {
+        to_unix_micros(parse_moment(id))
+        for epoch in read_reprocessed_log(pipeline, layout)
+        for id in epoch.accepted
+    }
+    touched = list_touched_rows(rows, view, filled, before, now, after=after, until=until)
+    near = restate_near(touched, restate)
     near = near.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         made = []
@@ -59,19 +66,27 @@ def compute_missed_states(
 
 
 def list_touched_rows(
-    rows: DataFrame, view: CompiledView, before: float, now: float, *, after: int, until: int
+    rows: DataFrame,
+    view: CompiledView,
+    filled: Iterable[int],
+    before: float,
+    now: float,
+    *,
+    after: int,
+    until: int,
 ) -> DataFrame:
-    """Return the rows up to an epoch of all intervals in which something may be emitted that was not before.
+    """Return the rows up to an epoch of all intervals whose emitted rows may have changed.
 
-    Those that new rows are of, and those over which the watermark has gone. By whole intervals, as a restatement moves
-    rows to other keys and spans, but into no other interval.
+    Those of new rows, and those that the watermark has passed or entered. By whole intervals, as a restatement moves
+    rows to other keys and spans, but into no other interval. ``filled`` are the starts of those that have rows.
     """
     size = view.interval // MICROSECOND
     new = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
     cells = new.select(floor_to_span("_event_time", view.interval).alias(CELL)).distinct()
     starts = {to_unix_micros(each) for each in cells.toArrow()[CELL].to_pylist()}
     if before > ALWAYS and now > before:
-        starts |= {*range(int(before) // size * size, int(now) + 1, size)}
+        passed = range(int(before) // size * size, int(now) + 1, size)
+        starts |= {at for at in filled if at in passed}
     known = rows.where(f.col("_epoch") <= until)
     if before == ALWAYS:
         return known
