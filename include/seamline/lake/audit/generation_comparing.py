@@ -122,12 +122,7 @@ def compare_generations(
 def list_record_files(
     pipeline: CompiledPipeline, view: CompiledView, layout: Layout, marks: Sequence[Mark]
 ) -> list[str]:
-    """List the files of the master, and of what was validated again; of a join those of rows in reach alone.
-
-    Of a process none: nothing is looked for in them.
-    """
-    if view.process:
-        return []
+    """List the files of the master, and of what was validated again; of a join those of rows in reach alone."""
     if view.join:
         spans = [
             widen_by_reach(pipeline.grid, pipeline.grid.named(mark.row.interval), view) for mark in marks
