@@ -212,12 +212,12 @@ def test_a_view_that_is_born_later_is_read_while_it_waits_for_its_build(life):
 
 
 def test_timers_fire_once_though_another_clock_has_been_there(life):
-    """A definition with another event time, and back: its watermarks say nothing of these timers."""
+    """A definition with another event time, and back: its watermarks say nothing of the timers of an earlier day."""
     life.redefine(replace(CARTS, source=[replace(SOURCE, event_time="seen")]))
-    life.send(click("ian", f"{DAY}T11:10"), topic="clicks")
+    life.send(click("ian", "2026-01-06T00:01"), topic="clicks")
     life.epoch()
     life.redefine(CARTS)
-    life.send(click("ian", f"{DAY}T11:20"), topic="clicks")
+    life.send(click("ian", "2026-01-06T00:02"), topic="clicks")
     life.epoch()
     engine = life.engine
     reprocess_epochs(engine.spark, life.pipeline, engine.layout, until=engine.writer.number)
