@@ -142,7 +142,7 @@ def test_the_plain_meaning_is_the_same(name: str) -> None:
 @pytest.mark.parametrize("measure", REFUSED, ids=lambda each: each.kind)
 def test_measures_that_cannot_give_back_are_refused(measure: Measure) -> None:
     """With the reason, for each kind there is."""
-    with pytest.raises(DefinitionError, match="cannot give them back") as raised:
+    with pytest.raises(DefinitionError, match="cannot subtract them") as raised:
         make_net(measure)
     assert raised.value.hint
 
