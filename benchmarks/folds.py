@@ -154,7 +154,7 @@ def compile_silence() -> CompiledProcess:
     made = compile_process(process, pipeline.record, pipeline.grid, problems)
     if made is None:
         raise problems.found[0]
-    return replace(made, side=JoinSide("", "", made.side.columns))
+    return replace(made, sides=(JoinSide("", "", made.columns),))
 
 
 def make_rows(count: int, users: int) -> pa.Table:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from seamline.model.definition.asks import Ask, NoAnswer
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
+from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.layers import Batch, Stream
+from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import (
     KafkaSource,
     Lookup,
@@ -55,6 +57,7 @@ __all__ = [
     "Ask",
     "Avro",
     "Batch",
+    "CoGroup",
     "CountWindow",
     "Csv",
     "Cumulating",
@@ -72,6 +75,7 @@ __all__ = [
     "NoAnswer",
     "NoRestart",
     "Open",
+    "Pattern",
     "Pipeline",
     "Process",
     "Protobuf",

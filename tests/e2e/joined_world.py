@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 from kafka import KafkaConsumer, TopicPartition
-from tests.e2e.joined_oracle import VIEWS, Held, Late
+from tests.e2e.joined_oracle import VIEWS, Held, Late, View
 from tests.e2e.world import ROOT
 
 from seamline import read
@@ -46,8 +46,16 @@ def eventually(what: str, look: Callable[[], Any], *, meanwhile: Callable[[], No
 class Example:
     """One example: its definition in a folder, its topics, and its tables; ``built`` is what closes of it."""
 
-    def __init__(self, home: Path, kafka: KafkaConnection, name: str, built: tuple[str, str]) -> None:
-        self.home, self.kafka, self.name, self.views = home, kafka, name, VIEWS[name]
+    def __init__(
+        self,
+        home: Path,
+        kafka: KafkaConnection,
+        name: str,
+        built: tuple[str, str],
+        views: Mapping[str, View] | None = None,
+    ) -> None:
+        self.home, self.kafka, self.name = home, kafka, name
+        self.views = views or VIEWS[name]
         self.joined = f"{name}.{next(iter(self.views))}"
         self.start, self.end = built
         self.topics = GENERATORS[name].topics

@@ -10,15 +10,18 @@ from datetime import datetime
 import duckdb
 import pyarrow as pa
 
-from seamline.lake.joins.folded_rows import fold_rows_of_keys, make_emitted_table
+from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.joins.folded_rows import ORDER, fold_rows_of_keys, make_emitted_table
 from seamline.lake.joins.span_rows import micros_of_mark
 from seamline.lake.storage.arrow_types import COORDINATES
+from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import Item
 from seamline.model.functions.tails import KeySpan
 from seamline.testing.input import input_of
-from seamline.testing.joined import list_side_rows
+from seamline.testing.joined import Record, list_side_rows
 from seamline.testing.oracle import Row
 
 Shown = Counter[tuple[KeySpan, Item]]
@@ -33,9 +36,25 @@ def fold_plain_rows(
 ) -> Shown:
     """Fold accepted rows; return what is shown at a watermark."""
     tables = list(accepted)
-    rows = list_side_rows(con, process.side, tables)
-    given = pa.Table.from_pylist(rows, tables[0].schema) if rows else pa.table({})
-    return Shown(fold_rows_of_keys(process, given, micros_of_mark(mark)) if rows else ())
+    given = [
+        make_given_rows(side, rows, tables[0].schema)
+        for side in process.sides
+        if (rows := list_side_rows(con, side, tables))
+    ]
+    if not given:
+        return Shown()
+    return Shown(fold_rows_of_keys(process, pa.concat_tables(given), micros_of_mark(mark)))
+
+
+def make_given_rows(side: JoinSide, rows: Sequence[Record], schema: pa.Schema) -> pa.Table:
+    """Make a table of the rows of a side, with the columns that a process is given."""
+    made = {
+        **{each.name: quote_identifier(each.name) for each in side.columns},
+        **{name: each.duckdb for name, each in side.made.items()},
+    }
+    columns = [*ORDER, *(f"{text} AS {quote_identifier(name)}" for name, text in made.items())]
+    with register_tables(given=pa.Table.from_pylist(rows, schema)) as own:
+        return own.sql(f"SELECT {', '.join(columns)} FROM given").to_arrow_table()
 
 
 def list_changed_rows(

@@ -47,7 +47,7 @@ def compiled(**changes: Any) -> CompiledProcess:
 def test_a_process_has_what_engines_need():
     """Columns that it does not read are not read for it."""
     found = compiled(columns=["total"], forget="2 hours", where="total > 0")
-    assert [each.name for each in found.side.columns] == ["user", "total"]
+    assert [each.name for each in found.columns] == ["user", "total"]
     assert (found.begin, found.size, found.fold.forget) == (timedelta(hours=1), 3_600_000_000, 7_200_000_000)
     assert [str(each) for each in found.schema("").fields] == [
         "user: STRING",

@@ -18,7 +18,7 @@ from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.joins.span_rows import find_mark, micros_of_mark
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.compile.derived_rows import side_rows_sql
+from seamline.model.compile.derived_rows import given_rows_sql
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import Item
 from seamline.model.functions.tails import KeySpan
@@ -82,7 +82,7 @@ def read_given_rows(
         for name in map(quote_identifier, sorted(own & key.keys()))
     ]
     with logged_rows(con, process, pipeline, layout, [times], until, judge) as logged:
-        rows = side_rows_sql(process, process.side, logged, DUCKDB)
+        rows = given_rows_sql(process, logged, DUCKDB)
         return con.sql(f"SELECT * FROM ({rows}) WHERE {' AND '.join(same) or 'true'}").to_arrow_table()
 
 

@@ -30,16 +30,11 @@ Emitted = tuple[KeySpan, Item]
 ReadOlder = Callable[[set[KeySpan]], Rows]
 
 
-def list_read_columns(process: CompiledProcess) -> list[str]:
-    """List the columns of a row of the master that a process reads."""
-    return [*ORDER, *(field.name for field in process.side.columns)]
-
-
 def read_key_rows(
     process: CompiledProcess, rows: pa.Table | pa.RecordBatch
 ) -> Iterator[tuple[KeySpan, KeyRow]]:
-    """Read the rows of a table with the columns of ``list_read_columns``, each with its key and span, in its order."""
-    fields, size = process.side.columns, process.size
+    """Read the rows of a table with ``ORDER`` and a process's columns, each with its key and span, as they come."""
+    fields, size = process.columns, process.size
     instants = pc.cast(rows["_event_time"], INSTANT).cast(pa.int64()).to_pylist()
     places = [Place(*each) for each in zip(*(rows[name].to_pylist() for name in PLACE), strict=True)]
     names = [field.name for field in fields]

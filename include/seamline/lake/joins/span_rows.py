@@ -19,7 +19,7 @@ from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.derived_rows import side_rows_sql
+from seamline.model.compile.derived_rows import given_rows_sql
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import ALWAYS
 from seamline.model.functions.tails import KeySpan
@@ -52,7 +52,7 @@ def read_span_rows(
         open_duckdb() as con,
         logged_rows(con, process, pipeline, layout, [times], until, judge) as rows,
     ):
-        return con.sql(side_rows_sql(process, process.side, rows, DUCKDB)).to_arrow_table()
+        return con.sql(given_rows_sql(process, rows, DUCKDB)).to_arrow_table()
 
 
 def read_rows_of_keys(
@@ -81,7 +81,7 @@ def read_rows_of_keys(
         logged_rows(con, process, pipeline, layout, times, until, judge) as rows,
     ):
         con.register("sought", pa.table(sought))
-        mine = side_rows_sql(process, process.side, rows, DUCKDB)
+        mine = given_rows_sql(process, rows, DUCKDB)
         return con.sql(
             f"SELECT r.* FROM ({mine}) r SEMI JOIN sought s ON {' AND '.join(same)}"
         ).to_arrow_table()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -29,6 +29,8 @@ class JoinSide:
     """The columns that are read, by their names in rows."""
     where: Expression | None = field(default=None, repr=False)
     """The rows that are joined, by the columns of rows; None for all."""
+    made: Mapping[str, Expression] = field(default_factory=dict, repr=False)
+    """What those of the columns are made of that rows do not have, by name."""
 
     def named(self, column: str) -> str:
         """Name a column as pairs have it."""

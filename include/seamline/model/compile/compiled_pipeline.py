@@ -23,7 +23,7 @@ from seamline.model.compile.lookups.rule_sources import attach_rule_tables
 from seamline.model.compile.pipeline_checks import check_settings, check_shape, grid_of
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
-from seamline.model.compile.processes.process_rules import compile_processes, find_process
+from seamline.model.compile.processes.fold_rules import compile_folds, find_fold
 from seamline.model.compile.processes.process_view import compile_process_view
 from seamline.model.compile.record_rules import SOURCE, Record
 from seamline.model.compile.sources import (
@@ -194,7 +194,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     derived: dict[str, Derived] = {
         **compile_joins(pipeline, records, grid, problems),
         **{each.name: each.join for each in asks},
-        **compile_processes(pipeline, records, grid, problems),
+        **compile_folds(pipeline, records, grid, problems),
     }
     views = narrow_joins(
         [
@@ -263,7 +263,7 @@ def compile_own_view(
             else None
         )
         return paired and replace(version_of_view(pipeline, view, paired, record, grid, ()), of=names)
-    if find_process(pipeline, names):
+    if find_fold(pipeline, names):
         name, side = split_process_name(names[0])
         process = derived.get(name)
         emitted = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
-from seamline.model.compile.processes.compiled_process import Derived
+from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.expressions import Expression
 
@@ -50,10 +50,21 @@ class Dialect:
 
 def side_rows_sql(derived: Derived, side: JoinSide, relation: str, dialect: Dialect) -> str:
     """Write the rows of a side among those of a relation with the columns of the master."""
-    columns = ", ".join([*READ, *(dialect.quote(each.name) for each in side.columns)])
+    columns = ", ".join([*READ, *(column_sql(side, each.name, dialect) for each in side.columns)])
     chosen = [f"{SOURCE} = '{side.source}'", *([SELECTED] if derived.selective else [])]
     chosen += [f"({dialect.text(side.where)})"] if side.where else []
     return f"SELECT {columns} FROM {relation} WHERE {' AND '.join(chosen)}"
+
+
+def column_sql(side: JoinSide, name: str, dialect: Dialect) -> str:
+    """Write a column of a side's rows."""
+    made = side.made.get(name)
+    return dialect.quote(name) if made is None else f"{dialect.text(made)} AS {dialect.quote(name)}"
+
+
+def given_rows_sql(process: CompiledProcess, relation: str, dialect: Dialect) -> str:
+    """Write the rows that a process is given, of all its sides, among those of a relation."""
+    return " UNION ALL ".join(side_rows_sql(process, side, relation, dialect) for side in process.sides)
 
 
 def pairs_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> str:

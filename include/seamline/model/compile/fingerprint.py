@@ -12,7 +12,7 @@ from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
 from seamline.model.compile.join_rules import find_join, join_facts
 from seamline.model.compile.lookups.lookup_join import list_pinned_lookups
-from seamline.model.compile.processes.process_rules import find_process, process_facts
+from seamline.model.compile.processes.fold_rules import find_fold, fold_facts
 from seamline.model.compile.sources import (
     has_several,
     list_narrowed,
@@ -187,14 +187,14 @@ def view_facts(
     Of the added columns ``judged`` are those that the record's steps use, ``uses`` those that the view does.
     """
     names, several = list_view_sources(view), has_several(pipeline)
-    join, process = find_join(pipeline, names), find_process(pipeline, names)
+    join, process = find_join(pipeline, names), find_fold(pipeline, names)
     used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
     topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
         **({"of": sorted(names)} if several else {}),
         **({"join": join_facts(join)} if join else {}),
         **(
-            {"process": process_facts(process, split_process_name(names[0])[1], pipeline.batch.interval)}
+            {"process": fold_facts(process, split_process_name(names[0])[1], pipeline.batch.interval)}
             if process
             else {}
         ),

@@ -18,9 +18,11 @@ from seamline.model.definition.asks import Ask
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.field_types import may_be_none
 from seamline.model.definition.formats import FORMATS
+from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
+from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import (
     ROUNDED,
     KafkaSource,
@@ -40,7 +42,7 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, Process, View, Expect, ExpectRows,
+        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, Process, Pattern, CoGroup, View, Expect, ExpectRows,
         ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip

@@ -8,11 +8,11 @@ from typing import Any
 
 from seamline.model.definition.asks import ROW, TOLD, Ask
 from seamline.model.definition.expectations import Expectation
+from seamline.model.definition.folds import Folded
 from seamline.model.definition.formats import Format
 from seamline.model.definition.joins import Join
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
-from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.protocol.watermark import Watermark
@@ -211,7 +211,7 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
-    derive: Sequence[Join | Ask | Process] = ()
+    derive: Sequence[Join | Ask | Folded] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from seamline.model.definition.asks import Ask
+from seamline.model.definition.folds import Folded
+from seamline.model.definition.groups import CoGroup
+from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.definition.processes import Process
 from seamline.model.measures import Measure
 
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -28,14 +30,26 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     for derived in pipeline.derive:
         if isinstance(derived, Ask):
             yield from (derived.when, *derived.request.values(), *derived.side.values())
-        elif isinstance(derived, Process):
-            yield from (*derived.keys, *derived.columns, derived.where)
+        elif isinstance(derived, Folded):
+            yield from list_folded_texts(derived)
         else:
             yield from (derived.where, *chain.from_iterable(derived.on.items()))
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
         for measure in view.measures.values():
             yield from list_measure_texts(measure)
+
+
+def list_folded_texts(folded: Folded) -> Iterator[str]:
+    """List the expressions and names by which a fold uses columns of its sources."""
+    if isinstance(folded, CoGroup):
+        yield from (*chain.from_iterable(folded.on.items()), *folded.left_columns, *folded.right_columns)
+        return
+    yield from (*folded.keys, folded.where)
+    if isinstance(folded, Pattern):
+        yield from (*folded.define.values(), *folded.select.values())
+    else:
+        yield from folded.columns
 
 
 def list_measure_texts(value: object) -> Iterator[str]:
@@ -53,7 +67,7 @@ def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
     """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
     found, name = set(), pipeline.sources[0].name
     for each in pipeline.derive:
-        if isinstance(each, Process):
+        if isinstance(each, Folded):
             continue
         prefixes = ("left_", "right_") if each.left == each.right else (f"{name}_",)
         found |= {used.removeprefix(start) for start in prefixes for used in names if used.startswith(start)}

@@ -69,6 +69,8 @@ class LoadedFunction:
     """Whether it may set timers."""
     has_end: bool = False
     """Whether it is called at the end of a span."""
+    user: type | None = field(default=None, repr=False)
+    """The user's class, whose code is looked at; None where there is none."""
 
 
 @lru_cache(maxsize=64)
@@ -93,6 +95,7 @@ def load_function(name: str) -> LoadedFunction:
         load_forms(name, found),
         hasattr(found, "timer"),
         hasattr(found, "end"),
+        found,
     )
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
 from seamline.model.definition.asks import Ask
+from seamline.model.definition.folds import Folded
 from seamline.model.definition.formats import format_of
+from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join, Open
+from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import KafkaSource, Pipeline
 from seamline.model.definition.processes import Process
 from seamline.model.time.intervals import parse_duration
@@ -84,10 +87,14 @@ def list_derived_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     return [describe_derived(each) for each in pipeline.derive]
 
 
-def describe_derived(derived: Join | Ask | Process) -> tuple[str, str]:
+def describe_derived(derived: Join | Ask | Folded) -> tuple[str, str]:
     """Name derived rows, and say what they are made of."""
     if isinstance(derived, Ask):
         return f"ask {derived.name}", describe_ask(derived)
+    if isinstance(derived, CoGroup):
+        return f"co-group {derived.name}", describe_group(derived)
+    if isinstance(derived, Pattern):
+        return f"pattern {derived.name}", describe_pattern(derived)
     if isinstance(derived, Process):
         return f"process {derived.name}", describe_process(derived)
     return f"join {derived.name}", describe_join(derived)
@@ -97,11 +104,41 @@ def describe_process(process: Process) -> str:
     """Say which function is given which rows, and how long it keeps a state."""
     where = f" where {process.where}" if process.where else ""
     forget = f", forgotten after {process.forget} without a row" if process.forget else ""
-    version = f", version {process.version}" if process.version else ""
     return (
         f"{process.by} folds the rows of {process.of}{where} by {', '.join(process.keys)}, "
-        f"anew {f'every {process.begin}' if process.begin else 'in each interval'}{forget}{version}"
+        f"{describe_begin(process)}{forget}{describe_version(process)}"
     )
+
+
+def describe_pattern(pattern: Pattern) -> str:
+    """Say which steps are looked for in which rows, and what a match shows."""
+    where = f" where {pattern.where}" if pattern.where else ""
+    define = "; ".join(f"{name}: {text}" for name, text in pattern.define.items())
+    select = ", ".join(f"{text} AS {name}" for name, text in pattern.select.items())
+    skip = f", on {pattern.skip}" if pattern.skip != Pattern.skip else ""
+    return (
+        f"{pattern.steps} ({define}) within {pattern.within}{skip}, in the rows of {pattern.of}{where} by "
+        f"{', '.join(pattern.keys)}, {describe_begin(pattern)}: {select}{describe_version(pattern)}"
+    )
+
+
+def describe_group(group: CoGroup) -> str:
+    """Say which class is given which rows."""
+    on = " AND ".join(f"{group.left}.{left} = {group.right}.{right}" for left, right in group.on.items())
+    return (
+        f"{group.by} is given the rows of {group.left} and {group.right} where {on}, "
+        f"by windows of {group.window.size}{describe_version(group)}"
+    )
+
+
+def describe_begin(folded: Process | Pattern) -> str:
+    """Say how often a fold begins anew."""
+    return f"anew {f'every {folded.begin}' if folded.begin else 'in each interval'}"
+
+
+def describe_version(folded: Folded) -> str:
+    """Say what the author calls the meaning of a fold; empty if nothing."""
+    return f", version {folded.version}" if folded.version else ""
 
 
 def describe_ask(ask: Ask) -> str:

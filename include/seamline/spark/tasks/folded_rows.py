@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from seamline.lake.joins.folded_rows import ORDER, fold_sorted_rows, list_read_columns
+from seamline.lake.joins.folded_rows import ORDER, fold_sorted_rows
 from seamline.lake.joins.span_rows import SPAN
+from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.definition.layers import Stream
@@ -29,15 +31,9 @@ def fold_rows(
 
     The rows are all of whole spans. ``mark`` is in microseconds from 1970.
     """
-    if process.side.source:
-        rows = rows.where(f.col(SOURCE) == process.side.source)
-    if process.selective:
-        rows = rows.where(SELECTED)
-    if process.side.where:
-        rows = rows.where(process.side.where.spark)
     keys = [f.col(quote_column(key.name)) for key in process.keys]
-    needed = rows.select(*map(quote_column, list_read_columns(process)))
-    spans = needed.withColumn(SPAN, span_of(process))
+    given = reduce(DataFrame.unionAll, (select_side_rows(rows, process, side) for side in process.sides))
+    spans = given.withColumn(SPAN, span_of(process))
     together = spans.repartition(f.col(SPAN), *keys).sortWithinPartitions(f.col(SPAN), *keys, *ORDER)
     types = {"_event_time": "TIMESTAMP"} | {
         each.name: each.type.spark for each in process.schema(side).fields
@@ -48,6 +44,23 @@ def fold_rows(
         return fold_sorted_rows(process, batches, mark, side=side)
 
     return together.mapInArrow(limit_task_memory(fold, memory), schema)
+
+
+def select_side_rows(rows: DataFrame, process: CompiledProcess, side: JoinSide) -> DataFrame:
+    """Return the rows of one side that a process is given, with its columns."""
+    if side.source:
+        rows = rows.where(f.col(SOURCE) == side.source)
+    if process.selective:
+        rows = rows.where(SELECTED)
+    if side.where:
+        rows = rows.where(side.where.spark)
+    columns = [
+        f.expr(side.made[each.name].spark).alias(each.name)
+        if each.name in side.made
+        else f.col(quote_column(each.name))
+        for each in side.columns
+    ]
+    return rows.select(*ORDER, *columns)
 
 
 def span_of(process: CompiledProcess) -> Column:

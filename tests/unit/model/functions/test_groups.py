@@ -11,7 +11,7 @@ from tests.unit.model.functions.test_tails import KEY, Stream
 
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.folding import BLANK, Fold, KeyRow, Place
-from seamline.model.functions.groups import RIGHT, load_group
+from seamline.model.functions.groups import PREFIXES, RIGHT, load_group
 from seamline.model.functions.kept_rows import PIECE
 from seamline.model.functions.tails import KeySpan
 from seamline.model.types.schema import Schema
@@ -35,12 +35,13 @@ class Both:
             out.side("alone", len(rights))
 
 
-FOLD = Fold(load_group(f"{__name__}:Both", ["user"], LEFT_COLUMNS, RIGHT_COLUMNS))
+FOLD = Fold(load_group(f"{__name__}:Both", {"user": "user"}, LEFT_COLUMNS, RIGHT_COLUMNS))
 
 
 def row(at: int, n: int, *, right: bool = False, more: Mapping[str, int] | None = None) -> KeyRow:
     """Return a row of one of the two sides."""
-    values = {"user": "a", "n": n, RIGHT: right, **({} if right else {"more": more})}
+    own = {"user": "a", "n": n, **({} if right else {"more": more})}
+    values = {"user": "a", RIGHT: right, **{f"{PREFIXES[right]}{name}": value for name, value in own.items()}}
     return KeyRow(at, Place(0, n, "right" if right else "left", "id"), values)
 
 
@@ -80,7 +81,7 @@ def test_a_stream_shows_what_one_call_says(seed):
     shown = {key.span: item.values for (key, item), count in stream.shown.items() if count and not item.side}
     for key, rows in stream.rows.items():
         lefts, rights = (
-            tuple(each.values["n"] for each in sorted(rows) if each.values[RIGHT] is right)
+            tuple(each.values[f"{PREFIXES[right]}n"] for each in sorted(rows) if each.values[RIGHT] is right)
             for right in (False, True)
         )
         assert shown.get(key.span, (None, (), ()))[1:3] == (lefts, rights if lefts else ())
@@ -96,5 +97,5 @@ class NoGroup:
 def test_what_is_no_group_function_is_refused():
     """With the method that is missing."""
     with pytest.raises(DefinitionError, match="has no group") as raised:
-        load_group(f"{__name__}:NoGroup", ["user"], LEFT_COLUMNS, RIGHT_COLUMNS)
+        load_group(f"{__name__}:NoGroup", {"user": "user"}, LEFT_COLUMNS, RIGHT_COLUMNS)
     assert "group(self, key, lefts, rights, out)" in str(raised.value)

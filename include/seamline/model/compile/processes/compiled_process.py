@@ -20,12 +20,12 @@ class CompiledProcess:
 
     name: str
     """The name of its rows."""
-    side: JoinSide
-    """The rows that it is given, with the columns of the key."""
+    sides: tuple[JoinSide, ...]
+    """The rows that it is given, of each of its sources; all have the same columns, with those of the key."""
     keys: tuple[Field, ...]
     """The columns of the key."""
     function: LoadedFunction = field(repr=False)
-    """The user's function."""
+    """What folds them: the user's function, a pattern, or both sides' rows in one call."""
     begin: timedelta
     """How often the state begins anew."""
     forget: timedelta | None
@@ -43,8 +43,9 @@ class CompiledProcess:
     def id(self) -> str:
         """The name of its cache: that of another version has other rows."""
         said = [
-            self.side,
-            self.side.where and self.side.where.text,
+            self.sides,
+            [side.where and side.where.text for side in self.sides],
+            [(name, made.text) for side in self.sides for name, made in side.made.items()],
             self.keys,
             self.function.name,
             self.function.code,
@@ -60,9 +61,9 @@ class CompiledProcess:
         return Fold(self.function, self.forget // MICROSECOND if self.forget else None)
 
     @property
-    def sides(self) -> tuple[JoinSide, ...]:
-        """The rows that it reads, as a join names those of its sides."""
-        return (self.side,)
+    def columns(self) -> tuple[Field, ...]:
+        """The columns of the rows that it is given."""
+        return self.sides[0].columns
 
     @property
     def before(self) -> timedelta:

@@ -12,7 +12,7 @@ from seamline.model.functions.laws import find_broken_law
 
 def require_lawful(process: CompiledProcess) -> None:
     """Require that a function keeps its laws on random rows of its columns; DefinitionError with the rows."""
-    said = find_broken_law(process.fold, process.side.columns, process.size)
+    said = find_broken_law(process.fold, process.columns, process.size)
     if said:
         raise DefinitionError(
             said, hint="keep everything the function needs in the state, and change nothing else."

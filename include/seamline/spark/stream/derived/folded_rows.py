@@ -165,8 +165,12 @@ class FoldedRows:
 
 def gather_given_rows(process: CompiledProcess, result: KernelResult) -> pa.Table:
     """Return the rows of a process that tasks report."""
-    schema = side_schema(process.side)
-    found = result.joined.get(name_side(process, 0), [])
+    schema = side_schema(process.sides[0])
+    found = [
+        each
+        for number in range(len(process.sides))
+        for each in result.joined.get(name_side(process, number), [])
+    ]
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
 
 
