@@ -88,9 +88,9 @@ def read_given_rows(
 
 def trace_rows(process: CompiledProcess, rows: pa.Table, mark: float) -> Iterator[Emitting]:
     """Fold rows of whole spans; yield what a watermark shows, with the calls that emitted it."""
-    with told_as_failure():
-        for key, mine in gather_key_rows(process, rows).items():
-            for step in trace_calls(process.fold, sorted(mine), mark, key.span + process.size):
+    with told_as_failure(process) as own:
+        for key, mine in gather_key_rows(own, rows).items():
+            for step in trace_calls(own.fold, sorted(mine), mark, key.span + own.size):
                 yield from ((key, step, item) for item in step.items if item.needs <= mark)
 
 

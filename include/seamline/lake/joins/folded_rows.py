@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.joins.long_calls import break_off_long_calls
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.errors import MeasureFailed
@@ -142,16 +143,17 @@ def fold_rows_of_keys(process: CompiledProcess, rows: pa.Table, mark: float) -> 
 
     Raises MeasureFailed where the function cannot be run here and now.
     """
-    with told_as_failure():
-        for key, mine in gather_key_rows(process, rows).items():
-            yield from ((key, item) for item in list_shown_items(process, key, sorted(mine), mark))
+    with told_as_failure(process) as own:
+        for key, mine in gather_key_rows(own, rows).items():
+            yield from ((key, item) for item in list_shown_items(own, key, sorted(mine), mark))
 
 
 @contextmanager
-def told_as_failure() -> Iterator[None]:
-    """Say of a function that cannot be run what a reader can do about it."""
+def told_as_failure(process: CompiledProcess) -> Iterator[CompiledProcess]:
+    """Give a process to fold by; say of a function that cannot be run what a reader can do about it."""
     try:
-        yield
+        with break_off_long_calls(process) as own:
+            yield own
     except FunctionUnusable as error:
         raise MeasureFailed(
             f"{error}.", hint="its views are behind until it can be run: mend it, or what it needs."
@@ -166,9 +168,9 @@ def fold_sorted_rows(
     groups = groupby(rows, key=lambda each: each[0])
     held: list[Emitted] = []
     while True:
-        with without_collector():
+        with without_collector(), break_off_long_calls(process) as own:
             for key, group in groups:
-                shown = list_shown_items(process, key, (row for _, row in group), mark)
+                shown = list_shown_items(own, key, (row for _, row in group), mark)
                 held += [(key, item) for item in shown if item.side == side]
                 if len(held) >= MOST_EMITTED:
                     break

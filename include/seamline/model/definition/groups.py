@@ -40,6 +40,10 @@ class CoGroup:
     copies: bool = False
     """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
     came more than ``dedup_within`` after it. Else they are held back."""
+    timeout: str = "10 seconds"
+    """How long a call may take, as a duration; one that takes longer leaves the views behind."""
+    memory: str = "64m"
+    """How much memory the state of a key may have, about; more leaves the views behind."""
     version: str = ""
     """Any text; another one says that the class means something else, though its code is the same."""
     origin: Origin = declare_origin_field()

@@ -45,6 +45,8 @@ class Pattern:
     copies: bool = False
     """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
     came more than ``dedup_within`` after it. Else they are held back."""
+    memory: str = "64m"
+    """How much memory the state of a key may have, about; more leaves the views behind."""
     version: str = ""
     """Any text; another one says that the matches mean something else."""
     origin: Origin = declare_origin_field()

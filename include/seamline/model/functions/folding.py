@@ -10,8 +10,8 @@ import errno
 import math
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from seamline.model.functions.calls import ERRORS, NEVER, Call
 from seamline.model.functions.function import LoadedFunction
@@ -82,6 +82,13 @@ class Snapshot(NamedTuple):
 BLANK = Snapshot()
 
 
+class Watch(Protocol):
+    """A list of numbers, or memory that another process sees."""
+
+    def __getitem__(self, at: int, /) -> int: ...
+    def __setitem__(self, at: int, value: int, /) -> None: ...
+
+
 class FunctionUnusable(Exception):
     """A function cannot be run here and now, whatever its rows: its text says why."""
 
@@ -100,6 +107,10 @@ class Fold:
     """After how many microseconds of event time without a row a key is forgotten; None for never."""
     chained: int = MOST_CHAINED
     """How many timers may be set by timers without a row between them."""
+    largest: int | None = None
+    """Bytes that the state of a key may have, about; None for any number."""
+    watch: Watch = field(default_factory=lambda: [0], compare=False, repr=False)
+    """Its first number goes up when a call begins, and again when it ends: it is odd while one is made."""
 
     def go_on(self, begun: Snapshot, rows: Iterable[KeyRow], until: int) -> tuple[list[Item], Snapshot]:
         """Fold rows in order, from a snapshot's instant on, up to another instant; fire the timers before it."""
@@ -146,13 +157,17 @@ class KeyFold:
 
     def fire_timers(self, before: float) -> None:
         """Fire the timers before an instant, each at its own, with those that they set."""
-        timers = self.timers
+        timers, watch = self.timers, self.fold.watch
         while timers and timers[0] < before:
             instant = timers.pop(0)
             out = Call(self.function.forms, instant, self.find_limit())
+            watch[0] += 1
             try:
-                self.take(self.function.made.timer(self.state, out.at, out), out, instant)
+                state = self.function.made.timer(self.state, out.at, out)
+                watch[0] += 1
+                self.take(state, out, instant)
             except RAISED as error:
+                watch[0] += watch[0] & 1
                 self.tell("timer", error, instant, instant)
             self.chained += len(out.timers)
             if self.chained > self.fold.chained:
@@ -165,6 +180,7 @@ class KeyFold:
     def take_rows(self, rows: Iterable[KeyRow]) -> None:
         """Fold rows, each after the timers up to it."""
         call, forms, forget = self.function.made.row, self.function.forms, self.fold.forget
+        watch = self.fold.watch
         for row in rows:
             at, timers, before = row.at, self.timers, self.seen
             if timers and timers[0] <= at:
@@ -174,11 +190,28 @@ class KeyFold:
                 self.forget_before(at)
                 before, self.seen = self.seen, at
             out = Call(forms, at, self.find_limit())
+            watch[0] += 1
             try:
-                self.take(call(self.state, row.values, out), out, ALWAYS)
+                state = call(self.state, row.values, out)
+                watch[0] += 1
+                self.take(state, out, ALWAYS)
             except RAISED as error:
+                watch[0] += watch[0] & 1
                 self.seen = before
                 self.tell("row", error, at, ALWAYS, row.place)
+        self.require_small()
+
+    def require_small(self) -> None:
+        """Require that the state is not too large; FunctionUnusable."""
+        most = self.fold.largest
+        if most is None or self.state is None:
+            return
+        size = self.function.state.measure(self.state)
+        if size > most:
+            raise FunctionUnusable(
+                f"{self.function.name}: the state of a key has about {size >> 20:,} MiB, more than "
+                f"the {most >> 20:,} MiB of memory="
+            )
 
     def reach(self, mark: float, border: int) -> None:
         """Come to a watermark, or to the border where that is behind it."""
@@ -196,10 +229,14 @@ class KeyFold:
         self.forget_before(border)
         if self.state is None or not self.function.has_end:
             return
-        out = Call(self.function.forms, border - 1, self.find_limit())
+        out, watch = Call(self.function.forms, border - 1, self.find_limit()), self.fold.watch
+        watch[0] += 1
         try:
-            self.take(self.function.made.end(self.state, EPOCH + border * MICROSECOND, out), out, border)
+            state = self.function.made.end(self.state, EPOCH + border * MICROSECOND, out)
+            watch[0] += 1
+            self.take(state, out, border)
         except RAISED as error:
+            watch[0] += watch[0] & 1
             self.tell("end", error, border - 1, border)
 
     def take(self, state: Any, out: Call, needs: float) -> None:

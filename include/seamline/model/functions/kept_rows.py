@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, cast
 
-from seamline.model.functions.records import RecordFreezer, Values, parse_columns
+from seamline.model.functions.records import RecordFreezer, Values, measure_value, parse_columns
 from seamline.model.types.schema import Field
 
 PIECE = 256
@@ -29,6 +29,14 @@ class KeptRows(RecordFreezer):
         if values.__class__ is self.named:
             return cast("Values", values)
         return super().freeze(values, like)
+
+    def measure(self, values: Values) -> int:
+        """Return about how many bytes the rows have: as if all values of a column were as large as the newest."""
+        return sum(
+            sum(map(len, pieces)) * measure_value(pieces[-1][-1])
+            for pieces in values
+            if pieces and pieces[-1]
+        )
 
     def add(self, state: Values | None, row: Sequence[Any]) -> Values:
         """Return a state with one more row."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import keyword
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.frozen import make_freezer
-from seamline.model.types.schema import Field, Schema
+from seamline.model.types.schema import Field, Schema, TypeKind
 
 Values = tuple[Any, ...]
+OF_ANY_LENGTH = (TypeKind.STRING, TypeKind.BINARY)
+POINTER = 32
+"""Bytes of a value beside its own: about what Python takes for one."""
 
 
 def parse_columns(text: object, what: str) -> tuple[Field, ...]:
@@ -44,6 +47,17 @@ def keep(value: Any) -> Any:
     return value
 
 
+def measure_value(value: Any) -> int:
+    """Return about how many bytes a frozen value has, with all of its parts."""
+    if isinstance(value, str | bytes):
+        return POINTER + len(value)
+    if isinstance(value, tuple):
+        return POINTER + sum(map(measure_value, value))
+    if isinstance(value, Mapping):
+        return POINTER + sum(POINTER + len(name) + measure_value(each) for name, each in value.items())
+    return POINTER
+
+
 class RecordFreezer:
     """Freezes tuples with a value for each of some columns."""
 
@@ -54,6 +68,9 @@ class RecordFreezer:
         self.freezers = [make_freezer(field.type) for field in fields]
         self.required = [at for at, field in enumerate(fields) if not field.nullable]
         self.nested = [at for at, field in enumerate(fields) if field.type.nested]
+        self.growing = [
+            at for at, field in enumerate(fields) if field.type.nested or field.type.kind in OF_ANY_LENGTH
+        ]
 
     def freeze(self, values: Sequence[Any], like: Values | None = None) -> Values:
         """Return a record; TypeError where it is none. What is the very value of ``like`` is frozen already."""
@@ -96,6 +113,10 @@ class RecordFreezer:
                 f"{self.what} has no column {other!r} to be given; its columns are {self.list_names()}"
             )
         return [*values, *(named.get(name) for name in rest)]
+
+    def measure(self, values: Values) -> int:
+        """Return about how many bytes the values have that may have any number of them."""
+        return sum(measure_value(values[at]) for at in self.growing)
 
     def list_names(self) -> str:
         """List the columns' names."""

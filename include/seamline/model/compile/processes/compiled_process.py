@@ -15,6 +15,16 @@ from seamline.model.types.schema import Field, Schema
 
 
 @dataclass(frozen=True)
+class Budget:
+    """What a fold may cost."""
+
+    seconds: float = 10.0
+    """How long a call may take."""
+    memory: int = 64 << 20
+    """Bytes that the state of a key may have, about."""
+
+
+@dataclass(frozen=True)
 class CompiledProcess:
     """A process whose names and types are known to fit."""
 
@@ -38,6 +48,8 @@ class CompiledProcess:
     """The look-ups of its rows, by name."""
     copies: bool = False
     """Whether intervals are certified in which copies of rows count."""
+    budget: Budget = Budget()
+    """What calls and states may cost."""
 
     @property
     def id(self) -> str:
@@ -58,7 +70,8 @@ class CompiledProcess:
     @cached_property
     def fold(self) -> Fold:
         """Return how the rows of a key are folded."""
-        return Fold(self.function, self.forget // MICROSECOND if self.forget else None)
+        forget = self.forget // MICROSECOND if self.forget else None
+        return Fold(self.function, forget, largest=self.budget.memory)
 
     @property
     def columns(self) -> tuple[Field, ...]:

@@ -8,6 +8,7 @@ from functools import partial
 
 from seamline.model.compile.join_rules import compile_sound_condition
 from seamline.model.compile.problems import Problems, find_column, format_known_columns, require_exact_key
+from seamline.model.compile.processes.compiled_process import Budget
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.patterns import Pattern
@@ -17,6 +18,7 @@ from seamline.model.expressions import Expression
 from seamline.model.functions.calls import ERRORS
 from seamline.model.functions.code_lint import list_unsound_parts
 from seamline.model.functions.function import LoadedFunction
+from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
 from seamline.model.types.schema import Field
 
@@ -109,6 +111,16 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
             hint=f'use "{length}", or a duration that divides it, such as half.',
         )
     return found
+
+
+def compile_budget(folded: Folded, problems: Problems) -> Budget | None:
+    """Compile what a fold may cost; note a duration or a memory size that is none."""
+    place, seconds = f"derive[{folded.name}]", Budget.seconds
+    if not isinstance(folded, Pattern):
+        timeout = problems.attempt(f"{place}.timeout", folded.origin, partial(parse_duration, folded.timeout))
+        seconds = timeout.total_seconds() if timeout else 0
+    memory = problems.attempt(f"{place}.memory", folded.origin, partial(parse_memory, folded.memory))
+    return Budget(seconds, memory) if seconds and memory else None
 
 
 def check_code(folded: Folded, function: LoadedFunction, problems: Problems) -> None:

@@ -16,6 +16,7 @@ from seamline.model.compile.processes.fold_parts import (
     check_emitted_names,
     check_keys,
     check_wish_for_copies,
+    compile_budget,
     find_columns,
     measure_span,
 )
@@ -63,7 +64,8 @@ def compile_group(
         sides.append(tuple(dict.fromkeys([*own, *(read or records[name].schema.fields)])))
         check_wish_for_copies(group, name, records[name], problems)
     begin = problems.attempt(f"{place}.window", group.origin, partial(measure_window, group, grid))
-    if begin is None or len(problems.found) > before:
+    budget = compile_budget(group, problems)
+    if begin is None or budget is None or len(problems.found) > before:
         return None
     function = problems.attempt(
         f"{place}.by", group.origin, partial(load_group, str(group.by), group.on, sides[0], sides[1])
@@ -85,6 +87,7 @@ def compile_group(
         group.version,
         frozenset(lookups),
         group.copies,
+        budget,
     )
 
 

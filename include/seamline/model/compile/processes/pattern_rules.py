@@ -13,6 +13,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.fold_parts import (
     check_emitted_names,
     check_wish_for_copies,
+    compile_budget,
     compile_where,
     find_keys,
     measure_span,
@@ -64,8 +65,10 @@ def compile_pattern(
             f"{pattern.within} is longer than {length}, after which the search begins anew: no match is that long.",
             f'use within="{length}" or less, or longer intervals: batch=Batch(interval=...).',
         )
-    if steps is None or holds is None or begin is None or within is None or len(problems.found) > before:
+    budget = compile_budget(pattern, problems)
+    if None in (steps, holds, begin, within, budget) or len(problems.found) > before:
         return None
+    assert holds and begin and within and budget
     try:
         made = PatternFunction(
             pattern.steps, pattern.select, record.schema, within=within // MICROSECOND, skip=pattern.skip
@@ -93,6 +96,7 @@ def compile_pattern(
         pattern.version,
         frozenset(each.name for each in record.lookups),
         pattern.copies,
+        budget,
     )
 
 

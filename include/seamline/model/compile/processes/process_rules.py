@@ -12,6 +12,7 @@ from seamline.model.compile.processes.fold_parts import (
     check_code,
     check_emitted_names,
     check_wish_for_copies,
+    compile_budget,
     compile_where,
     find_columns,
     find_keys,
@@ -55,7 +56,8 @@ def compile_process(
     if function:
         check_code(process, function, problems)
         check_emitted_names(process, "by", function, keys, problems)
-    if function is None or begin is None or len(problems.found) > before:
+    budget = compile_budget(process, problems)
+    if function is None or begin is None or budget is None or len(problems.found) > before:
         return None
     columns = tuple(dict.fromkeys([*keys, *(read or record.schema.fields)]))
     return CompiledProcess(
@@ -69,4 +71,5 @@ def compile_process(
         process.version,
         frozenset(each.name for each in record.lookups),
         process.copies,
+        budget,
     )

@@ -1,4 +1,4 @@
-"""What epochs add to, and withdraw from, what processes emit, found by the driver, which keeps the tails of keys.
+"""What epochs add to, and withdraw from, what folds emit: the tails of keys are kept by a process of their own.
 
 Tails stand at E, or are made again from the rows of the spans that are not over. A view whose rows cannot be folded is
 behind, and is caught up from the master (rule 6).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,28 +23,27 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.joined_index import side_schema
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table, take_epoch
 from seamline.lake.joins.span_rows import micros_of_mark, read_rows_of_keys, read_span_rows
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.errors import NotRestatable
 from seamline.model.functions.folding import FunctionUnusable
-from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.model.functions.tails import KeySpan
 from seamline.model.protocol.epoch import Epoch
+from seamline.spark.stream.derived.fold_process import FoldProcess, start_workers
+from seamline.spark.stream.derived.fold_worker import OF_FUNCTIONS, Change
 from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
-OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
-"""What may be wrong with values that users' code is given, or gives: it concerns that view alone."""
 
 
 @dataclass
 class KeptTails:
     """The tails of one process."""
 
-    tails: Tails
-    """Of each key."""
+    tails: FoldProcess
+    """Of each key, in a process of their own."""
     epoch: int
     """The last epoch that they have taken in."""
     restated: int
@@ -60,6 +59,8 @@ class FoldedRows:
         self.writer, self.source, self.pipeline = writer, source, writer.pipeline
         self.processes = list_processes(self.pipeline.views)
         self.kept: dict[str, KeptTails] = {}
+        self.memory = self.pipeline.definition.stream.worker_memory
+        start_workers(len(self.processes), self.memory)
 
     def derive(
         self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None
@@ -100,17 +101,16 @@ class FoldedRows:
         kept = self.open(process, mark)
         kept.pending = epoch.number
 
-        def read_older(keys: Collection[KeySpan]) -> Rows:
-            rows = read_rows_of_keys(
+        def read_older(keys: Collection[KeySpan]) -> pa.Table:
+            return read_rows_of_keys(
                 process, self.pipeline, self.writer.layout, keys, kept.epoch, self.source.find_judge()
             )
-            return gather_key_rows(process, rows)
 
-        rows = gather_given_rows(process, result)
-        changes = take_epoch(process, kept.tails, rows, read_older, micros_of_mark(epoch.watermark))
+        rows, sides = gather_given_rows(process, result), sorted({view.side for view in wanted})
+        changes = kept.tails.take(rows, read_older, micros_of_mark(epoch.watermark), sides)
         for view in wanted:
             with isolate_view_failure(view, result):
-                made = list(compute_change_states(process, view, changes))
+                made = list(compute_change_states(view, changes[view.side]))
                 found = states.drop_zeros(view, states.combine_states(view, made)) if made else None
                 result.states[view.id] = [found] if found is not None else []
 
@@ -121,15 +121,21 @@ class FoldedRows:
         began, held, since = time.monotonic(), self.writer.master.epoch, None
         if mark is not None:
             since = to_unix_micros(mark) // process.size * process.size
-        tails = Tails(process.fold, process.size, micros_of_mark(mark))
+        self.drop(process.id)
         rows = read_span_rows(
             process, self.pipeline, self.writer.layout, (since, None), held, self.source.find_judge()
         )
-        tails.restore(gather_key_rows(process, rows))
+        tails = FoldProcess(process, self.memory)
         self.kept[process.id] = kept = KeptTails(tails, held, self.writer.restated)
+        try:
+            keys = tails.open(rows, micros_of_mark(mark))
+        except FunctionUnusable:
+            self.drop(process.id)
+            raise
         if rows.num_rows:
-            took = time.monotonic() - began
-            log.info("%s keys of %s are folded again after %.1f s", len(tails.tails), process.name, took)
+            log.info(
+                "%s keys of %s are folded again after %.1f s", keys, process.name, time.monotonic() - began
+            )
         return kept
 
     def open_all(self, views: Collection[str], mark: datetime | None) -> None:
@@ -156,11 +162,13 @@ class FoldedRows:
 
     def drop(self, id: str) -> None:
         """Forget the tails of one process."""
-        self.kept.pop(id, None)
+        if kept := self.kept.pop(id, None):
+            kept.tails.close()
 
     def forget(self) -> None:
         """Forget all: an epoch has failed, and nobody knows whether it is committed."""
-        self.kept.clear()
+        for id in [*self.kept]:
+            self.drop(id)
 
 
 def gather_given_rows(process: CompiledProcess, result: KernelResult) -> pa.Table:
@@ -174,13 +182,9 @@ def gather_given_rows(process: CompiledProcess, result: KernelResult) -> pa.Tabl
     return pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in found)])
 
 
-def compute_change_states(
-    process: CompiledProcess, view: CompiledView, changes: Sequence[KeyChange]
-) -> Iterable[pa.Table]:
+def compute_change_states(view: CompiledView, change: Change) -> Iterable[pa.Table]:
     """Compute the states of what was added, and those that take away what was withdrawn."""
-    for name, sign in (("added", 1), ("withdrawn", -1)):
-        items = ((change.key, item) for change in changes for item in getattr(change, name))
-        table = make_emitted_table(process, view.side, items)
+    for table, sign in ((change.added, 1), (change.withdrawn, -1)):
         if not table.num_rows:
             continue
         with register_tables(emitted=table) as con:

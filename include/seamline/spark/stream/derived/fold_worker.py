@@ -1,0 +1,109 @@
+"""A process of its own that keeps the tails of a fold: users' code in it stands still, grows or dies alone.
+
+Its driver asks it over a socket, one question at a time; it ends when that is closed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
+from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.functions.folding import FunctionUnusable
+from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.runtime.collecting import without_collector
+from seamline.spark.tasks.task import limit_memory
+
+OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
+"""What may be wrong with values that users' code is given, or gives: it concerns that view alone."""
+NUMBER: Final = "Q"
+"""How a number is written into the memory that the driver reads, too."""
+
+
+class Change(NamedTuple):
+    """What an epoch changes on one side of a fold."""
+
+    added: pa.Table
+    """What is shown now, and was not before."""
+    withdrawn: pa.Table
+    """What was shown before, and is not now."""
+
+
+class FoldWorker:
+    """The tails of one fold, and the rows of the epoch that is being taken in; ``watch`` is what the driver sees."""
+
+    def __init__(self, watch: memoryview) -> None:
+        self.watch = watch
+        self.process: CompiledProcess
+        self.tails: Tails
+        self.new: Rows = {}
+
+    def open(self, process: CompiledProcess, rows: pa.Table, mark: float) -> int:
+        """Make the tails of a fold of all rows of the spans that are not over; return how many keys have one."""
+        self.process = process
+        self.tails = Tails(replace(process.fold, watch=self.watch), process.size, mark)
+        self.tails.restore(gather_key_rows(process, rows))
+        return len(self.tails.tails)
+
+    def give(self, rows: pa.Table) -> set[KeySpan]:
+        """Be given the rows of an epoch; return the keys of which all earlier rows are needed."""
+        self.new = gather_key_rows(self.process, rows)
+        return self.tails.find_late(self.new)
+
+    def take(self, older: pa.Table | None, mark: float, sides: Sequence[str]) -> Mapping[str, Change]:
+        """Take them in, with the earlier rows and the epoch's watermark; return what changes on some sides."""
+        known = {} if older is None else gather_key_rows(self.process, older)
+        changes = self.tails.take(self.new, known, mark)
+        self.new = {}
+        return {side: self.make_change(side, changes) for side in sides}
+
+    def make_change(self, side: str, changes: Sequence[KeyChange]) -> Change:
+        """Make the tables of what changes on a side."""
+        added = ((each.key, item) for each in changes for item in each.added)
+        withdrawn = ((each.key, item) for each in changes for item in each.withdrawn)
+        return Change(
+            make_emitted_table(self.process, side, added), make_emitted_table(self.process, side, withdrawn)
+        )
+
+    def close(self) -> None:
+        """Forget all."""
+        del self.process, self.tails
+        self.new = {}
+
+
+def answer_questions(conn: Connection, worker: FoldWorker) -> None:
+    """Answer what is asked until the socket is closed."""
+    while True:
+        try:
+            name, given = pickle.loads(conn.recv_bytes())
+        except EOFError:
+            return
+        why, answer = None, None
+        try:
+            with without_collector():
+                answer = getattr(worker, name)(*given)
+        except FunctionUnusable as error:
+            why = str(error)
+        except (MemoryError, pa.ArrowException, *OF_FUNCTIONS) as error:
+            why = f"{type(error).__name__}: {error}"
+        conn.send_bytes(pickle.dumps((why, answer), protocol=5))
+
+
+def main() -> None:
+    """Run as the process whose socket, shared memory and most bytes are the arguments."""
+    socket, shared, most = sys.argv[1:]
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        # Its driver ends it, once it has taken in what it is about.
+        signal.signal(sign, signal.SIG_IGN)
+    limit_memory(most)
+    with mmap.mmap(int(shared), mmap.PAGESIZE) as memory, Connection(int(socket)) as conn:
+        answer_questions(conn, FoldWorker(memoryview(memory).cast(NUMBER)))

@@ -1,0 +1,171 @@
+"""Tails in a process of their own: what users' code may cost, and that nothing else stands still for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.conformance.processes.test_folded import compiled, rows
+from tests.unit.costly_functions import Costly
+from tests.unit.process_functions import Abandoned
+
+from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, sum
+from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows, take_epoch
+from seamline.lake.joins.long_calls import break_off_long_calls
+from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
+from seamline.model.errors import MeasureFailed
+from seamline.model.functions.folding import FunctionUnusable
+from seamline.model.functions.tails import Tails
+from seamline.spark.stream.derived.fold_process import FoldProcess
+
+DAY = "2026-01-05"
+HALF = Budget(0.5, 1 << 20)
+
+
+def named(name: str) -> pa.Table:
+    """Make one row of a name; one of x is before all others."""
+    found = rows(1, seed=1)
+    if name != "x":
+        offset = found.schema.get_field_index("_offset")
+        found = found.set_column(offset, "_offset", pa.array([7], found["_offset"].type))
+    place = found.schema.get_field_index("name")
+    return found.set_column(place, "name", pa.array([name], pa.string()))
+
+
+@pytest.fixture
+def fold() -> Iterator[Any]:
+    """Return what starts folds, and end them."""
+    made: list[FoldProcess] = []
+
+    def start(process: CompiledProcess) -> FoldProcess:
+        made.append(FoldProcess(process, "2g"))
+        made[-1].open(rows(0, seed=1), float("-inf"))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def test_it_says_what_tails_here_would(fold: Any) -> None:
+    """Also of late rows, whose keys it asks for; and it can be made again for another fold."""
+    process, found = compiled(Abandoned), rows(300, seed=5)
+    for _ in range(2):
+        there, here = fold(process), Tails(process.fold, process.size)
+        held, mark = found.slice(0, 0), 0
+        for number in range(6):
+            part = found.slice(number * 50, 50)
+            mark += 8 * 3600 * 10**6
+            known = held
+
+            def older(keys: Any, known: pa.Table = known) -> pa.Table:
+                return known
+
+            gone = {}
+            for change in take_epoch(
+                process, here, part, lambda keys, known=known: gather(process, known, keys), mark
+            ):
+                for side in ("", "refunds"):
+                    one = [item.values for item in change.added if item.side == side]
+                    other = [item.values for item in change.withdrawn if item.side == side]
+                    gone.setdefault(side, ([], []))[0].extend(one)
+                    gone[side][1].extend(other)
+            told = there.take(part, older, mark, ["", "refunds"])
+            for side in ("", "refunds"):
+                added, withdrawn = gone.get(side, ([], []))
+                assert (told[side].added.num_rows, told[side].withdrawn.num_rows) == (
+                    len(added),
+                    len(withdrawn),
+                )
+            held = pa.concat_tables([held, part])
+        there.close()
+
+
+def gather(process: CompiledProcess, known: pa.Table, keys: Any) -> Any:
+    """Gather the rows of keys."""
+    from seamline.lake.joins.folded_rows import gather_key_rows
+
+    found = gather_key_rows(process, known)
+    return {key: found.get(key, []) for key in keys}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("loops", "a call took longer than the 0.5 s of timeout="),
+        ("searches", "a call took longer than the 0.5 s of timeout="),
+        ("grows", "the state of a key has about 2 MiB, more than the 1 MiB of memory="),
+        ("dies", "has ended with code -11"),
+    ],
+)
+def test_what_costs_too_much_ends_its_fold_alone(fold: Any, name: str, words: str) -> None:
+    """Another one goes on beside it, and after it."""
+    process = replace(compiled(Costly), budget=HALF)
+    there, beside = fold(process), fold(process)
+    there.take(named("x"), lambda _: rows(0, seed=1), 0, [""])
+    with pytest.raises(FunctionUnusable, match=words):
+        there.take(named(name), lambda _: rows(0, seed=1), 0, [""])
+    there.close()
+    assert beside.take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
+    assert fold(process).take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
+
+
+def test_a_call_that_takes_too_long_is_broken_off_in_builds_too() -> None:
+    """And where a number is explained, or audited."""
+    process = replace(compiled(Costly), budget=HALF)
+    with pytest.raises(FunctionUnusable, match="longer than the 0.5 s"):
+        list(fold_sorted_rows(process, named("loops").to_batches(), 0))
+    with pytest.raises(MeasureFailed, match="longer than the 0.5 s"):
+        list(fold_rows_of_keys(process, named("loops"), 0))
+    with break_off_long_calls(process) as own:
+        assert own.fold.watch is not process.fold.watch
+    assert len(list(fold_rows_of_keys(process, named("x"), 0))) == 1
+
+
+SOURCE = KafkaSource(
+    name="clicks",
+    topic="clicks",
+    schema="user STRING, total DECIMAL(10,2), name STRING, at TIMESTAMP",
+    event_time="at",
+    watermark=Watermark("10 minutes", idle_after="1 minute"),
+)
+HOUR = Tumbling("1 hour")
+SHOP = Pipeline(
+    name="shop",
+    source=[SOURCE],
+    derive=[
+        Process("carts", of="clicks", by=Abandoned, keys=["user"]),
+        Process("costly", of="clicks", by=Costly, keys=["user"], timeout="1 second"),
+    ],
+    views=[
+        View("left", of="carts", keys=["user"], window=HOUR, measures={"lost": sum("amount")}),
+        View("counted", of="costly", keys=["user"], window=HOUR, measures={"n": count()}),
+    ],
+    batch=Batch("1 day", DAY),
+)
+
+
+def test_other_views_go_on_where_one_stands_still(scenario: Any, spark: Any) -> None:
+    """Its view is behind, with the words of what happened, and is caught up once the function is another."""
+    life = scenario(SHOP, spark=spark, now="2026-01-09")
+
+    def click(at: str, name: str) -> dict[str, object]:
+        return {"user": "ada", "total": "2", "name": name, "at": f"{DAY}T{at}:00Z"}
+
+    life.send(click("10:00", "x"), topic="clicks")
+    life.epoch()
+    life.send(click("11:00", "loops"), topic="clicks")
+    life.epoch()
+    engine = life.engine
+    counted, left = (life.pipeline.view(name).id for name in ("counted", "left"))
+    assert {*engine.writer.behind} == {counted}
+    said = "tests.unit.costly_functions:Costly: a call took longer than the 1 s of timeout="
+    assert said in engine.writer.errors[counted]
+    life.send(click("12:00", "x"), topic="clicks")
+    life.epoch()
+    assert engine.writer.frontiers[left] == 2
+    assert [row["lost"] for row in life.answer("left")] == [2, 2]
+    assert [row["n"] for row in life.answer("counted")] == [1]
