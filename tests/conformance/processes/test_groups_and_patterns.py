@@ -13,7 +13,7 @@ from tests.unit.group_functions import Both
 from seamline import Batch, CoGroup, KafkaSource, Pattern, Pipeline, Tumbling, View, Watermark, count, sum
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-SEEDS = [int(each) for each in os.environ.get("FOLD_SEEDS", "2").split(",")]
+SEEDS = [int(each) for each in os.environ.get("FOLD_SEEDS", "4").split(",")]
 HOUR = Tumbling("1 hour")
 MARK = Watermark("20 minutes", idle_after="1 minute")
 SHOP = Pipeline(

@@ -23,7 +23,9 @@ def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory:
     """Compute the states of rows: each task makes partial ones, and merges its share of the keys, in ``memory``."""
     # The kernel's code finds the numbers of count windows where the survey writes them.
     rows = rows.withColumnRenamed(NUMBER, view.numbered) if view.counts else rows
-    columns = [f"`{name}`" for name in [*by, *NEEDED, *sorted(read_by(view) - {*by, *NEEDED})]]
+    # Emitted rows have no place: no measure of theirs goes by one.
+    always = NEEDED[:1] if view.process else NEEDED
+    columns = [f"`{name}`" for name in [*by, *always, *sorted(read_by(view) - {*by, *always})]]
     needed = rows.select(*columns)
     schema = schema_of(rows, view, by)
     made = needed.mapInArrow(
