@@ -56,8 +56,7 @@ class Job:
         try:
             self.client.getJobExecutionResult().get()
         except Py4JJavaError as error:
-            causes = [line for line in str(error).splitlines() if not line.startswith("\t")]
-            raise SystemExit("\n".join(["Flink failed:", *causes])) from error
+            raise SystemExit(write_failure(error)) from error
         return time.time()
 
     def records(self) -> int:
@@ -78,6 +77,11 @@ class Job:
             return json.load(answer)
 
 
+def write_failure(error: Py4JJavaError) -> str:
+    """Write why Flink failed, without the lines of its traces; its JVM must be there."""
+    return "\n".join(["Flink failed:", *(line for line in str(error).splitlines() if line[:1] != "\t")])
+
+
 class Flink:
     """A JVM that can run one job."""
 
@@ -86,13 +90,17 @@ class Flink:
 
     def submit(self, work: Asked) -> Job:
         """Hand a job to a cluster of one in this JVM."""
-        java, port = self.jvm.org.apache.flink, free_port()
-        settings = java.table.api.EnvironmentSettings.newInstance().inStreamingMode()
-        settings = settings.withConfiguration(self.configuration(port)).build()
-        tables = java.table.api.TableEnvironment.create(settings)
+        port = free_port()
+        tables = self.open_tables(port)
         for table in work.tables():
             tables.executeSql(table)
         return Job(tables.executeSql(work.job()).getJobClient().get(), port)
+
+    def open_tables(self, port: int) -> Any:
+        """Return what runs SQL, a job at a time, with metrics at a port."""
+        api = self.jvm.org.apache.flink.table.api
+        settings = api.EnvironmentSettings.newInstance().inStreamingMode()
+        return api.TableEnvironment.create(settings.withConfiguration(self.configuration(port)).build())
 
     def configuration(self, port: int) -> Any:
         """Make the settings of a job whose metrics are at a port."""
