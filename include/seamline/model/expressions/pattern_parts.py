@@ -12,7 +12,7 @@ END = "\0"
 
 
 @dataclass(frozen=True)
-class Pattern:
+class RegexPattern:
     """A regular expression that means the same in Java and in RE2."""
 
     re2: str

@@ -16,7 +16,7 @@ from seamline.model.expressions.letter_sets import (
     invert,
     spell_ranges,
 )
-from seamline.model.expressions.pattern_parts import END, Pattern, Piece
+from seamline.model.expressions.pattern_parts import END, Piece, RegexPattern
 from seamline.model.expressions.terms import build_expression_error
 
 MOST_REPEATS, MOST_PARTS = 1000, 4000
@@ -29,14 +29,14 @@ FLAGS = re.compile(r"\(\?([is]+)\)")
 PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ ")
 
 
-def read_pattern(text: str) -> Pattern:
+def read_pattern(text: str) -> RegexPattern:
     """Read a pattern; ExpressionError for what engines read differently."""
     reader = PatternReader(text)
     piece = reader.read_alternatives(last=True)
     if reader.place < len(text):
         raise reader.refuse("has a ) that closes nothing", "write \\) for the character.")
     plain = reader.plain_text() if not reader.folded else None
-    return Pattern(piece.re2, reader.groups, frozenset(reader.repeated), piece.nullable, plain)
+    return RegexPattern(piece.re2, reader.groups, frozenset(reader.repeated), piece.nullable, plain)
 
 
 class PatternReader:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from seamline.model.errors import ExpressionError
 from seamline.model.expressions.calls import compile_strict_call, require_argument_type, whole_literal
-from seamline.model.expressions.pattern_parts import Pattern
+from seamline.model.expressions.pattern_parts import RegexPattern
 from seamline.model.expressions.patterns import read_pattern
 from seamline.model.expressions.terms import Term, build_expression_error, quote_duckdb_string
 from seamline.model.types.schema import BOOLEAN, STRING, SqlType, TypeKind
@@ -22,7 +22,7 @@ def spell_groups(number: int) -> str:
     return f"{number} group{'' if number == 1 else 's'}"
 
 
-def require_pattern(term: Term, function: str) -> Pattern:
+def require_pattern(term: Term, function: str) -> RegexPattern:
     """Require a literal pattern."""
     if not isinstance(term.literal, str):
         raise build_expression_error(
@@ -41,7 +41,7 @@ def require_text_literal(term: Term, function: str) -> str:
     return term.literal
 
 
-def spell_match(call: str, text: str, pattern: Pattern) -> str:
+def spell_match(call: str, text: str, pattern: RegexPattern) -> str:
     """Spell a call of DuckDB's; $ has two spellings, and the text decides which of them is Java's."""
     plain = call.format(quote_duckdb_string(pattern.spell()))
     if not pattern.ends:
@@ -84,7 +84,7 @@ def regexp_extract(arguments: Sequence[Term]) -> Term:
     return compile_strict_call("regexp_extract", STRING, arguments, found)
 
 
-def refuse_repeated_group(group: int, pattern: Pattern) -> None:
+def refuse_repeated_group(group: int, pattern: RegexPattern) -> None:
     """Refuse a group of which Java and RE2 remember different matches."""
     if group in pattern.repeated:
         raise build_expression_error(
@@ -93,7 +93,7 @@ def refuse_repeated_group(group: int, pattern: Pattern) -> None:
         )
 
 
-def require_searchable_pattern(term: Term, function: str) -> Pattern:
+def require_searchable_pattern(term: Term, function: str) -> RegexPattern:
     """Require a pattern whose matches engines find at the same places, one after the other."""
     pattern = require_pattern(term, function)
     if pattern.nullable:
@@ -118,7 +118,7 @@ def regexp_replace(arguments: Sequence[Term]) -> Term:
     return compile_strict_call("regexp_replace", STRING, arguments, f"regexp_replace({text}, {spelled}, 'g')")
 
 
-def translate_replacement(text: str, pattern: Pattern) -> str:
+def translate_replacement(text: str, pattern: RegexPattern) -> str:
     r"""Spell Java's replacement for RE2: $1 is \1, and a backslash takes away what a letter means."""
     out, letters = [], list(text)
     while letters:
@@ -134,7 +134,7 @@ def translate_replacement(text: str, pattern: Pattern) -> str:
     return "".join(out)
 
 
-def read_group_number(text: str, letters: list[str], pattern: Pattern) -> int:
+def read_group_number(text: str, letters: list[str], pattern: RegexPattern) -> int:
     """Read the group behind a $: as many digits as there are groups for."""
     if not letters or letters[0] not in "0123456789":
         raise refuse_replacement(text)

@@ -69,7 +69,7 @@ def find_keys(folded: Process | Pattern, record: Record, problems: Problems) -> 
     return keys
 
 
-def check_wish_for_copies(folded: Folded, of: str, record: Record, problems: Problems) -> None:
+def check_fold_copies(folded: Folded, of: str, record: Record, problems: Problems) -> None:
     """Note a wish about copies where nothing says which rows are copies."""
     if folded.copies and not record.dedup:
         problems.note(

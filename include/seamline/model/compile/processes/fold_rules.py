@@ -28,12 +28,14 @@ def compile_folds(
     for each in pipeline.derive if records else ():
         if not isinstance(each, Folded) or not check_derived_name(pipeline, each, records, problems):
             continue
-        if check_sources(each, records, problems) and (made := compile_fold(each, records, grid, problems)):
+        if check_fold_sources(each, records, problems) and (
+            made := compile_fold(each, records, grid, problems)
+        ):
             found[each.name] = made
     return found
 
 
-def check_sources(folded: Folded, records: Mapping[str, Record], problems: Problems) -> bool:
+def check_fold_sources(folded: Folded, records: Mapping[str, Record], problems: Problems) -> bool:
     """Note sources that a pipeline does not have, and return whether there are none."""
     named = {"left": folded.left, "right": folded.right} if isinstance(folded, CoGroup) else {"of": folded.of}
     for setting, name in named.items():

@@ -14,8 +14,8 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.fold_parts import (
     check_code,
     check_emitted_names,
+    check_fold_copies,
     check_keys,
-    check_wish_for_copies,
     compile_budget,
     find_columns,
     measure_span,
@@ -57,12 +57,12 @@ def compile_group(
             "Both sides are the same source.",
             "use a Process, whose function is given all rows of a key.",
         )
-    keys = compile_keys(group, records, problems)
+    keys = compile_group_keys(group, records, problems)
     sides = []
     for name, setting, own in zip(names, ("left_columns", "right_columns"), keys, strict=True):
         read = find_columns(group, setting, getattr(group, setting), name, records[name], problems)
         sides.append(tuple(dict.fromkeys([*own, *(read or records[name].schema.fields)])))
-        check_wish_for_copies(group, name, records[name], problems)
+        check_fold_copies(group, name, records[name], problems)
     begin = problems.attempt(f"{place}.window", group.origin, partial(measure_window, group, grid))
     budget = compile_budget(group, problems)
     if begin is None or budget is None or len(problems.found) > before:
@@ -91,7 +91,7 @@ def compile_group(
     )
 
 
-def compile_keys(
+def compile_group_keys(
     group: CoGroup, records: Mapping[str, Record], problems: Problems
 ) -> tuple[list[Field], list[Field]]:
     """Find the columns of the key on both sides; note what is wrong with them."""

@@ -12,7 +12,7 @@ from seamline.model.compile.problems import Problems
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.fold_parts import (
     check_emitted_names,
-    check_wish_for_copies,
+    check_fold_copies,
     compile_budget,
     compile_where,
     find_keys,
@@ -51,7 +51,7 @@ def compile_pattern(
     """Compile a pattern in the rows of a source; note its problems and return None where it has any."""
     before, place = len(problems.found), f"derive[{pattern.name}]"
     keys = find_keys(pattern, record, problems)
-    check_wish_for_copies(pattern, pattern.of, record, problems)
+    check_fold_copies(pattern, pattern.of, record, problems)
     where = compile_where(pattern, record, problems)
     steps = problems.attempt(f"{place}.steps", pattern.origin, partial(parse_steps, pattern.steps))
     holds = compile_steps(pattern, steps, record, problems) if steps else None

@@ -11,7 +11,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.fold_parts import (
     check_code,
     check_emitted_names,
-    check_wish_for_copies,
+    check_fold_copies,
     compile_budget,
     compile_where,
     find_columns,
@@ -45,7 +45,7 @@ def compile_process(
     """Compile a process of the rows of a source; note its problems and return None where it has any."""
     before, place = len(problems.found), f"derive[{process.name}]"
     keys = find_keys(process, record, problems)
-    check_wish_for_copies(process, process.of, record, problems)
+    check_fold_copies(process, process.of, record, problems)
     read = find_columns(process, "columns", process.columns, process.of, record, problems)
     where = compile_where(process, record, problems)
     function = problems.attempt(f"{place}.by", process.origin, partial(load_function, str(process.by)))
