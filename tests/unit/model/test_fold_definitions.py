@@ -16,6 +16,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.compile.processes.pattern_rules import unite_conditions
 from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.functions.folding import MOST_CHAINED
 from seamline.plan.wording.source_text import describe_derived
 
 HOUR = Tumbling("1 hour")
@@ -125,6 +126,8 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "another skip": (with_pattern(skip="nowhere"), "derive[stolen].skip", "is unknown"),
     "a pattern by a number": (with_pattern(steps=7), "derive[stolen].steps", "7"),
     "a pattern's wrong condition": (with_pattern(where="total >"), "derive[stolen].where", "total >"),
+    "a call of no time": (with_group(timeout="soon"), "derive[both].timeout", "soon"),
+    "a state of no size": (with_pattern(memory="some"), "derive[stolen].memory", "not a memory size"),
     "copies of a pattern": (with_pattern(copies=True), "derive[stolen].copies", "no event_id"),
     "a measure of a pattern that keeps no rest": (
         replace(SHOP, views=[replace(FOUND, measures={"most": max("tries")})]),
@@ -266,6 +269,31 @@ def test_what_it_means_is_in_the_name_of_a_version() -> None:
     assert len({each.process.id for each in made if each.process}) == len(groups)
     same = compile_pipeline(with_pattern(within="600 seconds", begin="60 minutes")).view("found")
     assert same.fingerprint == compile_pipeline(SHOP).view("found").fingerprint
+
+
+def test_the_key_of_a_group_is_null_where_either_side_may_be() -> None:
+    """A right row has no left one's guarantee; what the class is given of a side is as its source declares it."""
+    made = derived("met")
+    assert str(made.schema("").fields[0]) == "user: STRING"
+    assert [each.nullable for each in made.columns if each.name in ("_left_user", "_left_name")] == [
+        False,
+        True,
+    ]
+
+
+def test_what_they_may_cost_is_no_part_of_what_they_mean() -> None:
+    """A pattern's timers end with its rows, however many there are; those of users' code may set one another."""
+    assert derived("found").fold.chained > MOST_CHAINED == derived("met").fold.chained
+    for one, other in (
+        (SHOP, with_pattern(timeout="1 minute", memory="1g")),
+        (SHOP, with_group(timeout="1 minute", memory="1g")),
+    ):
+        assert [view.id for view in compile_pipeline(one).views] == [
+            view.id for view in compile_pipeline(other).views
+        ]
+    budget = derived("met", with_group(timeout="1 minute", memory="1g")).budget
+    assert (budget.seconds, budget.memory) == (60, 1 << 30)
+    assert derived("found").fold.largest == 64 << 20
 
 
 def test_they_outlive_their_file() -> None:

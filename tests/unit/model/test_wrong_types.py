@@ -14,6 +14,7 @@ from seamline import (
     Ask,
     Avro,
     Batch,
+    CoGroup,
     CountWindow,
     Csv,
     Cumulating,
@@ -30,6 +31,7 @@ from seamline import (
     Lookup,
     NoRestart,
     Open,
+    Pattern,
     Pipeline,
     Process,
     Rule,
@@ -131,6 +133,29 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     "Process": (
         Process(
             "carts", of="sold", by="tests.unit.process_functions:Remembers", keys=["id"], columns=["amount"]
+        ),
+        lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
+    "Pattern": (
+        Pattern(
+            "risen",
+            of="sold",
+            keys=["id"],
+            steps="low high",
+            within="1 hour",
+            define={"low": "amount < 1"},
+            select={"most": "max(amount)"},
+        ),
+        lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
+    "CoGroup": (
+        CoGroup(
+            "met",
+            left="sold",
+            right="bought",
+            on={"id": "id"},
+            window=Tumbling("1 hour"),
+            by="tests.unit.group_functions:Both",
         ),
         lambda part: replace(JOINED, derive=[JOIN, part]),
     ),

@@ -113,7 +113,4 @@ def describe_emitted_rows(process: CompiledProcess, side: str, found: Sequence[E
 
 def describe_state(process: CompiledProcess, state: Any) -> str:
     """Write a state as its columns and values; of none that there is none."""
-    if state is None:
-        return "no state"
-    names = (field.name for field in process.function.state.fields)
-    return ", ".join(f"{name}={value!r}" for name, value in zip(names, state, strict=True))
+    return "no state" if state is None else process.function.state.describe(state)

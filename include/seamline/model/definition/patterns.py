@@ -45,6 +45,9 @@ class Pattern:
     copies: bool = False
     """Whether intervals are certified in which a row counts that repeats the event id of an earlier one: a copy that
     came more than ``dedup_within`` after it. Else they are held back."""
+    timeout: str = "10 seconds"
+    """How long it may take to take a row in, and to tell the matches that it decides, as a duration; what takes longer
+    leaves the views behind."""
     memory: str = "64m"
     """How much memory the state of a key may have, about; more leaves the views behind."""
     version: str = ""

@@ -237,7 +237,7 @@ class KeyFold:
             self.take(state, out, border)
         except RAISED as error:
             watch[0] += watch[0] & 1
-            self.tell("end", error, border - 1, border)
+            self.tell(self.function.last_call, error, border - 1, border)
 
     def take(self, state: Any, out: Call, needs: float) -> None:
         """Take what a call has returned, emitted and set; TypeError where it has returned no state."""

@@ -69,6 +69,8 @@ class LoadedFunction:
     """Whether it may set timers."""
     has_end: bool = False
     """Whether it is called at the end of a span."""
+    last_call: str = "end"
+    """The method of the user's class that is called there."""
     user: type | None = field(default=None, repr=False)
     """The user's class, whose code is looked at; None where there is none."""
 
@@ -95,7 +97,7 @@ def load_function(name: str) -> LoadedFunction:
         load_forms(name, found),
         hasattr(found, "timer"),
         hasattr(found, "end"),
-        found,
+        user=found,
     )
 
 

@@ -32,6 +32,19 @@ class CoGroupFunction(Protocol):
         ...
 
 
+class BothSides(KeptRows):
+    """The rows of a key in a window; the first columns are those of the left side."""
+
+    def __init__(self, fields: Sequence[Field], lefts: int) -> None:
+        super().__init__(fields)
+        self.lefts = lefts
+
+    def describe(self, values: Values) -> str:
+        """Write how many rows there are on each side."""
+        left, right = (sum(map(len, values[at])) for at in (0, self.lefts))
+        return f"{left:,} left rows, {right:,} right rows"
+
+
 class GroupedRows:
     """Keeps the rows of a key up to the end of their window, and gives them to a user's class there.
 
@@ -49,7 +62,7 @@ class GroupedRows:
         self.freezers = [[make_freezer(field.type) for field in side] for side in (left, right)]
         prefixed = [Field(f"left_{each.name}", each.type) for each in left]
         prefixed += [Field(f"right_{each.name}", each.type) for each in right]
-        self.kept = KeptRows(prefixed)
+        self.kept = BothSides(prefixed, len(left))
 
     def row(self, state: Values | None, row: Row, out: Call) -> Values:
         """Keep a row."""
@@ -97,4 +110,5 @@ def load_group(
         load_forms(name, found),
         has_end=True,
         user=found,
+        last_call="group",
     )

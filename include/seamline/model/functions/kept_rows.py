@@ -31,12 +31,12 @@ class KeptRows(RecordFreezer):
         return super().freeze(values, like)
 
     def measure(self, values: Values) -> int:
-        """Return about how many bytes the rows have: as if all values of a column were as large as the newest."""
-        return sum(
-            sum(map(len, pieces)) * measure_value(pieces[-1][-1])
-            for pieces in values
-            if pieces and pieces[-1]
-        )
+        """Return about how many bytes the rows have, by the mean of each column's newest piece."""
+        found = 0
+        for pieces in values:
+            if pieces and (newest := pieces[-1]):
+                found += sum(map(len, pieces)) * sum(map(measure_value, newest)) // len(newest)
+        return found
 
     def add(self, state: Values | None, row: Sequence[Any]) -> Values:
         """Return a state with one more row."""

@@ -13,6 +13,8 @@ from seamline.model.types.schema import Field, Schema, TypeKind
 
 Values = tuple[Any, ...]
 OF_ANY_LENGTH = (TypeKind.STRING, TypeKind.BINARY)
+MOST_LETTERS = 1_000
+"""Letters of a state that are written."""
 POINTER = 32
 """Bytes of a value beside its own: about what Python takes for one."""
 
@@ -117,6 +119,11 @@ class RecordFreezer:
     def measure(self, values: Values) -> int:
         """Return about how many bytes the values have that may have any number of them."""
         return sum(measure_value(values[at]) for at in self.growing)
+
+    def describe(self, values: Values) -> str:
+        """Write the values with their columns' names, at most ``MOST_LETTERS`` of them."""
+        said = ", ".join(f"{field.name}={value!r}" for field, value in zip(self.fields, values, strict=True))
+        return said if len(said) <= MOST_LETTERS else f"{said[:MOST_LETTERS]}..."
 
     def list_names(self) -> str:
         """List the columns' names."""

@@ -11,8 +11,8 @@ from seamline.model.functions.records import Values
 
 CALL = "_call"
 """The column that says which call has emitted a row."""
-ROW, TIMER, END = "row", "timer", "end"
-"""The methods of a function, by their names."""
+ROW, TIMER = "row", "timer"
+"""The methods of a function, by their names; that of the end has one of its own."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TracedFold(KeyFold):
     def take(self, state: object, out: Call, needs: float) -> None:
         before, known = self.state, len(self.items)
         super().take(state, out, needs)
-        call = ROW if needs == ALWAYS else TIMER if needs == out.instant else END
+        call = ROW if needs == ALWAYS else TIMER if needs == out.instant else self.function.last_call
         self.steps.append(TracedCall(call, out.instant, before, self.state, tuple(self.items[known:])))
 
     def tell(

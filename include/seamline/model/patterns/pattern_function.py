@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.calls import EMITTED, ERRORS, Call
@@ -22,7 +23,7 @@ from seamline.model.patterns.matching import Match, Search
 from seamline.model.patterns.selecting import parse_select
 from seamline.model.patterns.steps import parse_steps
 from seamline.model.patterns.threads import ThreadBook
-from seamline.model.time.intervals import EPOCH, LONGEST
+from seamline.model.time.intervals import EPOCH, LONGEST, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import BIGINT, Field, Schema
 
@@ -30,8 +31,32 @@ HOLDS = "_steps"
 """The column of a row that has a bit for each step whose condition holds, the first step's the lowest."""
 PAST_LAST_ROW, TO_NEXT_ROW = "past last row", "to next row"
 LAST_INSTANT = (LONGEST - EPOCH) // MICROSECOND
+MOST_SHOWN = 10
+"""So many of the rows that wait are told."""
 MOST_KEPT = 64
 """So many searches are kept. A fold takes the rows of a key one after the other, and needs but one for it."""
+
+
+class WaitingRows(KeptRows):
+    """The rows of a key since the first one whose match is not decided."""
+
+    def __init__(self, fields: Sequence[Field], steps: Sequence[str]) -> None:
+        super().__init__(fields)
+        self.steps = tuple(steps)
+
+    def describe(self, values: Values) -> str:
+        """Write how many rows wait, and which steps hold for the newest of them."""
+        times, holds = values[0], values[1]
+        newest = [*zip(times[-1], holds[-1], strict=True)][-MOST_SHOWN:]
+        said = ", ".join(
+            f"{format_utc_instant(EPOCH + at * MICROSECOND)} {self.name_steps(bits)}" for at, bits in newest
+        )
+        count = sum(map(len, times))
+        return f"{count:,} waiting{', the newest' if count > len(newest) else ''}: {said}"
+
+    def name_steps(self, bits: int) -> str:
+        """Name the steps that hold for a row."""
+        return "|".join(name for bit, name in enumerate(self.steps) if bits >> bit & 1) or "no step"
 
 
 class PatternFunction:
@@ -63,12 +88,16 @@ class PatternFunction:
         self.columns = [field.name for field in fields]
         self.freezers = [make_freezer(field.type) for field in fields]
         own = [Field(f"col_{field.name}", field.type) for field in fields]
-        self.kept = KeptRows([Field("row_at", BIGINT), Field("row_steps", BIGINT), *own])
+        self.kept = WaitingRows([Field("row_at", BIGINT), Field("row_steps", BIGINT), *own], read.names)
         self.state = self.kept.ddl
         self.emits = ", ".join(f"{each.name} {each.type}" for each in self.selected)
         self.searches: dict[int, tuple[Values, Search]] = {}
         said = (read.text, [*select.items()], self.state, self.emits, within, skip)
         self.code = hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was found, which goes deep, and is of the states of this process."""
+        return {**vars(self), "searches": {}, "book": ThreadBook(self.book.automaton)}
 
     def row(self, state: Values | None, row: Row, out: Call) -> Values | None:
         """Take a row in, and emit the matches that it decides."""
@@ -104,7 +133,7 @@ class PatternFunction:
         if state is None:
             return search
         kept = self.searches.pop(id(state), None)  # The state is kept too, so that no other one has its id.
-        if kept is not None:
+        if kept is not None and kept[0] is state:
             return kept[1]
         for at, holds in zip(join_values(state[0]), join_values(state[1]), strict=True):
             search.take(at, holds)

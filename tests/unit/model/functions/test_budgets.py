@@ -41,6 +41,9 @@ def test_kept_rows_are_measured_by_the_newest() -> None:
         state = kept.add(state, (number, "x" * 100))
     assert state is not None
     assert kept.measure(state) == (PIECE + 3) * (POINTER + POINTER + 100)
+    outlier = kept.add(state, (0, "x" * 30_000))
+    assert kept.measure(outlier) < (PIECE + 4) * 10_000, "one long text is not all of them"
+    assert kept.measure(kept.add(state, (0, None))) > PIECE * 100, "nor is one that is NULL"
 
 
 def test_a_state_that_is_too_large_ends_the_fold() -> None:

@@ -99,3 +99,11 @@ def test_what_is_no_group_function_is_refused():
     with pytest.raises(DefinitionError, match="has no group") as raised:
         load_group(f"{__name__}:NoGroup", {"user": "user"}, LEFT_COLUMNS, RIGHT_COLUMNS)
     assert "group(self, key, lefts, rights, out)" in str(raised.value)
+
+
+def test_a_state_is_told_by_its_sides() -> None:
+    """And a class that raises is named with its own method."""
+    _, half = FOLD.go_on(BLANK, [row(0, 1), row(1, 2, right=True), row(2, 3)], 5)
+    assert half.state is not None
+    assert FOLD.function.state.describe(half.state) == "2 left rows, 1 right rows"
+    assert FOLD.function.last_call == "group"

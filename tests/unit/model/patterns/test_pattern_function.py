@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -9,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from tests.unit.model.patterns.brute_force import TimedRow, find_matches, grow, is_empty, make_rows, write
 
 from seamline.model.errors import DefinitionError
@@ -253,3 +255,43 @@ def test_a_cut_anywhere_changes_nothing(monkeypatch, small):
                 begun = begun._replace(state=looked.function.state.freeze(list(begun.state)))
             assert [*first, *looked.finish(begun, later, 60)] == items
             assert looked.go_on(begun, later, 50)[1] == looked.go_on(BLANK, whole, 50)[1]
+
+
+def test_a_pattern_goes_to_another_process_without_what_it_has_found() -> None:
+    """Searches are of the states of this process; and threads of a long pattern hang on one another."""
+    long = fold("a{300} b", within=None)
+    timed = rows("a{300} b", at_once("a" * 300))
+    _, half = long.go_on(BLANK, timed, 300)
+    made = long.function.made
+    assert made.searches
+    sent = pickle.loads(cloudpickle.dumps(made))
+    assert (sent.searches, sent.book.automaton) == ({}, made.book.automaton)
+    rest = rows("a{300} b", [(300, frozenset("b"))])
+    again = Fold(load_pattern("found", sent))
+    assert told(again.finish(half, rest, 400)) == told(long.finish(half, rest, 400)) != []
+
+
+def test_a_search_is_of_its_own_state() -> None:
+    """Another state may come to have the number of one that is gone."""
+    waiting = fold("a{2,3} b")
+    _, half = waiting.go_on(BLANK, rows("a{2,3} b", at_once("aa")), 2)
+    made, one = waiting.function.made, rows("a{2,3} b", at_once("a"))
+    _, other = waiting.go_on(BLANK, one, 1)
+    made.searches[id(other.state)] = made.searches[id(half.state)]
+    assert waiting.finish(other, rows("a{2,3} b", [(5, frozenset("b"))]), 9) == []
+
+
+def test_a_state_is_told_by_its_rows() -> None:
+    """The newest ones, with the steps that hold."""
+    waiting = fold("a+ b", within=10**7)
+    _, few = waiting.go_on(
+        BLANK, rows("a+ b", [(10**6, frozenset("a")), (2 * 10**6, frozenset("ab"))]), 2 * 10**6
+    )
+    assert few.state is not None
+    _, few = waiting.go_on(BLANK, rows("a+ b", at_once("aaa", 10**6)), 3 * 10**6)
+    state = waiting.function.state
+    assert state.describe(few.state) == (
+        "3 waiting: 1970-01-01T00:00:00Z a, 1970-01-01T00:00:01Z a, 1970-01-01T00:00:02Z a"
+    )
+    _, many = waiting.go_on(BLANK, rows("a+ b", at_once("a" * 1000, 1000)), 10**6)
+    assert state.describe(many.state).startswith("1,000 waiting, the newest: ")

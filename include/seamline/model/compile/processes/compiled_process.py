@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
-from seamline.model.functions.folding import Fold
+from seamline.model.functions.folding import MOST_CHAINED, Fold
 from seamline.model.functions.function import LoadedFunction
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Field, Schema
@@ -71,7 +72,9 @@ class CompiledProcess:
     def fold(self) -> Fold:
         """Return how the rows of a key are folded."""
         forget = self.forget // MICROSECOND if self.forget else None
-        return Fold(self.function, forget, largest=self.budget.memory)
+        # Timers of a pattern come to an end: each is that of a later row.
+        chained = MOST_CHAINED if self.function.user else sys.maxsize
+        return Fold(self.function, forget, chained, self.budget.memory)
 
     @property
     def columns(self) -> tuple[Field, ...]:

@@ -115,12 +115,10 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
 
 def compile_budget(folded: Folded, problems: Problems) -> Budget | None:
     """Compile what a fold may cost; note a duration or a memory size that is none."""
-    place, seconds = f"derive[{folded.name}]", Budget.seconds
-    if not isinstance(folded, Pattern):
-        timeout = problems.attempt(f"{place}.timeout", folded.origin, partial(parse_duration, folded.timeout))
-        seconds = timeout.total_seconds() if timeout else 0
+    place = f"derive[{folded.name}]"
+    timeout = problems.attempt(f"{place}.timeout", folded.origin, partial(parse_duration, folded.timeout))
     memory = problems.attempt(f"{place}.memory", folded.origin, partial(parse_memory, folded.memory))
-    return Budget(seconds, memory) if seconds and memory else None
+    return Budget(timeout.total_seconds(), memory) if timeout and memory else None
 
 
 def check_code(folded: Folded, function: LoadedFunction, problems: Problems) -> None:

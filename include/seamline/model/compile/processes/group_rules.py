@@ -79,7 +79,7 @@ def compile_group(
     return CompiledProcess(
         group.name,
         unite_sides(names, keys, sides),
-        tuple(keys[0]),
+        tuple(unite_keys(keys)),
         function,
         begin,
         None,
@@ -133,7 +133,7 @@ def unite_sides(
     names: tuple[str, str], keys: tuple[list[Field], list[Field]], sides: list[tuple[Field, ...]]
 ) -> tuple[JoinSide, ...]:
     """Return both sides with the same columns: those of the key, and those of both, of which one's are NULL."""
-    columns = [*keys[0], Field(RIGHT, BOOLEAN, nullable=False)]
+    columns = [*unite_keys(keys), Field(RIGHT, BOOLEAN, nullable=False)]
     for prefix, side in zip(PREFIXES, sides, strict=True):
         columns += [replace(each, name=f"{prefix}{each.name}") for each in side]
     found = []
@@ -145,6 +145,13 @@ def unite_sides(
                 made[f"{prefix}{each.name}"] = read_column(each) if other == number else write_null(each.type)
         found.append(JoinSide(name, "", tuple(columns), None, made))
     return tuple(found)
+
+
+def unite_keys(keys: tuple[list[Field], list[Field]]) -> list[Field]:
+    """Return the columns of the key, by their left names; NULL where either side's may be."""
+    return [
+        replace(left, nullable=left.nullable or right.nullable) for left, right in zip(*keys, strict=True)
+    ]
 
 
 def read_column(field: Field) -> Expression:
