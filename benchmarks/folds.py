@@ -1,9 +1,10 @@
 """What a fold of rows by key costs, beside Spark's own stateful operator: python -m benchmarks.folds
 
 One program, an alarm after half a minute without a row of a user, over rows of many users that come in order but for
-two seconds: as an epoch's tails in the driver, as a build in Spark's tasks, and by ``transformWithState`` with a state
-and a timer in RocksDB, whose rows are read from files, as a stream reads what there is. Prints rows a second of elapsed
-time, and of one core's for the tails.
+two seconds: epoch by epoch in a fold's process, as a stream has it; as a build in Spark's tasks; and by
+``transformWithState`` with a state and a timer in RocksDB, whose rows are read from files, as a stream reads what there
+is. Prints rows a second of elapsed time, how long epochs took, and what a key takes in the fold's process. The fold and
+the build must emit the same.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
@@ -28,7 +30,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from benchmarks.machine import machine
 from benchmarks.peers.on_spark import LARGE_STATES
 from benchmarks.results import Results
-from seamline.lake.joins.folded_rows import take_epoch
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -39,9 +40,9 @@ from seamline.model.definition.layers import Batch
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Tumbling
-from seamline.model.functions.tails import KeySpan, Rows, Tails
 from seamline.model.measures import count
 from seamline.spark.session.session import open_spark_session
+from seamline.spark.stream.derived.fold_process import FoldProcess
 from seamline.spark.tasks.folded_rows import fold_rows
 
 SECOND = 1_000_000
@@ -49,7 +50,9 @@ SILENCE = 30
 RATE = 5_000
 """Rows of a second of event time, which is an epoch."""
 LATENESS = 2
-TICKERS = ("tails in the driver", "a build in Spark", "transformWithState")
+TICKERS = ("a stream's fold", "a build", "transformWithState")
+WORKER = "2g"
+"""Memory of the fold's process."""
 
 
 class Silence:
@@ -105,6 +108,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=200_000, help="[default: 200,000]")
     parser.add_argument("--users", type=int, default=20_000, help="[default: 20,000]")
     parser.add_argument("--rounds", type=int, default=3, help="in which all take turns [default: 3]")
+    parser.add_argument("--only", default=",".join(TICKERS), help="which, with commas between [default: all]")
     asked = parser.parse_args(argv)
     if min(asked.rows // RATE, asked.users, asked.rounds) < 1:
         parser.error(f"--rows are at least {RATE:,}, --users and --rounds 1")
@@ -125,13 +129,19 @@ def main(argv: list[str]) -> int:
                 partial(run_build, spark, process, files),
                 partial(run_peer, spark, files, checkpoint),
             ]
+            emitted = {}
             for ticker, run in zip(TICKERS, runs, strict=True):
+                if ticker not in asked.only.split(","):
+                    continue
                 alarms, seconds = run()
+                emitted[ticker] = alarms
                 found[ticker].append(asked.rows / seconds)
                 print(
                     f"round {number}: {ticker:20}: {asked.rows / seconds:10,.0f} rows/s, {alarms:,} alarms",
                     flush=True,
                 )
+            if len({emitted[each] for each in TICKERS[:2] if each in emitted}) > 1:
+                sys.exit("The fold of the stream and that of the build have emitted different rows.")
         spark.stop()
     Results("folds").write(
         {"machine": machine(), "rows": asked.rows, "users": asked.users, "per_second": found}
@@ -174,18 +184,26 @@ def make_rows(count: int, users: int) -> pa.Table:
 
 
 def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
-    """Fold epoch by epoch; return how many alarms there are in the end, and seconds of one core."""
-    tails, began, alarms = Tails(process.fold, process.size), time.process_time(), 0
+    """Fold epoch by epoch in a process of its own; return how many alarms there are in the end, and seconds."""
+    there, alarms, took = FoldProcess(process, WORKER), 0, []
+    there.open(rows.slice(0, 0), float("-inf"))
+    memory = psutil.Process(there.worker.child.pid).memory_info
+    before, began = memory().rss, time.monotonic()
     for number in range(rows.num_rows // RATE):
-        part = rows.slice(number * RATE, RATE)
-        for change in take_epoch(process, tails, part, read_nothing, (number - LATENESS) * SECOND):
-            alarms += len(change.added) - len(change.withdrawn)
-    return alarms, time.process_time() - began
-
-
-def read_nothing(keys: set[KeySpan]) -> Rows:
-    """Read no rows: none comes late."""
-    return dict.fromkeys(keys, ())
+        since = time.monotonic()
+        part, mark = rows.slice(number * RATE, RATE), (number - LATENESS) * SECOND
+        change = there.take(part, lambda keys: rows.slice(0, 0), mark, [""])[""]
+        alarms += change.added.num_rows - change.withdrawn.num_rows
+        took.append(1000 * (time.monotonic() - since))
+    seconds, keys = time.monotonic() - began, len(set(rows["user"].to_pylist()))
+    p50, p99 = (sorted(took)[int(len(took) * share)] for share in (0.5, 0.99))
+    grown = (memory().rss - before) / keys
+    print(
+        f"  epochs of {RATE:,} rows: p50 {p50:.0f} ms, p99 {p99:.0f} ms; {grown:,.0f} bytes a key at most",
+        flush=True,
+    )
+    there.close()
+    return alarms, seconds
 
 
 def run_build(spark: SparkSession, process: CompiledProcess, files: Path) -> tuple[int, float]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.conformance.processes.test_folded import compiled, rows
+from tests.conformance.processes.test_folded import compiled, rows, take_epoch
 from tests.unit.costly_functions import Costly
 from tests.unit.process_functions import Abandoned
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, sum
-from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows, take_epoch
+from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows
 from seamline.lake.joins.long_calls import break_off_long_calls
 from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
 from seamline.model.errors import MeasureFailed

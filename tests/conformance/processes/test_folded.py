@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,6 @@ from seamline.lake.joins.folded_rows import (
     Emitted,
     gather_key_rows,
     make_emitted_table,
-    take_epoch,
 )
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_pipeline import compile_pipeline
@@ -29,7 +28,7 @@ from seamline.model.definition.layers import Batch
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.windows import Tumbling
-from seamline.model.functions.tails import Tails
+from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.measures import count
 from seamline.model.types.schema import Schema
 from seamline.spark.tasks.folded_rows import fold_rows
@@ -96,6 +95,19 @@ def rows(count: int, seed: int) -> pa.Table:
 def counted(table: pa.Table) -> Counter[str]:
     """Count rows, whatever their order."""
     return Counter(str(row) for row in table.to_pylist())
+
+
+def take_epoch(
+    process: CompiledProcess,
+    tails: Tails,
+    rows: pa.Table,
+    read_older: Callable[[set[KeySpan]], Rows],
+    mark: float,
+) -> list[KeyChange]:
+    """Take in the rows of an epoch and its watermark; ``read_older`` has all earlier rows of keys in spans."""
+    new = gather_key_rows(process, rows)
+    late = tails.find_late(new)
+    return tails.take(new, read_older(late) if late else {}, mark)
 
 
 def stream(process: CompiledProcess, found: pa.Table, marks: Iterable[int]) -> Counter[Emitted]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
@@ -17,7 +17,7 @@ from seamline.model.errors import MeasureFailed
 from seamline.model.functions.calls import EMITTED
 from seamline.model.functions.folding import BLANK, FunctionUnusable, Item, KeyFold, KeyRow, Place
 from seamline.model.functions.frozen import FrozenDict, make_freezer
-from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.model.functions.tails import KeySpan
 from seamline.model.types.schema import Schema, TypeKind
 from seamline.runtime.collecting import without_collector
 
@@ -28,7 +28,6 @@ ORDER = ("_event_time", *PLACE)
 MOST_EMITTED = 10_000
 """Rows of a batch of what was emitted."""
 Emitted = tuple[KeySpan, Item]
-ReadOlder = Callable[[set[KeySpan]], Rows]
 
 
 def read_key_rows(
@@ -64,16 +63,6 @@ def read_value(value: pa.Scalar) -> Any:
         return value.as_py()
     except (OverflowError, ValueError):
         return None
-
-
-def take_epoch(
-    process: CompiledProcess, tails: Tails, rows: pa.Table, read_older: ReadOlder, mark: float
-) -> list[KeyChange]:
-    """Take in the rows of an epoch and its watermark; ``read_older`` reads all earlier rows of keys in spans."""
-    with without_collector():
-        new = gather_key_rows(process, rows)
-        late = tails.find_late(new)
-        return tails.take(new, read_older(late) if late else {}, mark)
 
 
 def gather_key_rows(process: CompiledProcess, rows: pa.Table) -> dict[KeySpan, list[KeyRow]]:
