@@ -14,8 +14,8 @@ from tests.unit.process_functions import Abandoned
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, sum
 from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows
-from seamline.lake.joins.long_calls import break_off_long_calls
 from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
+from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import MeasureFailed
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import Tails

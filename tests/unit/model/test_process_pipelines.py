@@ -183,3 +183,19 @@ def test_broken_laws_are_told_with_the_place_of_the_process() -> None:
     assert (error.field, error.file) == ("derive[carts].by", __file__)
     with pytest.raises(DefinitionError, match="Forgets"):
         require_all_lawful(broken)
+
+
+class Waits(Abandoned):
+    """Never comes back from a call."""
+
+    def row(self, state: Any, row: Any, out: Any) -> Any:
+        """Wait for ever."""
+        while True:
+            pass
+
+
+def test_a_law_that_takes_for_ever_is_broken() -> None:
+    """A stream starts, or says why it does not."""
+    [error] = list_broken_laws(compile_pipeline(with_process(by=Waits, timeout="1 second")))
+    assert error.field == "derive[carts].by"
+    assert error.message.endswith(":Waits: a call took longer than the 1 s of timeout=.")

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.joins.long_calls import break_off_long_calls
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import MeasureFailed
 from seamline.model.functions.calls import EMITTED
 from seamline.model.functions.folding import BLANK, FunctionUnusable, Item, KeyFold, KeyRow, Place

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.process_functions import Counts, Fails, Remembers
 
-from seamline.lake.joins.long_calls import CallLook
+from seamline.model.compile.processes.long_calls import CallLook
 from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, KeyRow, Place
 from seamline.model.functions.function import load_function
 from seamline.model.functions.kept_rows import PIECE, KeptRows
@@ -72,7 +72,7 @@ def test_a_watch_is_even_between_calls(by: type) -> None:
 def test_a_call_is_too_long_if_nothing_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time between calls is no call's."""
     now = [100.0]
-    monkeypatch.setattr("seamline.lake.joins.long_calls.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("seamline.model.compile.processes.long_calls.time.monotonic", lambda: now[0])
     watch = [0]
     look = CallLook(watch, 2)
     for seen, at, long in [

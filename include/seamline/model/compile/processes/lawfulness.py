@@ -6,13 +6,21 @@ from collections.abc import Iterator
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import DefinitionError
+from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.laws import find_broken_law
 
 
 def require_lawful(process: CompiledProcess) -> None:
     """Require that a function keeps its laws on random rows of its columns; DefinitionError with the rows."""
-    said = find_broken_law(process.fold, process.columns, process.size)
+    try:
+        with break_off_long_calls(process) as own:
+            said = find_broken_law(own.fold, own.columns, own.size)
+    except FunctionUnusable as error:
+        raise DefinitionError(
+            f"{error}.", hint="it was given random rows: mend it, or set a longer timeout=."
+        ) from error
     if said:
         raise DefinitionError(
             said, hint="keep everything the function needs in the state, and change nothing else."

@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from seamline.lake.joins.long_calls import CallLook, describe_long_call
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.long_calls import CallLook, describe_long_call
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import KeySpan
 from seamline.spark.stream.derived import fold_worker
