@@ -27,6 +27,7 @@ from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.local.airflow import AirflowStandalone
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_moment
+from seamline.orchestration import airflow_client
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.airflow_client import quote_path_segment
 from seamline.orchestration.backfills import ENDED
@@ -132,11 +133,14 @@ def airflow(world: World, driver: Resident) -> Iterator[Airflow]:
     """Start it, with the batch DAG unpaused."""
     made = Airflow(world, driver)
     made.standalone.start()
-    try:
-        made.api.unpause(BATCH)
-        yield made
-    finally:
-        made.standalone.stop()
+    with pytest.MonkeyPatch.context() as patched:
+        # A write of its API waits for the scheduler's, and both for the other suites.
+        patched.setattr(airflow_client, "TIMEOUT", 4 * airflow_client.TIMEOUT)
+        try:
+            made.api.unpause(BATCH)
+            yield made
+        finally:
+            made.standalone.stop()
 
 
 @pytest.fixture(scope="module")
@@ -377,8 +381,13 @@ def test_who_may_operate_rebuilds_days_and_stops_a_stream(
         page.get_by_role("button", name="Do it").click()
         assert re.search(r"Backfill \d+ is started", answered(page))
         eventually(airflow.is_closed)
-        page.reload()
-        assert "1 success" in page.locator("#backfills tbody tr").first.inner_text()
+
+        def has_succeeded() -> bool:
+            # Airflow may have closed it before it took its run, which goes on then.
+            page.reload()
+            return "1 success" in page.locator("#backfills tbody tr").first.inner_text()
+
+        eventually(has_succeeded)
         page = pages.open(f"{SHOWN}/stream").page
         page.get_by_label("Reason").fill("a test of the pages")
         page.get_by_role("button", name="Stop").click()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -24,6 +23,7 @@ from seamline.model.memory import parse_memory
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.hot_keys import HotKey
+from seamline.runtime.machine_memory import limit_own_memory
 
 REPORT = StructType([StructField("kind", StringType()), StructField("payload", BinaryType())])
 """Spelled out, because Spark would parse a text for each job, 5 ms long."""
@@ -41,7 +41,7 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         if context:
-            limit_memory(config.pipeline.definition.stream.worker_memory)
+            limit_own_memory(parse_memory(config.pipeline.definition.stream.worker_memory))
         result = run(batches, config, task=context.partitionId() if context else 0)
         yield pa.RecordBatch.from_pylist(list(encode_result_rows(result)), schema=SCHEMA)
         freeze_worker_heap()
@@ -56,21 +56,10 @@ def limit_task_memory(
 
     def task(given: Given) -> Iterator[Made]:
         if TaskContext.get():
-            limit_memory(most)
+            limit_own_memory(parse_memory(most))
         yield from work(given)
 
     return task
-
-
-def limit_memory(most: str) -> None:
-    """Let this process fail, rather than the machine, where it wants more; runs in a task.
-
-    What may be written to counts (Linux, RLIMIT_DATA), and not every address that DuckDB and Arrow set aside, as it
-    would with ``spark.executor.pyspark.memory``. DuckDB's own limit applies to its buffers, and not to its vectors.
-    """
-    resource.setrlimit(
-        resource.RLIMIT_DATA, (parse_memory(most), resource.getrlimit(resource.RLIMIT_DATA)[1])
-    )
 
 
 def warm_workers(spark: SparkSession) -> None:

@@ -51,6 +51,7 @@ class WorkerProcess:
             command = [sys.executable, "-c", RUN, *map(str, fds), memory]
             self.child = subprocess.Popen(command, env=env, pass_fds=fds, stdin=subprocess.DEVNULL)
         self.conn = Connection(ours.detach())
+        self.asking = False
         self.end = weakref.finalize(self, end_child, self.child, self.conn)
         """Ends the process, whatever it is about; so does nobody's knowing of it any more."""
 
@@ -59,7 +60,10 @@ class WorkerProcess:
 
         No call may take longer than the fold's budget; everything else takes as long as it takes.
         """
-        look = CallLook(self.watch, process.budget.seconds)
+        if self.asking:
+            # Whoever asked before has not waited for the answer.
+            self.end()
+        look, self.asking = CallLook(self.watch, process.budget.seconds), True
         try:
             self.conn.send_bytes(cloudpickle.dumps((question, given)))  # type: ignore[no-untyped-call]
             while not self.conn.poll(TICK):
@@ -73,6 +77,7 @@ class WorkerProcess:
             raise FunctionUnusable(
                 f"{process.function.name}: the process that folds has ended with code {code}"
             ) from error
+        self.asking = False
         if why is not None:
             raise FunctionUnusable(why)
         return answer
@@ -86,6 +91,14 @@ def end_child(child: subprocess.Popen[bytes], conn: Connection) -> None:
 
 
 _idle: list[WorkerProcess] = []
+
+
+def release_worker(worker: WorkerProcess) -> None:
+    """Keep a process for another fold, or end it."""
+    if not worker.asking and worker.child.poll() is None and len(_idle) < MOST_IDLE:
+        _idle.append(worker)
+    else:
+        worker.end()
 
 
 def start_workers(count: int, memory: str) -> None:
@@ -103,6 +116,8 @@ class FoldProcess:
         self.worker = fitting[0] if fitting else WorkerProcess(memory)
         if fitting:
             _idle.remove(self.worker)
+        self.release = weakref.finalize(self, release_worker, self.worker)
+        self.release.atexit = False
 
     def open(self, rows: pa.Table, mark: float) -> int:
         """Make the tails of all rows of the spans that are not over; return how many keys have one.
@@ -126,11 +141,7 @@ class FoldProcess:
 
     def close(self) -> None:
         """Forget all; the process is kept for another fold if it can be."""
-        if self.worker.conn.closed:
-            return
-        with suppress(FunctionUnusable):
-            self.worker.ask(self.process, "close")
-            if len(_idle) < MOST_IDLE:
-                _idle.append(self.worker)
-                return
-        self.worker.end()
+        if not self.worker.conn.closed:
+            with suppress(FunctionUnusable):
+                self.worker.ask(self.process, "close")
+        self.release()

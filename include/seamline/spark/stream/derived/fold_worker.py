@@ -20,8 +20,9 @@ from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.model.memory import parse_memory
 from seamline.runtime.collecting import without_collector
-from seamline.spark.tasks.task import limit_memory
+from seamline.runtime.machine_memory import limit_own_memory
 
 OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
 """What may be wrong with values that users' code is given, or gives: it concerns that view alone."""
@@ -104,6 +105,6 @@ def main() -> None:
     for sign in (signal.SIGTERM, signal.SIGINT):
         # Its driver ends it, once it has taken in what it is about.
         signal.signal(sign, signal.SIG_IGN)
-    limit_memory(most)
+    limit_own_memory(parse_memory(most))
     with mmap.mmap(int(shared), mmap.PAGESIZE) as memory, Connection(int(socket)) as conn:
         answer_questions(conn, FoldWorker(memoryview(memory).cast(NUMBER)))
