@@ -124,7 +124,7 @@ def eventually(look: Callable[[], Any], *, meanwhile: Callable[[], None] = lambd
 def answered(page: Page) -> str:
     """Return what a form was answered, a refusal too."""
     said = page.locator("output.good, output.bad")
-    said.wait_for()
+    said.wait_for(timeout=1000 * WITHIN)
     return said.inner_text()
 
 
