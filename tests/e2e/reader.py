@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from seamline.local.airflow import AirflowStandalone
 
 SHOTS = Path(__file__).parents[2] / ".seamline" / "screenshots"
-PATIENCE = 60_000.0
+PATIENCE = 180_000.0
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
