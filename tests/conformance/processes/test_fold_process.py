@@ -14,6 +14,7 @@ from tests.unit.process_functions import Abandoned
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, sum
 from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows
+from seamline.model.compile.processes import long_calls
 from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
 from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import MeasureFailed
@@ -148,8 +149,12 @@ SHOP = Pipeline(
 )
 
 
-def test_other_views_go_on_where_one_stands_still(scenario: Any, spark: Any) -> None:
-    """Its view is behind, with the words of what happened, and is caught up once the function is another."""
+@pytest.mark.parametrize("costs", ["loops", "searches", "dies"])
+def test_other_views_go_on_where_one_stands_still(
+    scenario: Any, spark: Any, costs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its view is behind, with the words of what happened; it is tried again, by tasks, and ends nothing else there."""
+    monkeypatch.setattr(long_calls, "FOR_EVER", 3.0)
     life = scenario(SHOP, spark=spark, now="2026-01-09")
 
     def click(at: str, name: str) -> dict[str, object]:
@@ -157,13 +162,17 @@ def test_other_views_go_on_where_one_stands_still(scenario: Any, spark: Any) -> 
 
     life.send(click("10:00", "x"), topic="clicks")
     life.epoch()
-    life.send(click("11:00", "loops"), topic="clicks")
+    life.send(click("11:00", costs), topic="clicks")
     life.epoch()
     engine = life.engine
     counted, left = (life.pipeline.view(name).id for name in ("counted", "left"))
     assert {*engine.writer.behind} == {counted}
-    said = "tests.unit.costly_functions:Costly: a call took longer than the 1 s of timeout="
-    assert said in engine.writer.errors[counted]
+    said = "has ended with code -11" if costs == "dies" else "a call took longer than the 1 s of timeout="
+    assert f"tests.unit.costly_functions:Costly: {said}" in engine.writer.errors[counted].replace(
+        "the process that folds ", ""
+    )
+    engine.catch_up()
+    assert {*engine.writer.behind} == {counted}
     life.send(click("12:00", "x"), topic="clicks")
     life.epoch()
     assert engine.writer.frontiers[left] == 2

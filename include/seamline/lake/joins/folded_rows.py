@@ -150,14 +150,22 @@ def told_as_failure(process: CompiledProcess) -> Iterator[CompiledProcess]:
 
 
 def fold_sorted_rows(
-    process: CompiledProcess, batches: Iterable[pa.RecordBatch], mark: float, *, side: str = EMITTED
+    process: CompiledProcess,
+    batches: Iterable[pa.RecordBatch],
+    mark: float,
+    *,
+    side: str = EMITTED,
+    ended_after: float | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Fold rows that are in order (span and key, then ``ORDER``); yield what is shown of a side at a watermark."""
+    """Fold rows that are in order (span and key, then ``ORDER``); yield what is shown of a side at a watermark.
+
+    ``ended_after`` is as for ``break_off_long_calls``.
+    """
     rows = (each for batch in batches for each in read_key_rows(process, batch))
     groups = groupby(rows, key=lambda each: each[0])
     held: list[Emitted] = []
     while True:
-        with without_collector(), break_off_long_calls(process) as own:
+        with without_collector(), break_off_long_calls(process, ended_after) as own:
             for key, group in groups:
                 shown = list_shown_items(own, key, (row for _, row in group), mark)
                 held += [(key, item) for item in shown if item.side == side]

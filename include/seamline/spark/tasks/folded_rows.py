@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import reduce
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -13,6 +14,7 @@ from seamline.lake.joins.folded_rows import ORDER, fold_sorted_rows
 from seamline.lake.joins.span_rows import SPAN
 from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.long_calls import find_end_of_patience
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.definition.layers import Stream
 from seamline.spark.tasks.measures import quote_column
@@ -40,8 +42,11 @@ def fold_rows(
     }
     schema = ", ".join(f"{quote_column(name)} {type}" for name, type in types.items())
 
+    patience = find_end_of_patience(process)
+
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return fold_sorted_rows(process, batches, mark, side=side)
+        ended_after = patience if TaskContext.get() else None
+        return fold_sorted_rows(process, batches, mark, side=side, ended_after=ended_after)
 
     return together.mapInArrow(limit_task_memory(fold, memory), schema)
 

@@ -1,12 +1,13 @@
 """Calls of users' code that take too long are broken off, between two of its steps.
 
-What Python cannot break off, such as a search by a regular expression, is ended with its process, if it has one of its
-own.
+What Python cannot break off, such as a search by a regular expression, is ended with its process, where that may be
+ended: a stream's fold by its driver, a task by itself.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from seamline.model.functions.folding import FunctionUnusable, Watch
 
 LOOKS = 4
 """How often it is looked at a call before its time is over."""
+FOR_EVER = 30.0
+"""Seconds, at least, after which a process is ended whose call nothing breaks off."""
 
 
 class CallTooLong(BaseException):
@@ -25,10 +28,16 @@ class CallTooLong(BaseException):
 
 
 @contextmanager
-def break_off_long_calls(process: CompiledProcess) -> Iterator[CompiledProcess]:
-    """Give a process whose calls, made by this thread, raise FunctionUnusable where they take too long."""
+def break_off_long_calls(
+    process: CompiledProcess, ended_after: float | None = None
+) -> Iterator[CompiledProcess]:
+    """Give a process whose calls, made by this thread, raise FunctionUnusable where they take too long.
+
+    ``ended_after`` so many seconds this process of the machine is ended, with its stack on stderr, where a call cannot
+    be broken off; None for never.
+    """
     own, over = replace(process), threading.Event()
-    given = own.fold.watch, process.budget.seconds, threading.get_ident(), over
+    given = own.fold.watch, process.budget.seconds, threading.get_ident(), over, ended_after
     watcher = threading.Thread(target=watch_calls, args=given, daemon=True, name="long-calls")
     try:
         watcher.start()
@@ -37,6 +46,8 @@ def break_off_long_calls(process: CompiledProcess) -> Iterator[CompiledProcess]:
         finally:
             over.set()
             watcher.join()
+            if ended_after is not None:
+                faulthandler.cancel_dump_traceback_later()
     except CallTooLong:
         raise FunctionUnusable(describe_long_call(process)) from None
 
@@ -47,11 +58,26 @@ def describe_long_call(process: CompiledProcess) -> str:
     return f"{name}: a call took longer than the {seconds:g} s of timeout="
 
 
-def watch_calls(watch: Watch, seconds: float, thread: int, over: threading.Event) -> None:
-    """Raise CallTooLong in a thread whenever a call takes too long; ``watch`` is a fold's."""
+def find_end_of_patience(process: CompiledProcess) -> float:
+    """Return after how many seconds a process of the machine is ended whose call of a function nothing breaks off."""
+    return max(FOR_EVER, 3 * process.budget.seconds)
+
+
+def watch_calls(
+    watch: Watch, seconds: float, thread: int, over: threading.Event, ended_after: float | None = None
+) -> None:
+    """Raise CallTooLong in a thread whenever a call takes too long; ``watch`` is a fold's.
+
+    The end of the process is put off at each look, for which this thread needs the lock that such a call may hold.
+    """
     look = CallLook(watch, seconds)
+    if ended_after is not None:
+        faulthandler.dump_traceback_later(ended_after, exit=True)
     while not over.wait(seconds / LOOKS):
-        if look.is_too_long():
+        if not look.is_too_long():
+            if ended_after is not None:
+                faulthandler.dump_traceback_later(ended_after, exit=True)
+        else:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(CallTooLong))
 
 
