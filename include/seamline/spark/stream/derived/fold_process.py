@@ -26,7 +26,7 @@ from seamline.model.compile.processes.long_calls import CallLook, describe_long_
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import KeySpan
 from seamline.spark.stream.derived import fold_worker
-from seamline.spark.stream.derived.fold_worker import NUMBER, Change
+from seamline.spark.stream.derived.fold_worker import NUMBER, Change, write_table
 
 TICK = 0.05
 """Seconds between looks at a process that does not answer."""
@@ -124,7 +124,7 @@ class FoldProcess:
 
         ``mark`` is a watermark in microseconds from 1970. Raises FunctionUnusable, as the others do.
         """
-        count: int = self.worker.ask(self.process, "open", self.process, rows, mark)
+        count: int = self.worker.ask(self.process, "open", self.process, write_table(rows), mark)
         return count
 
     def take(
@@ -134,8 +134,8 @@ class FoldProcess:
 
         ``read_older`` reads all earlier rows of keys in spans.
         """
-        late = self.worker.ask(self.process, "give", rows)
-        older = read_older(late) if late else None
+        late = self.worker.ask(self.process, "give", write_table(rows))
+        older = write_table(read_older(late)) if late else None
         found: Mapping[str, Change] = self.worker.ask(self.process, "take", older, mark, sides)
         return found
 

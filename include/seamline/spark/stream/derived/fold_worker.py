@@ -39,8 +39,26 @@ class Change(NamedTuple):
     """What was shown before, and is not now."""
 
 
+def write_table(table: pa.Table) -> bytes:
+    """Write a table as a stream of Arrow: of a part of a larger one the part alone, where pickle writes all."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def read_table(written: bytes) -> pa.Table:
+    """Read what ``write_table`` wrote."""
+    with pa.ipc.open_stream(written) as stream:
+        return stream.read_all()
+
+
 class FoldWorker:
-    """The tails of one fold, and the rows of the epoch that is being taken in; ``watch`` is what the driver sees."""
+    """The tails of one fold, and the rows of the epoch that is being taken in; ``watch`` is what the driver sees.
+
+    Rows that it is given are those of ``write_table``.
+    """
 
     def __init__(self, watch: memoryview) -> None:
         self.watch = watch
@@ -48,21 +66,21 @@ class FoldWorker:
         self.tails: Tails
         self.new: Rows = {}
 
-    def open(self, process: CompiledProcess, rows: pa.Table, mark: float) -> int:
+    def open(self, process: CompiledProcess, rows: bytes, mark: float) -> int:
         """Make the tails of a fold of all rows of the spans that are not over; return how many keys have one."""
         self.process = process
         self.tails = Tails(replace(process.fold, watch=self.watch), process.size, mark)
-        self.tails.restore(gather_key_rows(process, rows))
+        self.tails.restore(gather_key_rows(process, read_table(rows)))
         return len(self.tails.tails)
 
-    def give(self, rows: pa.Table) -> set[KeySpan]:
+    def give(self, rows: bytes) -> set[KeySpan]:
         """Be given the rows of an epoch; return the keys of which all earlier rows are needed."""
-        self.new = gather_key_rows(self.process, rows)
+        self.new = gather_key_rows(self.process, read_table(rows))
         return self.tails.find_late(self.new)
 
-    def take(self, older: pa.Table | None, mark: float, sides: Sequence[str]) -> Mapping[str, Change]:
+    def take(self, older: bytes | None, mark: float, sides: Sequence[str]) -> Mapping[str, Change]:
         """Take them in, with the earlier rows and the epoch's watermark; return what changes on some sides."""
-        known = {} if older is None else gather_key_rows(self.process, older)
+        known = {} if older is None else gather_key_rows(self.process, read_table(older))
         changes = self.tails.take(self.new, known, mark)
         self.new = {}
         return {side: self.make_change(side, changes) for side in sides}
