@@ -10,6 +10,15 @@ from typing import Any
 NESTED = re.compile(r"(a+)+$")
 
 
+class Endless(Exception):
+    """Never says what it is."""
+
+    def __str__(self) -> str:  # noqa: PLE0307 - that is what is wrong with it
+        """Look for the words."""
+        while True:
+            pass
+
+
 class Costly:
     """Counts the rows of a key; does what the name of a row says."""
 
@@ -24,6 +33,10 @@ class Costly:
                 pass
         if row["name"] == "searches":
             NESTED.match("a" * 64 + "b")
+        if row["name"] == "tells":
+            raise Endless
+        if row["name"] == "leaves":
+            raise KeyboardInterrupt("it")
         if row["name"] == "dies":
             ctypes.string_at(0)
         if row["name"] == "grows":

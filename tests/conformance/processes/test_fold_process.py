@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 from tests.conformance.processes.test_folded import compiled, rows, take_epoch
@@ -20,6 +24,7 @@ from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import MeasureFailed
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import Tails
+from seamline.spark.stream.derived import fold_process
 from seamline.spark.stream.derived.fold_process import FoldProcess
 
 DAY = "2026-01-05"
@@ -98,6 +103,8 @@ def gather(process: CompiledProcess, known: pa.Table, keys: Any) -> Any:
     [
         ("loops", "a call took longer than the 0.5 s of timeout="),
         ("searches", "a call took longer than the 0.5 s of timeout="),
+        ("tells", "a call took longer than the 0.5 s of timeout="),
+        ("leaves", "KeyboardInterrupt: it"),
         ("grows", "the state of a key has about 2 MiB, more than the 1 MiB of memory="),
         ("dies", "has ended with code -11"),
     ],
@@ -112,6 +119,48 @@ def test_what_costs_too_much_ends_its_fold_alone(fold: Any, name: str, words: st
     there.close()
     assert beside.take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
     assert fold(process).take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
+
+
+def test_a_process_serves_one_fold(fold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What users' code has left in it is nobody else's; one that has failed is ended."""
+    monkeypatch.setattr(fold_process, "_idle", [])
+    one, other = compiled(Costly), compiled(Costly, version="2")
+    first = fold(one)
+    pid = first.worker.child.pid
+    first.close()
+    assert fold(other).worker.child.pid != pid
+    again = fold(one)
+    assert again.worker.child.pid == pid
+    with pytest.raises(FunctionUnusable, match="KeyboardInterrupt"):
+        again.take(named("leaves"), lambda _: rows(0, seed=1), 0, [""])
+    assert again.worker.child.poll() is not None
+    again.close()
+    assert fold(one).worker.child.pid != pid
+
+
+DRIVER = f"""
+from {__name__} import *
+process = compiled(Costly, timeout="1 hour")
+there = FoldProcess(process, "2g")
+there.open(rows(0, seed=1), float("-inf"))
+print(there.worker.child.pid, flush=True)
+there.take(named("searches"), None, 0, [""])
+"""
+
+
+def test_a_process_ends_with_its_driver() -> None:
+    """Though the driver is killed, and it is in the midst of what no handler of Python's would break off."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    driver = subprocess.Popen([sys.executable, "-c", DRIVER], env=env, stdout=subprocess.PIPE, text=True)
+    assert driver.stdout
+    with driver.stdout:
+        pid = int(driver.stdout.readline())
+    worker = psutil.Process(pid)
+    while worker.cpu_times().user < 1.5 + worker.cpu_times().system:
+        assert worker.is_running()
+    driver.kill()
+    driver.wait()
+    worker.wait(60)
 
 
 def test_a_call_that_takes_too_long_is_broken_off_in_builds_too() -> None:
@@ -167,12 +216,13 @@ def test_other_views_go_on_where_one_stands_still(
     engine = life.engine
     counted, left = (life.pipeline.view(name).id for name in ("counted", "left"))
     assert {*engine.writer.behind} == {counted}
-    said = "has ended with code -11" if costs == "dies" else "a call took longer than the 1 s of timeout="
-    assert f"tests.unit.costly_functions:Costly: {said}" in engine.writer.errors[counted].replace(
-        "the process that folds ", ""
-    )
+    long = "tests.unit.costly_functions:Costly: a call took longer than the 1 s of timeout="
+    assert ("has ended with code -11" if costs == "dies" else long) in engine.writer.errors[counted]
     engine.catch_up()
     assert {*engine.writer.behind} == {counted}
+    assert (
+        f"FunctionUnusable: {long}" if costs == "loops" else "Python worker exited unexpectedly"
+    ) in engine.writer.errors[counted]
     life.send(click("12:00", "x"), topic="clicks")
     life.epoch()
     assert engine.writer.frontiers[left] == 2

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from seamline.model.functions.calls import ERRORS, NEVER, Call
 from seamline.model.functions.function import LoadedFunction
-from seamline.model.functions.records import Values
+from seamline.model.functions.records import Values, measure_value
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -110,7 +110,7 @@ class Fold:
     largest: int | None = None
     """Bytes that the state of a key may have, about; None for any number."""
     watch: Watch = field(default_factory=lambda: [0], compare=False, repr=False)
-    """Its first number goes up when a call begins, and again when it ends: it is odd while one is made."""
+    """Its first number goes up when a call begins and when all of it is taken in: it is odd in between."""
 
     def go_on(self, begun: Snapshot, rows: Iterable[KeyRow], until: int) -> tuple[list[Item], Snapshot]:
         """Fold rows in order, from a snapshot's instant on, up to another instant; fire the timers before it."""
@@ -163,12 +163,11 @@ class KeyFold:
             out = Call(self.function.forms, instant, self.find_limit())
             watch[0] += 1
             try:
-                state = self.function.made.timer(self.state, out.at, out)
-                watch[0] += 1
-                self.take(state, out, instant)
+                self.take(self.function.made.timer(self.state, out.at, out), out, instant)
             except RAISED as error:
-                watch[0] += watch[0] & 1
                 self.tell("timer", error, instant, instant)
+            finally:
+                watch[0] += 1
             self.chained += len(out.timers)
             if self.chained > self.fold.chained:
                 at = format_utc_instant(EPOCH + instant * MICROSECOND)
@@ -192,13 +191,12 @@ class KeyFold:
             out = Call(forms, at, self.find_limit())
             watch[0] += 1
             try:
-                state = call(self.state, row.values, out)
-                watch[0] += 1
-                self.take(state, out, ALWAYS)
+                self.take(call(self.state, row.values, out), out, ALWAYS)
             except RAISED as error:
-                watch[0] += watch[0] & 1
                 self.seen = before
                 self.tell("row", error, at, ALWAYS, row.place)
+            finally:
+                watch[0] += 1
         self.require_small()
 
     def require_small(self) -> None:
@@ -206,7 +204,9 @@ class KeyFold:
         most = self.fold.largest
         if most is None or self.state is None:
             return
-        size = self.function.state.measure(self.state)
+        if self.function.state.measure(self.state) <= most:
+            return
+        size = measure_value(self.state)
         if size > most:
             raise FunctionUnusable(
                 f"{self.function.name}: the state of a key has about {size >> 20:,} MiB, more than "
@@ -220,6 +220,7 @@ class KeyFold:
             return
         if self.timers and self.timers[0] <= mark:
             self.fire_timers(mark + 1)
+            self.require_small()
         if self.seen is not None and mark >= self.seen + (self.fold.forget or 0):
             self.forget()
 
@@ -232,12 +233,11 @@ class KeyFold:
         out, watch = Call(self.function.forms, border - 1, self.find_limit()), self.fold.watch
         watch[0] += 1
         try:
-            state = self.function.made.end(self.state, EPOCH + border * MICROSECOND, out)
-            watch[0] += 1
-            self.take(state, out, border)
+            self.take(self.function.made.end(self.state, EPOCH + border * MICROSECOND, out), out, border)
         except RAISED as error:
-            watch[0] += watch[0] & 1
             self.tell(self.function.last_call, error, border - 1, border)
+        finally:
+            watch[0] += 1
 
     def take(self, state: Any, out: Call, needs: float) -> None:
         """Take what a call has returned, emitted and set; TypeError where it has returned no state."""

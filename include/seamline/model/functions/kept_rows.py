@@ -31,10 +31,10 @@ class KeptRows(RecordFreezer):
         return super().freeze(values, like)
 
     def measure(self, values: Values) -> int:
-        """Return about how many bytes the rows have, by the mean of each column's newest piece."""
+        """Return about how many bytes the rows have, by the mean of each column's two newest pieces."""
         found = 0
         for pieces in values:
-            if pieces and (newest := pieces[-1]):
+            if newest := [*chain.from_iterable(pieces[-2:])]:
                 found += sum(map(len, pieces)) * sum(map(measure_value, newest)) // len(newest)
         return found
 

@@ -58,7 +58,8 @@ class TracedFold(KeyFold):
 
 def trace_calls(fold: Fold, rows: Iterable[KeyRow], mark: float, border: int) -> list[TracedCall]:
     """Fold all rows of a key in a span, in order, up to a watermark; return the calls in order."""
-    run = TracedFold(fold)
+    # A state is measured behind the rows of an epoch, which are not known here.
+    run = TracedFold(replace(fold, largest=None))
     for row in rows:
         run.take_rows([row])
         run.steps[-1] = replace(run.steps[-1], row=row)

@@ -41,6 +41,11 @@ def test_kept_rows_are_measured_by_the_newest() -> None:
         state = kept.add(state, (number, "x" * 100))
     assert state is not None
     assert kept.measure(state) == (PIECE + 3) * (POINTER + POINTER + 100)
+    alone = None
+    for number in range(PIECE + 1):
+        alone = kept.add(alone, (number, "x" * (300_000 if number == PIECE else 100)))
+    assert alone is not None
+    assert kept.measure(alone) < 1 << 20, "nor is it right behind a full piece"
     outlier = kept.add(state, (0, "x" * 30_000))
     assert kept.measure(outlier) < (PIECE + 4) * 10_000, "one long text is not all of them"
     assert kept.measure(kept.add(state, (0, None))) > PIECE * 100, "nor is one that is NULL"

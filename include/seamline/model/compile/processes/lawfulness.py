@@ -19,7 +19,7 @@ def require_lawful(process: CompiledProcess) -> None:
             said = find_broken_law(own.fold, own.columns, own.size)
     except FunctionUnusable as error:
         raise DefinitionError(
-            f"{error}.", hint="it was given random rows: mend it, or set a longer timeout=."
+            f"{error}.", hint="it was given random rows: mend it, or raise timeout= or memory=."
         ) from error
     if said:
         raise DefinitionError(

@@ -18,13 +18,13 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import FunctionUnusable, Watch
 
 LOOKS = 4
-"""How often it is looked at a call before its time is over."""
+"""How often a call is looked at before its time is over."""
 FOR_EVER = 30.0
 """Seconds, at least, after which a process is ended whose call nothing breaks off."""
 
 
 class CallTooLong(BaseException):
-    """Is raised in the thread whose call takes too long: no ``except Exception`` of users' code keeps it."""
+    """Is raised in the thread whose call takes too long; no ``except Exception`` catches it, but a bare ``except`` does."""
 
 
 @contextmanager

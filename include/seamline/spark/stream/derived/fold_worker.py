@@ -1,11 +1,13 @@
-"""A process of its own that keeps the tails of a fold: users' code in it stands still, grows or dies alone.
+"""A process of its own that keeps the tails of a fold: if users' code in it hangs, grows or crashes, nothing else does.
 
-Its driver asks it over a socket, one question at a time; it ends when that is closed.
+Its driver asks it over a socket, one question at a time; it ends with its driver, whatever it is doing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import mmap
+import os
 import pickle
 import signal
 import sys
@@ -18,7 +20,7 @@ import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
 from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.functions.folding import FunctionUnusable
+from seamline.model.functions.folding import FunctionUnusable, describe_error
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.memory import parse_memory
 from seamline.runtime.collecting import without_collector
@@ -103,26 +105,38 @@ def answer_questions(conn: Connection, worker: FoldWorker) -> None:
     """Answer what is asked until the socket is closed."""
     while True:
         try:
-            name, given = pickle.loads(conn.recv_bytes())
+            asked = conn.recv_bytes()
         except EOFError:
             return
         why, answer = None, None
         try:
+            name, given = pickle.loads(asked)
             with without_collector():
                 answer = getattr(worker, name)(*given)
         except FunctionUnusable as error:
             why = str(error)
-        except (MemoryError, pa.ArrowException, *OF_FUNCTIONS) as error:
-            why = f"{type(error).__name__}: {error}"
+        except BaseException as error:  # noqa: BLE001 - users' code may raise anything, and the driver tells it
+            why = describe_error(error)
         conn.send_bytes(pickle.dumps((why, answer), protocol=5))
 
 
 def main() -> None:
-    """Run as the process whose socket, shared memory and most bytes are the arguments."""
-    socket, shared, most = sys.argv[1:]
+    """Run as the process whose socket, lifeline, shared memory and most bytes are the arguments."""
+    socket, lifeline, shared, most = sys.argv[1:]
     for sign in (signal.SIGTERM, signal.SIGINT):
-        # Its driver ends it, once it has taken in what it is about.
+        # Its driver ends it, once the epoch at hand is done.
         signal.signal(sign, signal.SIG_IGN)
+    end_with(int(lifeline))
     limit_own_memory(parse_memory(most))
-    with mmap.mmap(int(shared), mmap.PAGESIZE) as memory, Connection(int(socket)) as conn:
+    memory = mmap.mmap(int(shared), mmap.PAGESIZE)
+    with Connection(int(socket)) as conn:
         answer_questions(conn, FoldWorker(memoryview(memory).cast(NUMBER)))
+
+
+def end_with(lifeline: int) -> None:
+    """Have the system end this process, whatever it is doing, when the other end of a socket is closed.
+
+    SIGIO ends a process that does nothing about it; a handler of Python's would wait for a call of C code.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

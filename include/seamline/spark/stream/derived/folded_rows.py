@@ -1,7 +1,7 @@
 """What epochs add to, and withdraw from, what folds emit: the tails of keys are kept by a process of their own.
 
 Tails stand at E, or are made again from the rows of the spans that are not over. A view whose rows cannot be folded is
-behind, and is caught up from the master (rule 6).
+behind, and is caught up from the master (rules 6 and 25).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FoldedRows:
         self.processes = list_processes(self.pipeline.views)
         self.kept: dict[str, KeptTails] = {}
         self.memory = self.pipeline.definition.stream.worker_memory
-        start_workers(len(self.processes), self.memory)
+        start_workers(self.processes.values(), self.memory)
 
     def derive(
         self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None
