@@ -24,7 +24,7 @@ FOR_EVER = 30.0
 
 
 class CallTooLong(BaseException):
-    """Is raised in the thread whose call takes too long; no ``except Exception`` catches it, but a bare ``except`` does."""
+    """Is raised in the thread whose call takes too long; ``except Exception`` does not catch it, a bare one does."""
 
 
 @contextmanager
