@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from kafka import KafkaProducer
-from kafka.errors import ProducerFencedError
+from kafka.errors import KafkaError, ProducerFencedError
 
 from seamline.kafka import transactions
 from seamline.kafka.admin import TopicAdmin
@@ -110,9 +110,20 @@ def test_a_second_writer_of_a_name_fences_the_first_off(
         first.write([b"b"])
     assert raised.value.hint
     second.write([b"c"])
-    with pytest.raises(SeamlineError):
+    with pytest.raises(FenceLost):
         first.write([b"d"])
     assert tail(kafka, topic) == [b"a", b"c"]
+
+
+def test_a_fence_is_known_wherever_the_client_hears_of_it(topic: str, opened: Open) -> None:
+    """Its thread may have been told before the transaction is committed; the call raises no error of a class then."""
+    first = opened()
+    opened()
+    begin(first, [b"a"], 0)
+    with pytest.raises(KafkaError) as raised:
+        first.producer.commit_transaction()
+    assert type(raised.value) is KafkaError
+    assert isinstance(first.explain(raised.value), FenceLost)
 
 
 def test_a_writer_of_another_name_is_no_fence(kafka: KafkaConnection, topic: str, opened: Open) -> None:

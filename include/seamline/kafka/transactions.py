@@ -70,12 +70,17 @@ class TransactionWriter:
 
     def explain(self, problem: errors.KafkaError) -> SeamlineError:
         """Return the error that it is."""
-        if isinstance(problem, FENCING):
+        if isinstance(problem, FENCING) or isinstance(self.find_last_error(), FENCING):
             return FenceLost(
                 f"Another process writes to {self.topic} as {self.name}.",
                 hint="it was started later, and goes on in the place of this one.",
             )
         return explain_kafka_error(problem, self.connection, self.topic)
+
+    def find_last_error(self) -> Exception | None:
+        """Return what the client's thread was told: its calls raise a KafkaError of no class of its own then."""
+        producer: KafkaProducer | None = getattr(self, "producer", None)
+        return producer._transaction_manager.last_error if producer else None  # noqa: SLF001 - nobody else has it
 
     def close(self) -> None:
         """Close the client; a transaction that was not ended is aborted by the broker."""
