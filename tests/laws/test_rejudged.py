@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
+from seamline.model.time.intervals import Grid
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,
@@ -22,6 +23,7 @@ from seamline.plan.batch.reprocessing_plan import (
 )
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
+GRID = Grid(timedelta(days=1), datetime(2024, 1, 1, tzinfo=UTC))
 DAYS = [f"2024-01-0{day}T00:00:00Z" for day in range(1, 6)]
 COUNTS = st.dictionaries(st.sampled_from(DAYS), st.integers(1, 9), max_size=3)
 REASONS = st.dictionaries(st.sampled_from(["rule", "null"]), st.integers(1, 9), max_size=2)
@@ -98,15 +100,15 @@ def test_an_interval_with_rows_of_before_the_birth_has_its_floor_there(
     _, verdicts = made
     statements = [Statement(Act.BIRTH, "v/1", epoch=birth, interval=filled, definition="{}", seq=0)]
     manifest = fold_statements(statements, 0)
-    raised = plan_raised_floors(manifest, ["v/1"], verdicts, now=NOW)
+    raised = plan_raised_floors(manifest, ["v/1"], verdicts, GRID, now=NOW)
     after = fold_statements([*statements, *(replace(each, seq=1) for each in raised)], 1)
     for day in DAYS:
         before = any(number < birth and day in each.accepted for number, each in verdicts.items())
         known = manifest.floor("v/1", day)
         assert after.floor("v/1", day) == (max(known, birth - 1) if before else known)
-    assert not plan_raised_floors(after, ["v/1"], verdicts, now=NOW)
+    assert not plan_raised_floors(after, ["v/1"], verdicts, GRID, now=NOW)
 
 
 def test_a_version_that_was_never_born_has_no_floor() -> None:
     """It has no slices that could be taken for all there is."""
-    assert plan_raised_floors(Manifest(), ["v/1"], {3: Verdict(3, "a", {DAYS[0]: 1})}, now=NOW) == []
+    assert plan_raised_floors(Manifest(), ["v/1"], {3: Verdict(3, "a", {DAYS[0]: 1})}, GRID, now=NOW) == []

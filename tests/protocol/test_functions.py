@@ -15,7 +15,7 @@ WIDE = {
     "four epochs": (Bounds(4, (0, 1, 2, 3), (0, 2, 3, 4)), 43_750),
 }
 SLICES, BUILDS, SNAPSHOTS = "slice", "a build", "by a snapshot"
-STALE, CLOSED, BLOCKS = "counts as up to date", "was closed", "blocks"
+STALE, CLOSED, BLOCKS, BORN = "counts as up to date", "was closed", "blocks", "born after"
 MISSED = {
     "by_time": SLICES,
     "by_place": SLICES,
@@ -35,6 +35,7 @@ MISSED = {
     "whole": STALE,
     "moves": STALE,
     "to_end": CLOSED,
+    "fired": BORN,
     "takes": BLOCKS,
     "passed": BLOCKS,
     "to_edge": BLOCKS,

@@ -135,7 +135,7 @@ def list_told(world: World, rules: Rules) -> list[Statement]:
         return []
     judged = list(apply_verdicts(log, RIGHT, verdicts(world)))
     told = complete_births(manifest, [VIEW], judged if rules.whole else trusted(judged), RIGHT, GRID, now=NOW)
-    return [*told, *plan_raised_floors(manifest, [VIEW], verdicts(world), now=NOW)]
+    return [*told, *plan_raised_floors(manifest, [VIEW], verdicts(world), GRID, now=NOW)]
 
 
 def moves(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
@@ -270,6 +270,6 @@ def test_a_view_that_is_born_beside_a_mended_rule_is_building(tmp_path: Path) ->
     assert told() == [(Status.BUILDING, []), (Status.BUILDING, [])]
     first = PIPELINE.grid.of(START).id
     Reprocessed(fixed, stream.layout).commit([], [Verdict(0, "attempt", {first: 3})])
-    raise_floors(fixed, stream.layout, [each.id for each in fixed.views])
+    raise_floors(fixed, stream.layout, list(fixed.views))
     assert told() == [(Status.BUILDING, []), (Status.OPEN, [1])]
     assert ManifestTable.ensure(stream.layout).read().filled[view.id] == first

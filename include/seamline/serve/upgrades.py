@@ -13,7 +13,7 @@ from seamline.lake.engine.pane_ranges import parse_interval_ids as starts_of
 from seamline.lake.joins.restatements import read_restated
 from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.publish.generation_history import certificates_of
-from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
+from seamline.lake.publish.planning import estimate_plan_cost, reaches_of, read_spanning_views
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
@@ -90,6 +90,7 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         reaches=reaches,
         ahead=find_reach_ahead(pipeline, layout),
         derived=read_derived_arrivals(pipeline, layout, epochs),
+        spanning=read_spanning_views(pipeline, layout),
     )
     return estimate_plan_cost(keep_unbuilt_intervals(plan, manifest, new.id), layout)
 
@@ -102,7 +103,7 @@ def compare_versions(
     epochs = read_split_log(pipeline, layout, manifest, [old.id, new.id])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
     decided = read_restated(pipeline, layout, epochs)
-    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided)
+    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided, (old, new))
     if span is not None:
         inside = {each.id for each in pipeline.grid.within(span)}
         found = Common(tuple(id for id in found.intervals if id in inside), found.others)

@@ -69,9 +69,13 @@ class Plain(PlainStream):
             self.judged[number] = Read(epoch, self.pipeline, each.raw, marks, accepted, refused, known)
         if waiting:
             views = [view.id for view in self.pipeline.views]
-            log, grid = self.list_epochs(), self.pipeline.grid
-            self.write_statements(*complete_births(self.manifest, views, log, version, grid, now=EPOCH))
-            self.write_statements(*plan_raised_floors(self.manifest, views, self.list_verdicts(), now=EPOCH))
+            log, grid, folded = self.list_epochs(), self.pipeline.grid, self.spanning
+            self.write_statements(
+                *complete_births(self.manifest, views, log, version, grid, folded, now=EPOCH)
+            )
+            self.write_statements(
+                *plan_raised_floors(self.manifest, views, self.list_verdicts(), grid, folded, now=EPOCH)
+            )
             for view in self.pipeline.views:
                 self.rows[view.name] = self.all_rows(view)
 
@@ -115,6 +119,7 @@ class Plain(PlainStream):
             provisional=self.pipeline.definition.batch.provisional,
             ahead=max((view.after for view in self.pipeline.views), default=timedelta(0)),
             derived={view.id: self.derived_arrivals(view) for view in self.pipeline.views if view.derived},
+            spanning=self.spanning,
         )
         offered, wrong = [], []
         published = self.manifest.published

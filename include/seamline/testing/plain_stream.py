@@ -29,7 +29,12 @@ from seamline.model.protocol.restated_views import count_named_restatements
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH
-from seamline.plan.batch.reprocessing_plan import last_filled_interval
+from seamline.model.time.reached_intervals import find_spanning_views
+from seamline.plan.batch.reprocessing_plan import (
+    drop_foreign_watermarks,
+    last_filled_interval,
+    list_later_intervals,
+)
 from seamline.plan.publish.publication import plan_births
 from seamline.plan.stream.epoch_numbers import next_number
 from seamline.plan.stream.lane_policy import build_watermark_policy
@@ -244,6 +249,11 @@ class PlainStream(PlainViews):
                 note_rows(self.pipeline, each.accepted, found)
         return found
 
+    @property
+    def spanning(self) -> dict[str, CompiledView]:
+        """By id, the views of folds whose spans are longer than an interval."""
+        return find_spanning_views(self.pipeline.grid, self.pipeline.views)
+
     def restart(self) -> None:
         """Nothing is lost: lists are what is committed; only the look-ups are read again."""
         before = in_force(self.epochs, self.pipeline.record_version)
@@ -259,7 +269,11 @@ class PlainStream(PlainViews):
         last = self.epochs[-1].number if self.epochs else NOTHING
         day = last_filled_interval(self.epochs, pipeline.record_version, pipeline.grid, below=last + 1)
         definitions = {view.id: "" for view in pipeline.views}
-        self.write_statements(*plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day))
+        timed = drop_foreign_watermarks(self.epochs, pipeline.timed)
+        later = list_later_intervals(timed, day, pipeline.grid, self.spanning, below=last + 1)
+        self.write_statements(
+            *plan_births(self.manifest, definitions, held=last, now=EPOCH, filled=day, later=later)
+        )
         held = {name: rows for name, rows in self.rows.items() if pipeline.record_version == before}
         self.judged = {} if pipeline.record_version != before else self.judged
         for view in pipeline.views:

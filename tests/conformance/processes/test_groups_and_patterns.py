@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -129,7 +130,20 @@ def steps(seed):
     yield "dirty", None
 
 
+LONG = replace(
+    SHOP,
+    derive=[
+        replace(each, window=Tumbling("2 hours"))
+        if isinstance(each, CoGroup)
+        else replace(each, begin="3 hours")
+        for each in SHOP.derive
+    ],
+)
+DEFINITIONS = [SHOP, pytest.param(LONG, marks=pytest.mark.faults)]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_engines_match_and_group_alike(scenario, spark, seed):
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=["intervals", "spans"])
+def test_two_engines_match_and_group_alike(scenario, spark, definition, seed):
     """If this fails, one of the two is wrong: the time line says after which steps."""
-    compare(scenario, spark, SHOP, lambda: steps(seed))
+    compare(scenario, spark, definition, lambda: steps(seed))

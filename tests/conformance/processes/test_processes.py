@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.process_functions import Abandoned, Fails, Remembers
 
 from seamline import (
     Batch,
+    CountWindow,
     KafkaSource,
     Pipeline,
     Sliding,
@@ -26,6 +28,8 @@ from seamline.model.definition.processes import Process
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 SEEDS = [int(each) for each in os.environ.get("PROCESS_SEEDS", "3").split(",")]
+SPANS = {"carts": "3 hours", "long": "1 day", "pasts": "2 hours"}
+"""Spans of several intervals."""
 HOUR = Tumbling("1 hour")
 CARTS = Pipeline(
     name="carts",
@@ -86,6 +90,14 @@ CARTS = Pipeline(
             measures={"n": count(), "deep": sum("size(past)")},
         ),
         View("clicks", of="clicks", keys=["user"], window=HOUR, measures={"n": count()}),
+        View(
+            "counted",
+            of="clicks",
+            keys=["user"],
+            window=CountWindow(3, slide=2),
+            where="total > 0",
+            measures={"n": count(), "named": count("name"), "total": sum("total")},
+        ),
     ],
     batch=Batch("1 hour", "2026-01-05"),
 )
@@ -123,7 +135,20 @@ def steps(seed):
     yield "dirty", None
 
 
+LONG = replace(
+    CARTS,
+    derive=[replace(each, begin=SPANS.get(each.name, each.begin)) for each in CARTS.derive],
+    views=[
+        replace(each, window=replace(each.window, begin="3 hours")) if each.name == "counted" else each
+        for each in CARTS.views
+    ],
+)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_engines_fold_alike(scenario, spark, seed):
+@pytest.mark.parametrize(
+    "definition", [pytest.param(CARTS, marks=pytest.mark.faults), LONG], ids=["intervals", "spans"]
+)
+def test_two_engines_fold_alike(scenario, spark, definition, seed):
     """If this fails, one of the two is wrong: the time line says after which steps."""
-    compare(scenario, spark, CARTS, lambda: steps(seed))
+    compare(scenario, spark, definition, lambda: steps(seed))

@@ -74,6 +74,8 @@ class Rules:
     Of a dirty interval: ``apart``: what is added and what is withdrawn do not cancel; ``whole``: rows of all of its
     span up to its end are in its reach; ``moves``: the watermark moved in it while its span has rows.
     Of a closed one: ``to_end``: the watermark has reached its end.
+    Of a birth: ``fired``: the last interval that has something of before is that of the watermark, if its span has rows
+    though it has none.
     Of blocks by which a view that is behind catches up: ``takes``: what was shown before one is taken away; ``passed``:
     spans over which the watermark has gone are folded, too; ``to_edge``: one ends at the next edge; ``own_clock``: the
     watermark is the last one of the definition's own clock, whatever others have recorded since.
@@ -97,6 +99,7 @@ class Rules:
     whole: bool = True
     moves: bool = True
     to_end: bool = True
+    fired: bool = True
     takes: bool = True
     passed: bool = True
     to_edge: bool = True
@@ -374,6 +377,25 @@ def check_blocks(log: Log, foreign: frozenset[int], rules: Rules) -> None:
                 raise Violation(f"blocks {blocks} of {log}, {foreign} of another clock, on a cut at {cut}")
 
 
+def find_last_filled(log: Log, held: int, rules: Rules) -> int:
+    """Return the last interval that a version, born above an epoch, cannot answer by its slices alone."""
+    rows = rows_of(log, held)
+    if not rows:
+        return -INTERVAL
+    last = max(row.at for row in rows)
+    passed = min(log[held].mark, border(last) - 1) if rules.fired else last
+    return max(last, passed) // INTERVAL * INTERVAL
+
+
+def check_births(log: Log, rules: Rules) -> None:
+    """Hold the slices of a version that is born above each epoch against the law, where no build is waited for."""
+    for held in range(len(log) - 1):
+        filled = find_last_filled(log, held, rules)
+        for interval in (each for each in intervals(log) if each > filled):
+            if lost := of_interval(law(log, held), interval):
+                raise Violation(f"a version of {log} born after {held} lacks {lost} of interval {interval}")
+
+
 def check_build(log: Log, interval: int, cut: int, truth: list[Items], rules: Rules) -> None:
     """Hold a build against the law, whatever it begins with."""
     if (made := build(log, interval, cut, rules)) != truth[cut]:
@@ -392,6 +414,7 @@ def check_all(bounds: Bounds, rules: Rules) -> int:
     count = 0
     for log in list_logs(bounds):
         check(log, rules)
+        check_births(log, rules)
         for foreign in chain.from_iterable(combinations(range(len(log)), many) for many in (0, 1)):
             check_blocks(log, frozenset(foreign), rules)
         count += 1

@@ -144,7 +144,11 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a group without a key": (with_group(on={}), "derive[both].on", "has no key"),
     "a group of two types": (with_group(on={"user": "n"}), "derive[both].on", "columns of one type"),
     "a group of no column": (with_group(on={"user": "called"}), "derive[both].on", "no column 'called'"),
-    "a group of a day": (with_group(window=Tumbling("1 day")), "derive[both].window", "not supported yet"),
+    "a group of a quarter": (
+        with_group(window=Tumbling("90 days")),
+        "derive[both].window",
+        "more than 2000 intervals",
+    ),
     "a group beside the hour": (
         with_group(window=Tumbling("1 hour", offset="5 minutes")),
         "derive[both].window",

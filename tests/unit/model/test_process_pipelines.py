@@ -67,7 +67,11 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "derive[carts].begin",
         "would cross the border",
     ),
-    "a state over intervals": (with_process(begin="1 day"), "derive[carts].begin", "not supported yet"),
+    "a state over too many intervals": (
+        with_process(begin="84 days"),
+        "derive[carts].begin",
+        "a build would read the rows of all",
+    ),
     "a key of Python's years": (
         replace(with_process(keys=["at"]), views=[replace(LOST, keys=["kind"])]),
         "derive[carts].keys",

@@ -39,7 +39,7 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import list_view_restatements
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.model.time.reached_intervals import widen_by_reach
+from seamline.model.time.reached_intervals import widen_by_reach, widen_to_intervals
 from seamline.plan.batch.attribution import (
     ChangeCause,
     DifferingPlace,
@@ -155,7 +155,11 @@ def list_comparison_marks(
             continue
         cut = former.epoch if former else NOTHING
         new = decisions[former.restated if former else 0 : row.restated]
-        again = any(each.epoch > cut and row.interval in each.accepted for each in verdicts.values())
+        read = pipeline.grid.within(
+            widen_to_intervals(pipeline.grid, pipeline.grid.named(row.interval), view)
+        )
+        ids = {each.id for each in read}
+        again = any(each.epoch > cut and not ids.isdisjoint(each.accepted) for each in verdicts.values())
         yield Mark(
             row,
             cut,

@@ -42,7 +42,11 @@ from seamline.model.protocol.restated_views import count_named_restatements, fin
 from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import parse_moment
-from seamline.model.time.reached_intervals import widen_by_reach
+from seamline.model.time.reached_intervals import (
+    find_spanning_views,
+    list_filled_intervals,
+    widen_by_reach,
+)
 
 
 @dataclass(frozen=True)
@@ -111,9 +115,14 @@ def find_view_lag(view: CompiledView, log: CommittedLog, until: int) -> Iterable
 def list_interval_floors(
     manifest: Manifest, view: CompiledView, log: CommittedLog, decisions: Sequence[Restatement] = ()
 ) -> pa.Table:
-    """List the floor of every interval that has rows; where joined ones were restated by ``decisions``, that epoch."""
-    ids = sorted({interval for epoch in log.epochs for interval in epoch.accepted})
-    restated = find_restating_epochs(view, log.pipeline.grid, ids, log.log, decisions)
+    """List the floor of every interval that may have rows; where joined ones were restated, the epoch that says so."""
+    grid, spanning = log.pipeline.grid, find_spanning_views(log.pipeline.grid, [view])
+    # Of a span the epochs that are known are those that have rows in it, and not in what it is made of.
+    epochs = log.log if spanning else log.epochs
+    with_rows = {interval for epoch in epochs for interval in epoch.accepted}
+    found = sorted(list_filled_intervals(grid, spanning.get(view.id), with_rows))
+    ids = [id for id in found if log.span is None or parse_moment(id) in log.span]
+    restated = find_restating_epochs(view, grid, ids, log.log, decisions)
     floors = {id: max(manifest.floor(view.id, id), restated.get(id, NOTHING)) for id in ids}
     return pa.table(
         {

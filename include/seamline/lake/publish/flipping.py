@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from seamline.lake.log.master import Master
-from seamline.lake.publish.planning import reaches_of
+from seamline.lake.publish.planning import reaches_of, read_spanning_views
 from seamline.lake.read import serving_table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
@@ -15,6 +15,7 @@ from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.model.time.reached_intervals import list_filled_intervals
 from seamline.plan.batch.build_causes import list_rowless_intervals
 from seamline.plan.publish.publication import plan_flip, plan_retirement
 
@@ -34,14 +35,15 @@ def flip_views(pipeline: CompiledPipeline, layout: Layout, wanted: Mapping[str, 
     def decision(manifest: Manifest) -> list[Statement]:
         epochs = read_reprocessed_log(pipeline, layout)
         with_rows = {each for epoch in epochs for each in epoch.accepted}
-        reaches = reaches_of(pipeline, layout)
+        reaches, spanning = reaches_of(pipeline, layout), read_spanning_views(pipeline, layout)
         reached, now = read_version_frontiers(manifest, layout), datetime.now(UTC)
         statements: list[Statement] = []
         for name, to in wanted.items():
             id = find_view_version(manifest, name, to) if to else views[name].id
+            filled = list_filled_intervals(pipeline.grid, spanning.get(id), with_rows)
             touched = {
-                *with_rows,
-                *list_rowless_intervals(manifest, id, pipeline.grid, with_rows, reaches.get(id, 0)),
+                *filled,
+                *list_rowless_intervals(manifest, id, pipeline.grid, filled, reaches.get(id, 0)),
             }
             statements += plan_flip(
                 manifest, name, id, intervals_with_rows=touched, frontiers=reached, now=now

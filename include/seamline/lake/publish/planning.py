@@ -17,9 +17,10 @@ from seamline.lake.tables.claims_table import claims_of, claims_shown
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import EPOCH, Interval, merge_intervals
+from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
@@ -66,6 +67,7 @@ def plan_run(
         reaches=reaches,
         ahead=find_reach_ahead(pipeline, layout),
         derived=read_derived_arrivals(pipeline, layout, epochs),
+        spanning=read_spanning_views(pipeline, layout),
     )
     waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))
@@ -78,6 +80,11 @@ def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
         view.id: count_reached_intervals(view.windows, view.interval // MICROSECOND)
         for view in add_live_versions(pipeline, layout).views
     }
+
+
+def read_spanning_views(pipeline: CompiledPipeline, layout: Layout) -> dict[str, CompiledView]:
+    """Return by id the live versions whose rows of an interval are emitted because of rows of earlier ones."""
+    return find_spanning_views(pipeline.grid, add_live_versions(pipeline, layout).views)
 
 
 def estimate_plan_cost(plan: BatchPlan, layout: Layout) -> BatchPlan:

@@ -29,6 +29,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.model.time.reached_intervals import widen_by_reach
 
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 IN_ORDER = [(name, "ascending") for name in READ_ORDER]
@@ -78,7 +79,8 @@ def read_original_rows(
     shown: list[pa.Table] = []
     for id, way in intervals.items():
         interval = Interval(parse_moment(id), parse_moment(id) + pipeline.grid.length)
-        paths = [path for each in files if each for path in files_of(each, interval, way.complete_to)]
+        wide = widen_by_reach(pipeline.grid, interval, view) if view.process else interval
+        paths = [path for each in files if each for path in files_of(each, wide, way.complete_to)]
         if not paths:
             counted[id] = CountedRecords(0, 0, 0)
             continue

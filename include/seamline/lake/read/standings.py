@@ -159,13 +159,15 @@ def count_missing_offsets(snapshot: Snapshot, starts: Numbers) -> Numbers:
     """Count the offsets of holes that may belong to intervals."""
     length, found = snapshot.grid.length // MICROSECOND, np.zeros(len(starts), np.int64)
     # Rows that are joined with those of an interval may be lacking too.
-    before, after = (each // MICROSECOND for each in (snapshot.view.before, snapshot.view.after))
+    view = snapshot.view
+    before, after, span = (each // MICROSECOND for each in (view.before, view.after, view.span))
+    begun = starts // span * span if span else starts - before
     for bounds, count in snapshot.lacking.items():
         if bounds is None:
             found += count
         else:
             first, last = to_unix_micros(bounds.start), to_unix_micros(bounds.end)
-            meets = (starts - before < last) & (starts + length + after > first)
+            meets = (begun < last) & (starts + length + after > first)
             found += np.where(meets, count, 0)
     return found
 

@@ -26,13 +26,14 @@ from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import is_epoch_committed
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.evolution import AND, ANEW
 from seamline.model.errors import Conflict
 from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.plan.batch.batch_plan import cuts_within
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
@@ -180,15 +181,16 @@ def log_beside(layout: Layout, verdicts: Mapping[int, Verdict]) -> Sequence[Epoc
     return known_epochs(layout) if verdicts else read_condensed_log(layout)
 
 
-def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Iterable[str]) -> None:
+def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Sequence[CompiledView]) -> None:
     """Let intervals that got rows of before the views' birth be built before they are answered, and no others."""
-    verdicts, wanted = Reprocessed(pipeline, layout).verdicts(), list(views)
+    verdicts, grid = Reprocessed(pipeline, layout).verdicts(), pipeline.grid
+    wanted, spanning = [view.id for view in views], find_spanning_views(grid, views)
 
     def decision(manifest: Manifest) -> list[Statement]:
         now, unknown = datetime.now(UTC), list_open_births(manifest, wanted)
         cuts = {manifest.births[each] - 1 for each in unknown}
         log = read_reprocessed_log(pipeline, layout, cuts=cuts) if cuts else []
-        known = complete_births(manifest, unknown, log, pipeline.record_version, pipeline.grid, now=now)
-        return [*known, *plan_raised_floors(manifest, wanted, verdicts, now=now)]
+        known = complete_births(manifest, unknown, log, pipeline.record_version, grid, spanning, now=now)
+        return [*known, *plan_raised_floors(manifest, wanted, verdicts, grid, spanning, now=now)]
 
     ManifestTable.ensure(layout).decide(decision)

@@ -23,6 +23,7 @@ from seamline.model.compile.lookups.rule_sources import attach_rule_tables
 from seamline.model.compile.pipeline_checks import check_settings, check_shape, grid_of
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
+from seamline.model.compile.processes.count_rules import compile_counted_view
 from seamline.model.compile.processes.fold_rules import compile_folds, find_fold
 from seamline.model.compile.processes.process_view import compile_process_view
 from seamline.model.compile.record_rules import SOURCE, Record
@@ -37,6 +38,7 @@ from seamline.model.compile.sources import (
 )
 from seamline.model.definition.formats import Format
 from seamline.model.definition.pipeline import ROUNDED, KafkaSource, Pipeline, Rule, View
+from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
 from seamline.model.time.intervals import Grid
@@ -282,6 +284,11 @@ def compile_own_view(
         if seen is None:
             return None
         record = seen
-    made = compile_view(pipeline, view, record, grid, problems)
     judged = sources[0].judged
+    if isinstance(view.window, CountWindow) and view.window.folded:
+        counted = compile_counted_view(pipeline, view, names, record, grid, problems)
+        return counted and replace(
+            version_of_view(pipeline, view, counted, record, grid, judged), of=(view.name,)
+        )
+    made = compile_view(pipeline, view, record, grid, problems)
     return made and replace(version_of_view(pipeline, view, made, record, grid, judged), of=names)

@@ -95,12 +95,17 @@ class CompiledView:
     @property
     def counts(self) -> int:
         """Events in a window, of count windows; else 0. Such a view is owned by one side."""
-        return self.window.events if isinstance(self.window, CountWindow) else 0
+        return self.window.events if isinstance(self.window, CountWindow) and not self.process else 0
 
     @property
     def derived(self) -> CompiledJoin | CompiledProcess | None:
         """What makes the rows that it counts, None where they are those of sources."""
         return self.join or self.process
+
+    @property
+    def span(self) -> timedelta:
+        """After how long the state of its fold begins anew; zero where it has none."""
+        return self.process.begin if self.process else timedelta(0)
 
     @property
     def before(self) -> timedelta:

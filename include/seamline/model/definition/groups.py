@@ -30,7 +30,7 @@ class CoGroup:
     on: Mapping[str, str]
     """The right column that each left column must equal, by the left one's name; one or more."""
     window: Tumbling
-    """The windows, ``Tumbling("10 minutes")`` in UTC: a whole part of an interval."""
+    """The windows, ``Tumbling("10 minutes")`` in UTC: part of an interval, or a multiple."""
     by: str | type
     """The class, ``module:Class``; it is created without arguments."""
     left_columns: Sequence[str] = ()

@@ -37,7 +37,7 @@ class Pattern:
     """What a match shows, by the column's name: ``count(*)``, ``count(fail)``, ``first(fail.at)``, ``ok.amount``. There
     are first, last, sum, avg, min and max of a column, over the rows of a step or of the match."""
     begin: str = ""
-    """How often the search begins anew, as a duration: a whole part of an interval; "" for its whole length."""
+    """How often the search begins anew, as a duration: part of an interval, or a multiple; "" for its length."""
     where: str = ""
     """The rows among which it is looked for; all if empty."""
     skip: str = "past last row"

@@ -33,7 +33,7 @@ class Process:
     where: str = ""
     """The rows that it is given; all if empty."""
     begin: str = ""
-    """How often the state begins anew, as a duration: a whole part of an interval; "" for its whole length."""
+    """How often the state begins anew, as a duration: part of an interval, or a multiple; "" for its length."""
     forget: str = ""
     """After how long without a row a key is forgotten, as a duration of event time; "" for not before ``begin``."""
     copies: bool = False

@@ -13,6 +13,8 @@ from seamline.model.time.zone_clock import MICROSECOND, Clock, clock_of
 
 PANES = 100_000
 """A window of more panes than these is cut too finely to be read."""
+MOST_WINDOWS = 1_000
+"""So many sliding count windows an event may be in."""
 
 
 @dataclass(frozen=True)
@@ -150,16 +152,38 @@ class CountWindow(Window):
 
     A row has ``window_number``, from 1, and the interval's bounds. Which events are in a window depends on all
     before them: the view is owned, by the speed layer until a published build answers for the interval whole.
+
+    With ``slide`` or ``begin`` events are counted in the order of their event times, and a window is shown when its
+    last event is read: see ``Process``.
     """
 
     events: int
     """The number of events in a window, 1 or more."""
+    slide: int = 0
+    """After how many events the next window ends; 0 for ``events``."""
+    begin: str = ""
+    """How often counting begins anew, as a duration: a part of an interval, or a multiple; "" for its length."""
     kind: ClassVar[str] = "count"
+
+    @property
+    def folded(self) -> bool:
+        """Whether events are counted by event time, as a fold of the rows of a key."""
+        return bool(self.begin) or self.slide not in (0, self.events)
 
     def lay_out(self, grid: Grid) -> Ruling:
         if not isinstance(self.events, int) or self.events < 1:
             raise DefinitionError(
                 f"{self.events!r} events cannot make a window.", hint="for example: CountWindow(100)."
+            )
+        if not isinstance(self.slide, int) or self.slide < 0:
+            raise DefinitionError(
+                f"Windows cannot end every {self.slide!r} events.",
+                hint="for example: CountWindow(100, slide=10).",
+            )
+        if self.slide and self.events > MOST_WINDOWS * self.slide:
+            raise DefinitionError(
+                f"An event would be in {self.events // self.slide} windows.",
+                hint=f"use a larger slide: it may be in {MOST_WINDOWS}.",
             )
         return build_zone_ruling(grid, grid.length, grid.length, grid.length, "", "UTC")
 

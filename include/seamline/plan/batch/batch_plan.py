@@ -15,6 +15,7 @@ from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.model.time.reached_intervals import Spanning, list_filled_intervals
 from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.spelling import format_duration
@@ -135,6 +136,7 @@ def plan_batch(
     reaches: Mapping[str, int] = MappingProxyType({}),
     ahead: timedelta = timedelta(0),
     derived: Mapping[str, Arrivals] = MappingProxyType({}),
+    spanning: Spanning = MappingProxyType({}),
 ) -> BatchPlan:
     """Plan a run over the intervals in ``asked``, over the ``dirty`` ones, or over both.
 
@@ -146,7 +148,8 @@ def plan_batch(
     were not asked for at ``most`` so many are built, in turns (``in_turns``). The first of the others are named, as
     are those that are dirty and under one of the ``claims`` of other runs. An interval has closed once the
     watermark is ``ahead`` of its end: so far behind it are rows that views join with its own. Of those views
-    ``derived`` says which epochs changed an interval. Raises BadRange for a span before the pipeline's start.
+    ``derived`` says which epochs changed an interval; ``spanning`` are those that may have rows in one that has closed
+    because of earlier ones. Raises BadRange for a span before the pipeline's start.
     """
     if asked is not None and asked.start < grid.start:
         raise BadRange(
@@ -161,12 +164,10 @@ def plan_batch(
     wanted = {each.id for each in named}
     others = [grid.named(id) for id in arrivals.intervals if id not in wanted] if dirty else []
     if dirty:
-        waited = {
-            each
-            for view in views
-            for each in list_rowless_intervals(manifest, view, grid, arrivals.intervals, reaches.get(view, 0))
-        }
-        others += [grid.named(id) for id in sorted(waited - wanted)]
+        waited = list_waited_intervals(
+            manifest, views, edge, arrivals, grid, reaches, spanning, provisional=provisional
+        )
+        others += [each for each in waited if each.id not in wanted]
     built = {(view.partition("/")[0], id) for view, id in manifest.published}
     builds: list[Build] = []
     debts: list[Build] = []
@@ -175,7 +176,9 @@ def plan_batch(
         causes = [Cause(Kind.ASKED)] if own else []
         closes = interval.end + ahead
         closed = edge.watermark is not None and edge.watermark >= closes
-        causes += causes_of(manifest, views, interval, arrivals, decided, built, derived, closed=closed)
+        causes += causes_of(
+            manifest, views, interval, arrivals, decided, built, derived, spanning, closed=closed
+        )
         cut = min(manifest.cut(view, interval.id) for view in views)
         total = arrivals.total(interval.id)
         build = Build(interval, tuple(causes), total, total - arrivals.rows(interval.id, until=cut))
@@ -201,6 +204,33 @@ def plan_batch(
         planned=manifest.version,
         unnamed=len(later) - len(waiting),
     )
+
+
+def list_waited_intervals(
+    manifest: Manifest,
+    views: Collection[str],
+    edge: Epoch,
+    arrivals: Arrivals,
+    grid: Grid,
+    reaches: Mapping[str, int],
+    spanning: Spanning,
+    *,
+    provisional: bool,
+) -> list[Interval]:
+    """List the intervals without accepted rows of which something is to be built.
+
+    Open ones are let be, unless they may be published as ``provisional``.
+    """
+    found: set[str] = set()
+    for view in views:
+        filled = list_filled_intervals(grid, spanning.get(view), arrivals.intervals)
+        found |= {*list_rowless_intervals(manifest, view, grid, filled, reaches.get(view, 0))}
+        if edge.watermark is not None:
+            later = map(grid.named, filled.difference(arrivals.intervals))
+            found |= {
+                each.id for each in later if (each.start if provisional else each.end) <= edge.watermark
+            }
+    return [grid.named(id) for id in sorted(found)]
 
 
 def in_turns(debts: Sequence[Build], most: int) -> Collection[int]:

@@ -10,7 +10,8 @@ from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval
-from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.model.time.reached_intervals import Spanning
+from seamline.plan.batch.interval_arrivals import Arrivals, find_first_arrival
 
 
 class Kind(StrEnum):
@@ -47,7 +48,7 @@ class Cause:
 def list_rowless_intervals(
     manifest: Manifest, view: str, grid: Grid, with_rows: Collection[str], reach: int
 ) -> Iterator[str]:
-    """List the intervals without rows that a version born later must have built all the same.
+    """List the intervals beside those ``with_rows`` that a version born later must have built all the same.
 
     Windows that touch one, and an interval with rows, are not answered before: nothing but a build shows that the
     version has missed no row there.
@@ -72,17 +73,18 @@ def causes_of(
     restated: Restated,
     built: Collection[tuple[str, str]],
     derived: Mapping[str, Arrivals],
+    spanning: Spanning,
     *,
     closed: bool,
 ) -> Iterator[Cause]:
     """List what makes an interval dirty, view by view; nothing for a clean one.
 
     ``built`` are the (name of a view, interval id) of which some version is published; ``derived`` are the arrivals of
-    views whose rows are derived.
+    views whose rows are derived; ``spanning`` are those whose rows may be in intervals without accepted ones.
     """
-    first = arrivals.since(interval.id, after=NOTHING)
     for view in views:
         name = view.partition("/")[0]
+        first = find_first_arrival(arrivals, restated.grid, interval, spanning.get(view))
         if (view, interval.id) not in manifest.published:
             if (name, interval.id) in built:
                 born = manifest.births.get(view, first)

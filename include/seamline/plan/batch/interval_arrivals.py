@@ -11,8 +11,8 @@ from seamline.model.errors import StraddlesCut
 from seamline.model.protocol.condensed import find_arrival_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Grid
-from seamline.model.time.reached_intervals import Reaching, list_reaching_intervals
+from seamline.model.time.intervals import Grid, Interval
+from seamline.model.time.reached_intervals import Reaching, list_reaching_intervals, widen_to_intervals
 
 
 class Arrivals:
@@ -63,6 +63,18 @@ class Arrivals:
                 hint="this is a bug: a log is condensed only between the cuts that are requested.",
             )
         return bisect_right(self._spans.get(interval, []), number, key=itemgetter(1))
+
+
+def find_first_arrival(arrivals: Arrivals, grid: Grid, interval: Interval, view: Reaching | None) -> int:
+    """Return the first epoch that brought rows because of which a view may have some in an interval; NOTHING for none.
+
+    ``view`` is None for one that has rows where there are accepted ones.
+    """
+    if view is None:
+        return arrivals.since(interval.id, after=NOTHING)
+    reached = grid.within(widen_to_intervals(grid, interval, view))
+    found = (arrivals.since(each.id, after=NOTHING) for each in reached)
+    return min((number for number in found if number > NOTHING), default=NOTHING)
 
 
 def by_arrival(ledger: Sequence[Epoch]) -> dict[str, dict[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from seamline.model.compile.evolution import Timed, is_compatible_version
 from seamline.model.protocol.condensed import first_of
@@ -12,6 +13,8 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
+from seamline.model.time.reached_intervals import Spanning, find_span_end, list_filled_intervals
+from seamline.model.time.zone_clock import MICROSECOND
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,24 @@ def last_filled_interval(epochs: Iterable[Epoch], version: str, grid: Grid, *, b
     return last
 
 
+def list_later_intervals(
+    epochs: Iterable[Epoch], last: str, grid: Grid, spanning: Spanning, *, below: int
+) -> dict[str, str]:
+    """List the last interval in which each of some versions may have shown something in epochs below one.
+
+    ``last`` is the last that has rows. Timers fire where no row is, as far as the watermark has come: behind it slices
+    show all that there is.
+    """
+    marks = [each.watermark for each in epochs if first_of(each) < below and each.watermark]
+    if not last or not marks or grid.named(last).end <= grid.start:
+        return {}
+    reached = grid.of(max(marks))
+    return {
+        id: max(last, min(reached.id, grid.of(find_span_end(grid.named(last), view) - MICROSECOND).id))
+        for id, view in spanning.items()
+    }
+
+
 def list_open_births(manifest: Manifest, views: Iterable[str]) -> list[str]:
     """List the views whose birth was stated before it was known which intervals have rows of before (rule 7).
 
@@ -146,6 +167,7 @@ def complete_births(
     epochs: Sequence[Epoch],
     version: str,
     grid: Grid,
+    spanning: Spanning = MappingProxyType({}),
     *,
     now: datetime,
 ) -> list[Statement]:
@@ -158,24 +180,31 @@ def complete_births(
     for view in list_open_births(manifest, views):
         birth = manifest.births[view]
         last = last_filled_interval(epochs, version, grid, below=birth)
+        last = list_later_intervals(epochs, last, grid, spanning, below=birth).get(view, last)
         told = Statement(Act.BIRTH, view, birth, last, reason="reprocessed", at=now)
         found += [replace(told, definition=manifest.definitions[view])] if last else []
     return found
 
 
 def plan_raised_floors(
-    manifest: Manifest, views: Iterable[str], verdicts: Mapping[int, Verdict], *, now: datetime
+    manifest: Manifest,
+    views: Iterable[str],
+    verdicts: Mapping[int, Verdict],
+    grid: Grid,
+    spanning: Spanning = MappingProxyType({}),
+    *,
+    now: datetime,
 ) -> list[Statement]:
     """Return the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
 
     The birth knew those by the counts of another record version, which may have refused a whole interval.
     """
-    intervals: dict[str, int] = {}
-    for number, verdict in sorted(verdicts.items()):
-        for interval in verdict.accepted:
-            intervals.setdefault(interval, number)
     found = []
     for view in views:
+        intervals: dict[str, int] = {}
+        for number, verdict in sorted(verdicts.items()):
+            for interval in list_filled_intervals(grid, spanning.get(view), verdict.accepted):
+                intervals.setdefault(interval, number)
         before = manifest.births.get(view, NOTHING + 1) - 1
         found += [
             Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="reprocessed", at=now)

@@ -14,10 +14,11 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Statement
 from seamline.model.protocol.restated_views import count_named_restatements
 from seamline.model.protocol.restatement import Restatement
+from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval
-from seamline.model.time.reached_intervals import list_reaching_intervals
+from seamline.model.time.reached_intervals import Reaching, find_spanning_views, list_reaching_intervals
 from seamline.plan.batch.batch_plan import last_edge
-from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.plan.batch.interval_arrivals import Arrivals, find_first_arrival
 
 
 def find_joined_lookup(pipeline: CompiledPipeline, name: str) -> LookupJoin:
@@ -48,17 +49,32 @@ def require_closed(
     if pipeline.definition.batch.provisional:
         return
     ahead = max((view.after for view in pipeline.views), default=timedelta(0))
+    spanning = find_spanning_views(pipeline.grid, pipeline.views)
     for view in pipeline.views:
         if view.derived is None or name not in view.derived.lookups:
             continue
         for interval in list_reaching_intervals(pipeline.grid, span, view):
             closed = edge.watermark is not None and edge.watermark >= interval.end + ahead
-            if arrivals.total(interval.id) and not closed:
+            has = may_show_rows(arrivals, pipeline.grid, interval, spanning.get(view.id), edge.watermark)
+            if has and not closed:
                 raise BadRange(
                     f"Rows of {span} are joined in {interval}, which is open: {view.name} would stand still until it "
                     "has closed and is built.",
                     hint="restate what has closed now (`seamline plan` names what is open), and the rest later.",
                 )
+
+
+def may_show_rows(
+    arrivals: Arrivals, grid: Grid, interval: Interval, view: Reaching | None, mark: datetime | None
+) -> bool:
+    """Return whether a view may have shown rows in an interval by a watermark.
+
+    ``view`` is None for one that has rows where there are accepted ones; others have had timers fire up to there.
+    """
+    if view is None or arrivals.total(interval.id):
+        return bool(arrivals.total(interval.id))
+    passed = mark is not None and interval.start <= mark
+    return passed and find_first_arrival(arrivals, grid, interval, view) > NOTHING
 
 
 def first_uses(epochs: Sequence[Epoch], name: str, record_version: str) -> Mapping[str, int]:
@@ -130,13 +146,14 @@ def list_unbuilt_intervals(
     """
     before = first_of(naming) - 1
     new = decisions[count_named_restatements(log, before) : naming.restated]
-    arrivals = Arrivals(log, until=before)
+    arrivals, spanning = Arrivals(log, until=before), find_spanning_views(grid, [view])
+    mark = max((each.watermark for each in log if first_of(each) <= before and each.watermark), default=None)
     found = set()
     for at, decision in enumerate(new, naming.restated - len(new)):
         if view.derived is None or decision.lookup not in view.derived.lookups:
             continue
         for interval in list_reaching_intervals(grid, decision.span, view):
-            if not arrivals.total(interval.id):
+            if not may_show_rows(arrivals, grid, interval, spanning.get(view.id), mark):
                 continue
             published = find_published(interval.id)
             if published is None or published.restated <= at:

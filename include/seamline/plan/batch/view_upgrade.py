@@ -8,6 +8,12 @@ from dataclasses import dataclass, field, replace
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.time.intervals import Grid
+from seamline.model.time.reached_intervals import (
+    Reaching,
+    find_spanning_views,
+    list_filled_intervals,
+    widen_to_intervals,
+)
 from seamline.plan.batch.batch_plan import BatchPlan
 from seamline.plan.batch.build_causes import Cause, Kind
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -30,13 +36,19 @@ def find_common_intervals(
     arrivals: Arrivals,
     grid: Grid,
     restated: Restated | None = None,
+    views: Sequence[Reaching] = (),
 ) -> Common:
-    """Find the intervals in which two versions (``name/fingerprint``) can differ by their definitions only."""
+    """Find the intervals in which two versions (``name/fingerprint``) can differ by their definitions only.
+
+    ``views`` are both, where their rows may be made of those of other intervals.
+    """
     found: list[str] = []
     others: dict[str, list[str]] = {}
     decided = restated or Restated(grid)
-    for id in sorted(arrivals.intervals):
-        if why := find_comparison_blocker(manifest, old, new, id, arrivals, decided):
+    spanning = find_spanning_views(grid, views).values()
+    filled = (list_filled_intervals(grid, each, arrivals.intervals) for each in spanning)
+    for id in sorted({*arrivals.intervals}.union(*filled)):
+        if why := find_comparison_blocker(manifest, old, new, id, arrivals, decided, views):
             others.setdefault(why, []).append(id)
         else:
             found.append(id)
@@ -50,6 +62,7 @@ def find_comparison_blocker(
     id: str,
     arrivals: Arrivals,
     restated: Restated,
+    views: Sequence[Reaching] = (),
 ) -> str:
     """Say why an interval does not compare; empty if it does."""
     before, after = manifest.published.get((old, id)), manifest.published.get((new, id))
@@ -59,7 +72,12 @@ def find_comparison_blocker(
         return "not built of the served version"
     if not (before.certified and after.certified):
         return "not certified of both versions"
-    if arrivals.rows(id, until=before.epoch) != arrivals.rows(id, until=after.epoch):
+    grid = restated.grid
+    spans = [widen_to_intervals(grid, grid.named(id), view) for view in views] or [grid.named(id)]
+    read = {each.id for span in spans for each in grid.within(span)}
+    if any(
+        arrivals.rows(each, until=before.epoch) != arrivals.rows(each, until=after.epoch) for each in read
+    ):
         return "rows came between the cuts of the two versions"
     if restated.list_between(new, restated.grid.named(id), before.restated, after.restated):
         return "restated between the builds of the two versions"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 
 from seamline.model.errors import Conflict, PublishRefused
 from seamline.model.protocol.manifest import Act, Generation, How, Manifest, Statement
@@ -156,19 +157,32 @@ def accept_candidate(
 
 
 def plan_births(
-    manifest: Manifest, definitions: Mapping[str, str], *, held: int, now: datetime, filled: str = ""
+    manifest: Manifest,
+    definitions: Mapping[str, str],
+    *,
+    held: int,
+    now: datetime,
+    filled: str = "",
+    later: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Statement]:
     """Return the birth of every view version that the manifest does not know (rule 7).
 
-    ``definitions`` are by ``name/fingerprint``; ``held`` is E, ``filled`` the last interval that has rows.
-    The first version of a view is served at once.
+    ``definitions`` are by ``name/fingerprint``; ``held`` is E, ``filled`` the last interval that has rows,
+    ``later`` has that of versions which may have rows in a later one. The first version of a view is served at once.
     """
     statements = []
     for view, definition in definitions.items():
         if view in manifest.live:
             continue
         statements.append(
-            Statement(Act.BIRTH, view, epoch=held + 1, interval=filled, definition=definition, at=now)
+            Statement(
+                Act.BIRTH,
+                view,
+                epoch=held + 1,
+                interval=later.get(view, filled),
+                definition=definition,
+                at=now,
+            )
         )
         if view.partition("/")[0] not in manifest.serving:
             statements.append(Statement(Act.FLIP, view, epoch=held + 1, at=now))

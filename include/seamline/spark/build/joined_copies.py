@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from seamline.lake.engine.accepted_rows import READ_ORDER
+from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.event_ids import list_id_expressions
 from seamline.model.compile.processes.compiled_process import Derived
@@ -36,6 +37,14 @@ def cell_of(grid: Grid, away: timedelta = timedelta(0)) -> Column:
     return moment - f.pmod(moment, f.lit(grid.length // MICROSECOND))
 
 
+def last_cell_of(grid: Grid, derived: Derived) -> Column:
+    """Return the start of the last interval in whose reach a row is: of a fold that is the last of its span."""
+    if isinstance(derived, CompiledJoin) or derived.begin <= grid.length:
+        return cell_of(grid, derived.before)
+    moment, size = f.unix_micros(f.col("_event_time")), f.lit(derived.size)
+    return moment - f.pmod(moment, size) + size - f.lit(grid.length // MICROSECOND)
+
+
 def count_joined_copies(
     rows: DataFrame, pipeline: CompiledPipeline, derived: Derived
 ) -> Mapping[int, Copies]:
@@ -50,7 +59,7 @@ def count_joined_copies(
     earlier = Window.partitionBy(CELL, *event_id).orderBy(*READ_ORDER)
     joined = rows.where(f.col(SELECTED) & f.col(SOURCE).isin(sources)).withColumn(CELL, cell_of(grid))
     copies = joined.withColumn("_number", f.row_number().over(earlier)).where("_number > 1")
-    first, last = (cell_of(grid, away) for away in (-derived.after, derived.before))
+    first, last = cell_of(grid, -derived.after), last_cell_of(grid, derived)
     starts = f.sequence(first, last, f.lit(grid.length // MICROSECOND))
     reached = copies.select(*READ_ORDER, f.explode(starts).alias(CELL))
     table = reached.groupBy(CELL).agg(f.count(f.lit(1)), f.min(f.struct(*READ_ORDER))).toArrow()

@@ -68,9 +68,10 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
             done += reprocess_block(spark, pipeline, layout, rules, block)
         except Conflict as conflict:
             log.info("%s", conflict.message)
-    views = [view.id for view in add_live_versions(pipeline, layout).views]
+    views = add_live_versions(pipeline, layout).views
     # A birth may wait for epochs that the log has lost since: nothing is left to validate again then.
-    if held.verdicts() or list_open_births(ManifestTable.ensure(layout).read(), views):
+    born = list_open_births(ManifestTable.ensure(layout).read(), [view.id for view in views])
+    if held.verdicts() or born:
         raise_floors(pipeline, layout, views)
     return done
 

@@ -30,7 +30,8 @@ from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import FenceLost, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
-from seamline.plan.batch.reprocessing_plan import last_filled_interval
+from seamline.model.time.reached_intervals import find_spanning_views
+from seamline.plan.batch.reprocessing_plan import last_filled_interval, list_later_intervals
 from seamline.plan.maintain.repair_steps import Acceptance
 from seamline.plan.publish.publication import plan_births
 from seamline.plan.stream.hot_keys import KeyShare, list_hot_keys
@@ -141,18 +142,28 @@ class Writer:
         def decision(current: Manifest) -> list[Statement]:
             if definitions.keys() <= {*current.live}:
                 return []
-            known = self.find_last_interval(pipeline)
+            filled, later = self.find_last_intervals(pipeline)
             return plan_births(
-                current, definitions, held=self.master.epoch, now=datetime.now(UTC), filled=known
+                current,
+                definitions,
+                held=self.master.epoch,
+                now=datetime.now(UTC),
+                filled=filled,
+                later=later,
             )
 
         manifest.decide(decision, attempts=None)
         return manifest.read()
 
-    def find_last_interval(self, pipeline: CompiledPipeline) -> str:
-        """Find the last interval that has rows, with what validating again has brought; empty while records wait."""
-        log = read_reprocessed_log(pipeline, self.layout)
-        return last_filled_interval(log, pipeline.record_version, pipeline.grid, below=self.master.epoch + 1)
+    def find_last_intervals(self, pipeline: CompiledPipeline) -> tuple[str, Mapping[str, str]]:
+        """Find the last interval that has rows, and by view the last in which timers may have fired.
+
+        With what validating again has brought; empty while records wait.
+        """
+        log, grid, below = read_reprocessed_log(pipeline, self.layout), pipeline.grid, self.master.epoch + 1
+        last = last_filled_interval(log, pipeline.record_version, grid, below=below)
+        spanning = find_spanning_views(grid, pipeline.views)
+        return last, list_later_intervals(log, last, grid, spanning, below=below)
 
     def find_last_filled(self, pipeline: CompiledPipeline) -> str:
         """Find the last interval that has rows, as the pipeline validates them where that was done; empty for none."""

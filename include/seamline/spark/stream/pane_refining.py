@@ -17,6 +17,7 @@ from seamline.lake.tables.stored_panes import (
     withdraw_coarse_intervals,
 )
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.time.reached_intervals import find_spanning_views, list_filled_intervals
 
 log = logging.getLogger("seamline.stream")
 
@@ -32,13 +33,19 @@ def refine_panes(
     pipeline = use_stored_panes(pipeline, lambda view: kept[view.id])
     short = [view for view in pipeline.views if list_coarse_stretches(view, kept[view.id])]
     if short:
-        intervals = sorted({id for epoch in read_reprocessed_log(pipeline, layout) for id in epoch.accepted})
+        with_rows = {id for epoch in read_reprocessed_log(pipeline, layout) for id in epoch.accepted}
+        spanning = find_spanning_views(pipeline.grid, short)
         told = ManifestTable.ensure(layout).decide(
             lambda manifest: [
                 each
                 for view in short
                 for each in withdraw_coarse_intervals(
-                    manifest, view, kept[view.id], intervals, pipeline.grid, held
+                    manifest,
+                    view,
+                    kept[view.id],
+                    sorted(list_filled_intervals(pipeline.grid, spanning.get(view.id), with_rows)),
+                    pipeline.grid,
+                    held,
                 )
             ]
         )

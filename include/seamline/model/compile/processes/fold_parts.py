@@ -22,6 +22,8 @@ from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import Grid, format_exact_duration, parse_duration
 from seamline.model.types.schema import Field
 
+MOST_INTERVALS = 2_000
+"""So many intervals a span may have."""
 TIMES = ("DATE", "TIMESTAMP")
 """Types of which Python does not know all values, so that keys would be mixed up."""
 
@@ -96,16 +98,21 @@ def measure_span(begin: str, grid: Grid) -> timedelta:
     if begin.strip().lower() == "never":
         raise DefinitionError(
             "A state that never begins anew is not supported yet: a build of an interval would read all rows.",
-            hint='use the length of an interval, such as begin="1 day".',
+            hint='use how far a state has to go back, such as begin="7 days".',
         )
     length = format_exact_duration(grid.length)
     found = parse_duration(begin) if begin else grid.length
-    if found > grid.length:
+    if found > MOST_INTERVALS * grid.length:
         raise DefinitionError(
-            f"{begin} is longer than an interval of {length}: a state over several intervals is not supported yet.",
-            hint=f'use "{length}", or longer intervals: batch=Batch(interval=...).',
+            f"{begin} is more than {MOST_INTERVALS} intervals of {length}: a build would read the rows of all.",
+            hint="use a shorter duration, or longer intervals: batch=Batch(interval=...).",
         )
-    if grid.length % found:
+    if found > grid.length and found % grid.length:
+        raise DefinitionError(
+            f"{begin} is no whole number of intervals of {length}: a state would begin within one.",
+            hint=f"use a multiple of {length}.",
+        )
+    if found < grid.length and grid.length % found:
         raise DefinitionError(
             f"{begin} does not divide an interval of {length}: a state would cross the border of an interval.",
             hint=f'use "{length}", or a duration that divides it, such as half.',

@@ -123,7 +123,7 @@ def measure_window(group: CoGroup, grid: Grid) -> timedelta:
     window = group.window
     if window.offset or window.zone != "UTC":
         raise DefinitionError(
-            "The windows of a co-group are whole parts of intervals, which begin in UTC and without an offset.",
+            "The windows of a co-group begin in UTC and without an offset, as intervals do.",
             hint=f'write window=Tumbling("{window.size}").',
         )
     return measure_span(window.size, grid)

@@ -38,7 +38,7 @@ def compute_missed_states(
 ) -> pa.Table:
     """Compute the states (``partial_schema``) of ``after < epoch <= until``, as one set: no cut is between them.
 
-    The rows that are folded are those of whole intervals.
+    The rows that are folded are those of whole intervals, or of whole spans where those are longer.
     """
     process = view.process
     assert process
@@ -75,18 +75,19 @@ def list_touched_rows(
     after: int,
     until: int,
 ) -> DataFrame:
-    """Return the rows up to an epoch of all intervals whose emitted rows may have changed.
+    """Return the rows up to an epoch of all intervals, or longer spans, whose emitted rows may have changed.
 
     Those of new rows, and those that the watermark has passed or entered. By whole intervals, as a restatement moves
     rows to other keys and spans, but into no other interval. ``filled`` are the starts of those that have rows.
     """
-    size = view.interval // MICROSECOND
+    length = max(view.interval, view.span)
+    size = length // MICROSECOND
     new = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
-    cells = new.select(floor_to_span("_event_time", view.interval).alias(CELL)).distinct()
+    cells = new.select(floor_to_span("_event_time", length).alias(CELL)).distinct()
     starts = {to_unix_micros(each) for each in cells.toArrow()[CELL].to_pylist()}
     if before > ALWAYS and now > before:
         passed = range(int(before) // size * size, int(now) + 1, size)
-        starts |= {at for at in filled if at in passed}
+        starts |= {at // size * size for at in filled if at // size * size in passed}
     known = rows.where(f.col("_epoch") <= until)
     if before == ALWAYS:
         return known
@@ -94,7 +95,7 @@ def list_touched_rows(
         return known.where(f.lit(False))
     first, end = (f.lit(EPOCH + at * MICROSECOND) for at in (min(starts), max(starts) + size))
     near = known.where((f.col("_event_time") >= first) & (f.col("_event_time") < end))
-    cell = f.unix_micros(floor_to_span("_event_time", view.interval))
+    cell = f.unix_micros(floor_to_span("_event_time", length))
     return near.where(cell.isin(sorted(starts)))
 
 

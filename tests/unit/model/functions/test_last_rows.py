@@ -1,0 +1,114 @@
+"""Count windows that slide: each has the last so many rows of a key, and late rows move all later ones."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from seamline import Batch, CountWindow, KafkaSource, Pipeline, View, count, first, sum
+from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.functions.folding import BLANK, Fold, KeyFold, KeyRow, Place
+from seamline.model.functions.last_rows import load_windows
+from seamline.model.functions.laws import find_broken_law
+from seamline.model.types.schema import INT, Field
+
+SIZE = 1_000
+
+
+def emitted(rows: list[tuple[int, int]], events: int, slide: int) -> dict[int, list[int]]:
+    """Fold rows, an instant and a value each; return the values by the number of the window."""
+    function = load_windows("windows", "window_number", [Field("n", INT)], events, slide)
+    run = KeyFold(Fold(function, None, 10, 1 << 20), BLANK)
+    run.take_rows(sorted(KeyRow(at, Place(0, at, "t", ""), {"n": value}) for at, value in rows))
+    run.reach(SIZE, SIZE)
+    found: dict[int, list[int]] = {}
+    for item in run.items:
+        number, value = item.values
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def expected(rows: list[tuple[int, int]], events: int, slide: int) -> dict[int, list[int]]:
+    """Cut a list into windows."""
+    values = [value for _, value in sorted(rows)]
+    last = -(-len(values) // slide)
+    cut = {k: values[max(k * slide - events, 0) : k * slide] for k in range(1, last + 1)}
+    return {k: each for k, each in cut.items() if each}
+
+
+@pytest.mark.parametrize(("events", "slide"), [(1, 1), (3, 1), (4, 2), (5, 3), (3, 3), (2, 5), (600, 7)])
+def test_windows_have_the_last_rows(events: int, slide: int) -> None:
+    """Of any number of rows, in whatever order they come; more than a piece of kept ones, too."""
+    dice = random.Random(events * 100 + slide)
+    for many in (0, 1, 2, slide, events, events + 1, 17, 700):
+        rows = [(at, at % 13) for at in range(many)]
+        dice.shuffle(rows)
+        assert emitted(rows, events, slide) == expected(rows, events, slide)
+    fold = Fold(load_windows("windows", "window_number", [Field("n", INT)], events, slide), None, 10, 1 << 20)
+    assert find_broken_law(fold, [Field("n", INT)], SIZE) == ""
+
+
+PIPELINE = Pipeline(
+    name="shop",
+    source=[KafkaSource("clicks", "user STRING, n INT, at TIMESTAMP, until TIMESTAMP", "at", name="clicks")],
+    views=[
+        View(
+            "lately",
+            of="clicks",
+            keys=["user"],
+            window=CountWindow(100, slide=10, begin="1 day"),
+            measures={"n": count(), "total": sum("n")},
+        )
+    ],
+    batch=Batch("1 hour", "2026-01-05"),
+)
+
+
+def changed(**changes: object) -> Pipeline:
+    """Return the pipeline with another view."""
+    [view] = PIPELINE.views
+    return replace(PIPELINE, views=[replace(view, **changes)])
+
+
+def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
+    """It is merged as others; a window that differs makes another version, and a stored one is the same."""
+    compiled = compile_pipeline(PIPELINE)
+    [view] = compiled.views
+    assert view.process and (view.counts, view.of) == (0, ("lately",))
+    assert [key.name for key in view.keys] == ["user", "window_number"]
+    assert [field.name for field in view.process.columns] == ["user", "n"]
+    assert (view.process.begin.days, str(view.window)) == (1, "count 100 {'slide': 10, 'begin': '1 day'}")
+    [stored] = compile_pipeline(from_json(to_json(PIPELINE))).views
+    assert stored.process and (stored.id, stored.process.id) == (view.id, view.process.id)
+    windows = [CountWindow(100), CountWindow(100, slide=20), CountWindow(100, slide=10)]
+    ids = {compile_pipeline(changed(window=each)).views[0].id for each in windows}
+    assert len({view.id, *ids}) == 4
+    assert compile_pipeline(changed(window=CountWindow(100, slide=100))).views[0].counts == 100
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "field", "said"),
+    [
+        (changed(window=CountWindow(3, slide=-1)), "window", "every -1 events"),
+        (changed(window=CountWindow(3_000, slide=1)), "window", "in 3000 windows"),
+        (changed(window=CountWindow(3, begin="90 minutes")), "window", "no whole number of intervals"),
+        (changed(keys=[]), "keys", "counted in one place"),
+        (changed(keys=["until"]), "keys", "is a TIMESTAMP and cannot be a key"),
+        (changed(measures={"n": first("n")}), "measures[n]", "subtract"),
+        (changed(where="n >"), "where", "n >"),
+        (changed(of="nobody"), "of", "There is no source"),
+        (
+            replace(changed(of=""), source=replace(PIPELINE.sources[0], name="")),
+            "window",
+            "sources that have names",
+        ),
+    ],
+)
+def test_what_is_wrong_with_such_a_view_is_said_once(pipeline: Pipeline, field: str, said: str) -> None:
+    """With the field where it is."""
+    _, problems = compile_with_problems(pipeline)
+    assert [each.field for each in problems] == [f"views[lately].{field}"], problems
+    assert said in str(problems[0])
