@@ -37,11 +37,7 @@ from seamline.testing.engine import cuts_of
 from seamline.testing.expected import list_unmet_expectations
 from seamline.testing.input import input_of
 from seamline.testing.joined import count_unanswered_rows
-from seamline.testing.oracle import (
-    Row,
-    filter_counted_rows,
-    present_oracle_rows,
-)
+from seamline.testing.oracle import Row, filter_counted_rows, present_oracle_rows
 from seamline.testing.plain_stream import PlainStream
 from seamline.testing.repeats import count_joined_copies, mark_repeated_rows
 from seamline.testing.validation import Read, count_names, reprocess_interval_rows, validate_raw_records

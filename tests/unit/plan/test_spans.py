@@ -9,6 +9,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.model.time.intervals import LONGEST, Grid, Interval
 from seamline.model.time.reached_intervals import (
+    find_closing_mark,
     find_span_end,
     find_spanning_views,
     list_filled_intervals,
@@ -96,6 +97,15 @@ def test_a_span_at_the_end_of_the_calendar_ends_there() -> None:
     """Nothing is behind it."""
     last = Interval(LONGEST - HOUR, LONGEST)
     assert find_span_end(last, Folded(span=timedelta(days=4_000))) == LONGEST
+
+
+def test_a_topic_that_ends_is_closed_with_its_span() -> None:
+    """The last timers fire, and the state is told that it ends."""
+    joined = Folded(span=timedelta(0), after=2 * HOUR)
+    assert find_closing_mark(hour(9).end, [FOLDED, joined]) == hour(12).start
+    assert find_closing_mark(hour(11).end, [FOLDED, joined]) == hour(14).start
+    assert find_closing_mark(hour(11).end, [FOLDED]) == hour(12).start
+    assert find_closing_mark(hour(9).end, []) == hour(10).start
 
 
 def test_hours_without_rows_are_built_once_they_have_closed() -> None:

@@ -155,17 +155,15 @@ def list_comparison_marks(
             continue
         cut = former.epoch if former else NOTHING
         new = decisions[former.restated if former else 0 : row.restated]
-        read = pipeline.grid.within(
-            widen_to_intervals(pipeline.grid, pipeline.grid.named(row.interval), view)
-        )
-        ids = {each.id for each in read}
+        grid, interval = pipeline.grid, pipeline.grid.named(row.interval)
+        ids = {each.id for each in grid.within(widen_to_intervals(grid, interval, view))}
         again = any(each.epoch > cut and not ids.isdisjoint(each.accepted) for each in verdicts.values())
         yield Mark(
             row,
             cut,
             min(until, row.cut),
             KnownChanges(
-                bool(list_view_restatements(view, pipeline.grid, pipeline.grid.named(row.interval), new)),
+                bool(list_view_restatements(view, grid, interval, new)),
                 again,
                 behind=view.process is not None and max(until, cut) < row.cut,
             ),

@@ -70,6 +70,12 @@ def find_span_end(interval: Interval, view: Reaching) -> datetime:
     return max(interval.end, start + view.span if LONGEST - start > view.span else LONGEST)
 
 
+def find_closing_mark(end: datetime, views: Iterable[Reaching]) -> datetime:
+    """Return the watermark from which on rows before the end of an interval change nothing more by themselves."""
+    last = Interval(end - timedelta(microseconds=1), end)
+    return max((find_span_end(last, view) + view.after for view in views), default=end)
+
+
 def list_filled_intervals(grid: Grid, view: Reaching | None, with_rows: Iterable[str]) -> set[str]:
     """List the ids of the intervals in which a view may have rows, by those that have accepted rows.
 

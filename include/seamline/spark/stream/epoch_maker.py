@@ -20,9 +20,8 @@ from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
-from seamline.model.time.intervals import Interval, parse_duration
-from seamline.model.time.reached_intervals import find_span_end
-from seamline.model.time.zone_clock import MICROSECOND
+from seamline.model.time.intervals import parse_duration
+from seamline.model.time.reached_intervals import find_closing_mark
 from seamline.plan.stream.epoch_numbers import EdgePolicy
 from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.plan.stream.refusal_news import Refusals
@@ -249,17 +248,11 @@ class Epochs(KernelRuns):
             self.commit_empty()
 
     def find_closing_watermark(self) -> datetime | None:
-        """Return the watermark that closes the last interval with rows, for what is joined or emitted of them too.
-
-        For a clock without event times yet the log knows the interval.
-        """
+        """Return the watermark that closes the last interval with rows; the log knows it where no event time is."""
         end = self.progress.last_interval_end(self.pipeline.grid)
         if end is None and (last := self.writer.find_last_filled(self.pipeline)):
             end = self.pipeline.grid.named(last).end
-        if end is None:
-            return None
-        before = Interval(end - MICROSECOND, end)
-        return max((find_span_end(before, view) + view.after for view in self.pipeline.views), default=end)
+        return end and find_closing_mark(end, self.pipeline.views)
 
     def commit_empty(self, **stated: Any) -> None:
         """Commit an empty epoch that is an edge and states the given facts."""
