@@ -37,7 +37,7 @@ from seamline.model.time.intervals import Grid
 from seamline.plan.batch.batch_plan import cuts_within, last_edge, plan_batch
 from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
-from seamline.quality.certify import lookup_versions_by_interval
+from seamline.quality.log_until_cut import lookup_versions_by_interval
 from seamline.spark.stream.progress import Progress
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -179,7 +179,7 @@ def test_a_plan_is_the_same(log: list[Epoch], cuts: dict[str, int]) -> None:
     """It asks for sums parted at the cuts of what is published and dirty, and for no others."""
     published = [Statement(Act.PUBLISH, "a/1", cut, id, "g", seq=1) for id, cut in cuts.items()]
     manifest = fold_statements([Statement(Act.BIRTH, "a/1", 0, seq=0), *published], 1)
-    parted = condense_epochs(log, cuts_within(condense_epochs(log), manifest, ["a/1"]))
+    parted = condense_epochs(log, cuts_within(condense_epochs(log), manifest, ["a/1"], GRID))
     made = [plan_batch(some, manifest, GRID, ["a/1"], asked=HOURS[1], dirty=True) for some in (log, parted)]
     assert made[0] == made[1]
 

@@ -33,6 +33,7 @@ def notify_overdue(name: str) -> list[Interval]:
 def tell_overdue(pipeline: CompiledPipeline, layout: Layout) -> list[Interval]:
     """Look what is overdue, say it, and call the definition's ``on_late`` for what it was not called for yet."""
     from seamline.lake.publish.derived_changes import find_reach_ahead
+    from seamline.lake.publish.planning import read_spanning_views
     from seamline.lake.status.marks import locate_marks
     from seamline.lake.tables.manifest_table import manifest_of
     from seamline.lake.tables.reprocessed import read_reprocessed_log
@@ -46,6 +47,7 @@ def tell_overdue(pipeline: CompiledPipeline, layout: Layout) -> list[Interval]:
         within=within,
         now=now,
         ahead=find_reach_ahead(pipeline, layout),
+        spanning=read_spanning_views(pipeline, layout),
     )
     for interval in found:
         print(f"{pipeline.name} {interval} could be published more than {within} ago and is not")

@@ -26,15 +26,14 @@ from seamline.model.protocol.certificate_checks import (
     only_open,
     validate_evidence,
 )
-from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import count_touching_holes, is_ledger_contiguous, list_open_holes
+from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restated_views import list_view_restatements
 from seamline.model.time.intervals import Grid, Interval
-from seamline.model.time.reached_intervals import widen_by_reach, widen_to_intervals
-from seamline.plan.batch.interval_arrivals import Arrivals
+from seamline.model.time.reached_intervals import find_spanning_views, widen_by_reach, widen_to_intervals
 from seamline.quality.data_docs import write_results
 from seamline.quality.expectations import compares_with_served, find_broken_expectations
+from seamline.quality.log_until_cut import Log
 from seamline.quality.presented_intervals import (
     count_rows,
     count_served_rows,
@@ -73,7 +72,8 @@ def certify_run(
     certificates: list[Certificate] = []
     pages: dict[tuple[str, str], str] = {}
     manifest = ManifestTable.ensure(layout).read()
-    for view in add_live_versions(pipeline, layout).views:
+    live = add_live_versions(pipeline, layout).views
+    for view in live:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
             rows = [row for row in mine if row.generation == generation]
@@ -97,7 +97,16 @@ def certify_run(
                     seconds=row.seconds,
                 )
                 one = certify_generation(
-                    view, row, interval, pipeline.grid, log, audit, made, now, unique=bool(pipeline.event_id)
+                    view,
+                    row,
+                    interval,
+                    pipeline.grid,
+                    log,
+                    audit,
+                    made,
+                    now,
+                    unique=bool(pipeline.event_id),
+                    beside=bool(find_spanning_views(pipeline.grid, live)),
                 )
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
@@ -146,56 +155,6 @@ def require_passed(certificates: Sequence[Certificate]) -> None:
             f"{failed} of {len(certificates)} generations did not pass:\n" + "\n".join(wrong),
             hint="they are kept but not served; fix what the failed checks report, then build again.",
         )
-
-
-@dataclass(frozen=True)
-class Log:
-    """What the ledger says up to a cut."""
-
-    is_edge: bool
-    """Whether the cut is an edge."""
-    watermark: datetime | None
-    """As of the cut; None before the first event."""
-    contiguous: bool
-    """Whether each epoch begins where the one before it ended."""
-    holes: Sequence[Epoch]
-    """Epochs that stand for offsets that were passed over and not read."""
-    arrivals: Arrivals
-    """Accepted rows, by interval."""
-    joined: Mapping[str, Mapping[str, tuple[str, ...]]]
-    """By interval id, the versions of each look-up that rows were read with."""
-
-    @classmethod
-    def sum_until(cls, cut: int, ledger: Sequence[Epoch]) -> Log:
-        """Sum up the epochs at or below the cut."""
-        epochs = [epoch for epoch in ledger if epoch.number <= cut]
-        last = epochs[-1] if epochs and epochs[-1].number == cut else None
-        return cls(
-            is_edge=last is not None and last.edge,
-            watermark=last.watermark if last else None,
-            contiguous=is_ledger_contiguous(epochs),
-            holes=list_open_holes(epochs),
-            arrivals=Arrivals(epochs, until=cut),
-            joined=lookup_versions_by_interval(epochs),
-        )
-
-    def lookups(self, interval: str) -> Mapping[str, tuple[str, ...]]:
-        """Return the versions of each look-up that rows of an interval were read with."""
-        return self.joined.get(interval, {})
-
-
-def lookup_versions_by_interval(epochs: Sequence[Epoch]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """List by interval the versions of each look-up, in the order they came."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
-    for epoch in epochs:
-        for interval in epoch.accepted if epoch.lookups else ():
-            mine = found.setdefault(interval, {})
-            for name, version in epoch.lookups.items():
-                mine.setdefault(name, {})[version] = None
-    return {
-        interval: {name: tuple(versions) for name, versions in mine.items()}
-        for interval, mine in found.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -254,12 +213,16 @@ def certify_generation(
     now: datetime,
     *,
     unique: bool,
+    beside: bool,
 ) -> Certificate:
     """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it.
 
-    ``unique`` is whether rows have event ids.
+    ``unique`` is whether rows have event ids; ``beside`` whether intervals are built for what a state of several
+    emits. Where nothing was read for a view it is not held to what it expects then.
     """
     read = grid.within(widen_to_intervals(grid, interval, view)) if view.derived else [interval]
+    ledger_rows = sum(log.arrivals.rows(each.id, until=row.cut) for each in read)
+    expected = bool(ledger_rows) or not beside
     evidence = Evidence(
         interval=interval,
         cut=row.cut,
@@ -267,14 +230,16 @@ def certify_generation(
         watermark=log.watermark,
         contiguous=log.contiguous,
         holes=count_touching_holes(log.holes, widen_by_reach(grid, interval, view)),
-        ledger_rows=sum(log.arrivals.rows(each.id, until=row.cut) for each in read),
+        ledger_rows=ledger_rows,
         rows_read=row.rows_read,
         duplicates=row.duplicates,
         not_selected=row.not_selected,
         exploded=row.exploded,
         state_rows=audit.state_rows.get(interval.id, 0),
-        expectations=tuple(audit.failed.get(interval.id, ())),
-        expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0)),
+        expectations=tuple(audit.failed.get(interval.id, ())) if expected else (),
+        expectations_checked=count_expectations(view, rows=audit.state_rows.get(interval.id, 0))
+        if expected
+        else 0,
         ahead=view.after,
         joined=view.derived is not None,
         copies=row.copies if view.derived and unique else None,

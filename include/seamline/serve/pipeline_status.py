@@ -26,10 +26,10 @@ from seamline.model.protocol.restatement import Restatement
 from seamline.model.protocol.seam import NOTHING, Status
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
-from seamline.plan.batch.interval_arrivals import by_arrival
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
 from seamline.plan.wording.observation_text import RECONCILER
 from seamline.plan.wording.source_text import list_time_bounds
+from seamline.serve.known_intervals import KnownIntervals
 from seamline.serve.refused_records import count_refused_records
 
 DECISIONS = 10
@@ -40,7 +40,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
     """Describe epoch, edge, watermark, stream, and per view how many intervals are in which state."""
     manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
     live = live_views(pipeline, manifest)
-    epochs = read_split_log(pipeline, layout, manifest, [view.id for view in live.views])
+    epochs = read_split_log(pipeline, layout, manifest, live.views)
     lines = [pipeline.name, *(f"  {line}" for line in list_time_bounds(pipeline.definition))]
     if epochs:
         newest, edge = epochs[-1], last_edge(epochs)
@@ -70,14 +70,14 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         )
     for claim in claims_shown(layout):
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
-    accepted = by_arrival(epochs)
+    known = KnownIntervals.read(pipeline, layout, live.views, epochs)
     decided = read_restated(pipeline, layout, epochs)
-    lines += format_pending_restatements(manifest, [view.id for view in live.views], accepted, decided)
+    lines += format_pending_restatements(manifest, [view.id for view in live.views], known.accepted, decided)
     for view in live.views:
         tally = dict.fromkeys(Status, 0)
-        for interval, by_epoch in accepted.items():
+        for interval in known.of(view.id):
             restated = decided.list_new(manifest, [view.id], pipeline.grid.named(interval))
-            tally[find_interval_status(manifest, view.id, interval, by_epoch, restated=bool(restated))] += 1
+            tally[find_interval_status(manifest, view.id, interval, known, restated=bool(restated))] += 1
         behind = newest.number - newest.frontiers.get(view.id, NOTHING) if epochs else 0
         counts = (
             ", ".join(f"{count} {status.value}" for status, count in tally.items() if count) or "no intervals"
@@ -165,13 +165,13 @@ def format_version_role(pipeline: CompiledPipeline, manifest: Manifest, view: Co
 
 
 def find_interval_status(
-    manifest: Manifest, view: str, interval: str, accepted: dict[int, int], *, restated: bool
+    manifest: Manifest, view: str, interval: str, known: KnownIntervals, *, restated: bool
 ) -> Status:
-    """Describe one interval's state from the manifest, the ledger's counts by epoch, and what was decided since."""
+    """Describe one interval's state from the manifest, what the log has brought, and what was decided since."""
     if manifest.is_building(view, interval):
         return Status.BUILDING
     published = manifest.published.get((view, interval))
-    late = published and any(number > published.epoch and rows for number, rows in accepted.items())
+    late = published and known.has_news(view, interval, published.epoch)
     return manifest.standing(published, news=bool(late or restated))
 
 

@@ -13,19 +13,20 @@ from seamline.lake.engine.pane_ranges import parse_interval_ids as starts_of
 from seamline.lake.joins.restatements import read_restated
 from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.publish.generation_history import certificates_of
-from seamline.lake.publish.planning import estimate_plan_cost, reaches_of, read_spanning_views
+from seamline.lake.publish.planning import estimate_plan_cost, reaches_of
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.read.row_differences import Difference, compare_rows
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
-from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.lake.tables.view_versions import add_live_versions, find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import BadRange, NotFound, PublishRefused
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval
+from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -77,8 +78,9 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
     """Plan what the new version was never built of, however much that is; the run builds all live versions."""
     manifest = manifest_of(layout)
     reaches = reaches_of(pipeline, layout)
-    views = list(reaches)
-    epochs = read_split_log(pipeline, layout, manifest, views)
+    live = add_live_versions(pipeline, layout).views
+    views = [view.id for view in live]
+    epochs = read_split_log(pipeline, layout, manifest, live)
     plan = plan_batch(
         epochs,
         manifest,
@@ -90,9 +92,9 @@ def to_build(pipeline: CompiledPipeline, layout: Layout, new: CompiledView) -> B
         reaches=reaches,
         ahead=find_reach_ahead(pipeline, layout),
         derived=read_derived_arrivals(pipeline, layout, epochs),
-        spanning=read_spanning_views(pipeline, layout),
+        spanning=find_spanning_views(pipeline.grid, live),
     )
-    return estimate_plan_cost(keep_unbuilt_intervals(plan, manifest, new.id), layout)
+    return estimate_plan_cost(keep_unbuilt_intervals(plan, manifest, new.id), layout, pipeline.grid, live)
 
 
 def compare_versions(
@@ -100,7 +102,7 @@ def compare_versions(
 ) -> Upgrade:
     """Compare what is published of two versions, over the intervals (in ``span``) of which both count the same."""
     manifest = manifest_of(layout)
-    epochs = read_split_log(pipeline, layout, manifest, [old.id, new.id])
+    epochs = read_split_log(pipeline, layout, manifest, [old, new])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
     decided = read_restated(pipeline, layout, epochs)
     found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided, (old, new))

@@ -29,6 +29,7 @@ from seamline.plan.batch.reprocessing_plan import (
     complete_births,
     drop_foreign_watermarks,
     list_outdated_epochs,
+    list_passed_intervals,
     plan_raised_floors,
 )
 from seamline.plan.batch.restating_plan import list_unbuilt_intervals
@@ -40,7 +41,7 @@ from seamline.testing.joined import count_unanswered_rows
 from seamline.testing.oracle import Row, filter_counted_rows, present_oracle_rows
 from seamline.testing.plain_stream import PlainStream
 from seamline.testing.repeats import count_joined_copies, mark_repeated_rows
-from seamline.testing.validation import Read, count_names, reprocess_interval_rows, validate_raw_records
+from seamline.testing.validation import Read, count_verdict, reprocess_interval_rows, validate_raw_records
 
 
 class Plain(PlainStream):
@@ -66,28 +67,21 @@ class Plain(PlainStream):
         if waiting:
             views = [view.id for view in self.pipeline.views]
             log, grid, folded = self.list_epochs(), self.pipeline.grid, self.spanning
+            passed = list_passed_intervals(log, self.manifest.births, grid, folded)
             self.write_statements(
                 *complete_births(self.manifest, views, log, version, grid, folded, now=EPOCH)
             )
             self.write_statements(
-                *plan_raised_floors(self.manifest, views, self.list_verdicts(), grid, folded, now=EPOCH)
+                *plan_raised_floors(
+                    self.manifest, views, self.list_verdicts(), grid, folded, passed, now=EPOCH
+                )
             )
             for view in self.pipeline.views:
                 self.rows[view.name] = self.all_rows(view)
 
     def list_verdicts(self) -> dict[int, Verdict]:
         """List what was validated again, by the numbers of the epochs."""
-        return {
-            number: Verdict(
-                number,
-                "",
-                count_names(map(self.interval_of, each.accepted["_event_time"].to_pylist())),
-                count_names(each.refused["_reason"].to_pylist()),
-                each.epoch.lookups,
-                each.known,
-            )
-            for number, each in self.judged.items()
-        }
+        return {number: count_verdict(number, each, self.interval_of) for number, each in self.judged.items()}
 
     def list_epochs(self) -> list[Epoch]:
         """List the epochs as the record version validates them, where that was done."""
@@ -191,7 +185,10 @@ class Plain(PlainStream):
             view, mine, {interval.id: cut}, cut, Side.BATCH, unique=self.is_unique(view)
         )
         presented = present_oracle_rows(self.con, view, rows, {interval.id: cut})
-        expected = list_unmet_expectations(view, presented, self.count_served(view, interval))
+        wanted = bool(mine) or not self.spanning
+        expected = (
+            list_unmet_expectations(view, presented, self.count_served(view, interval)) if wanted else ()
+        )
         left_out = len(mine) - len(rows)
         evidence = Evidence(
             interval=interval,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -27,6 +27,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.restatement import Restatement, apply_restatements
 from seamline.model.time.intervals import Interval
+from seamline.plan.batch.reprocessing_plan import Verdict
 
 
 @dataclass(frozen=True)
@@ -142,3 +143,15 @@ def find_latest_event_times(accepted: pa.Table) -> dict[Lane, datetime]:
 def count_names(names: Iterable[str]) -> dict[str, int]:
     """Count names."""
     return {name: len(list(some)) for name, some in groupby(sorted(names))}
+
+
+def count_verdict(number: int, read: Read, interval_of: Callable[[datetime], str]) -> Verdict:
+    """Count what became of an epoch's records when they were validated again."""
+    return Verdict(
+        number,
+        "",
+        count_names(map(interval_of, read.accepted["_event_time"].to_pylist())),
+        count_names(read.refused["_reason"].to_pylist()),
+        read.epoch.lookups,
+        read.known,
+    )

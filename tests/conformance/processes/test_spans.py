@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.conformance.processes.test_emitted_numbers import CARTS, DAY, LOST, click
 
-from seamline import Batch
+from seamline import Batch, ExpectRows, Tumbling, View, count
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
@@ -18,6 +18,7 @@ from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.protocol.audit import Wrong
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.serve.completeness import list_completeness
 from seamline.serve.explain import explain_number
 from seamline.spark.stream.catch_up import compute_missing_slices
 
@@ -146,3 +147,39 @@ def test_slices_of_an_hour_without_rows_are_counted_again(life):
         log = CommittedLog.pin(life.pipeline, layout, *([span] if span else []))
         [found] = recount_states(life.pipeline, lost, layout, log).findings
         assert found.wrong is Wrong.SLICES
+
+
+def test_an_hour_that_is_built_again_leaves_the_others_sound(life):
+    """Hours of one span have cuts of their own, and each counts rows of the earlier ones at its own."""
+    life.batch()
+    life.send(click("kim", f"{DAY}T10:05"), topic="clicks")
+    life.epoch()
+    assert life.batch() == hour(10)
+    life.send(click("lee", f"{DAY}T10:06"), topic="clicks")
+    life.epoch()
+    life.send(click("mia", f"{DAY}T14:00"), topic="clicks")
+    life.epoch()
+    require_sound(life)
+    cells = list_completeness(life.pipeline, life.engine.layout)
+    found = {each.interval: each.status for each in cells if each.view == "lost"}
+    assert found == dict(
+        zip(hour(10, 11, 12, 13, 14), ["dirty", "certified", "certified", "open", "open"], strict=True)
+    )
+    assert planned(life) == hour(10)
+
+
+def test_a_view_is_not_held_to_its_rows_where_none_were_read(scenario, spark):
+    """Hours are built for what a state emits; other views have nothing there, and expect nothing."""
+    clicks = View(
+        "clicks",
+        of="clicks",
+        keys=["user"],
+        window=Tumbling("1 hour"),
+        measures={"n": count()},
+        expect=[ExpectRows(at_least=1)],
+    )
+    definition = replace(HOURLY, views=[LOST, clicks])
+    for made in (scenario(definition, now="2026-01-09"), scenario(definition, spark=spark, now="2026-01-09")):
+        made.send(click("ada", f"{DAY}T10:50"), click("eve", f"{DAY}T13:20", "5"), topic="clicks")
+        made.epoch()
+        assert made.batch() == hour(10, 11, 12)

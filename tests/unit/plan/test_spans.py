@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement, fold_statements
 from seamline.model.time.intervals import LONGEST, Grid, Interval
@@ -16,12 +17,19 @@ from seamline.model.time.reached_intervals import (
     list_reaching_intervals,
     widen_by_reach,
 )
-from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
+from seamline.plan.batch.batch_plan import BatchPlan, cuts_within, plan_batch
+from seamline.plan.batch.estimates import MasterFile, add_cost_estimates
 from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals, find_first_arrival
-from seamline.plan.batch.reprocessing_plan import Verdict, list_later_intervals, plan_raised_floors
+from seamline.plan.batch.reprocessing_plan import (
+    Verdict,
+    list_later_intervals,
+    list_passed_intervals,
+    plan_raised_floors,
+)
 from seamline.plan.batch.restating_plan import may_show_rows
 from seamline.plan.batch.view_upgrade import find_common_intervals
 from seamline.plan.publish.publication import plan_births
+from seamline.plan.stream.overdue_intervals import list_overdue_intervals
 
 START = datetime(2026, 1, 5, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -170,8 +178,12 @@ def test_what_validating_again_has_brought_raises_later_floors() -> None:
     """Its rows may have timers fire in them."""
     born = fold_statements([Statement(Act.BIRTH, VIEW, 5, hour(3).id, definition="{}", seq=0)], 0)
     verdicts = {2: Verdict(2, "a", {hour(9).id: 1})}
-    raised = plan_raised_floors(born, [VIEW], verdicts, GRID, {VIEW: FOLDED}, now=NOW)
-    assert [(each.interval, each.epoch) for each in raised] == [(each, 4) for each in ids(9, 10, 11)]
+    log = [epoch(3, 10.5), epoch(7, 20)]
+    passed = list_passed_intervals(log, born.births, GRID, {VIEW: FOLDED})
+    assert passed == {VIEW: hour(10).id}
+    raised = plan_raised_floors(born, [VIEW], verdicts, GRID, {VIEW: FOLDED}, passed, now=NOW)
+    assert [(each.interval, each.epoch) for each in raised] == [(each, 4) for each in ids(9, 10)]
+    assert list_passed_intervals([epoch(7, 20)], born.births, GRID, {VIEW: FOLDED}) == {}
     alone = plan_raised_floors(born, [VIEW], verdicts, GRID, now=NOW)
     assert [each.interval for each in alone] == ids(9)
 
@@ -184,6 +196,41 @@ def test_an_hour_may_show_rows_up_to_the_watermark() -> None:
     assert shown == [False, True, True, True, False]
     assert [may_show_rows(arrivals, GRID, hour(each), None, mark) for each in (7, 8)] == [True, False]
     assert not may_show_rows(arrivals, GRID, hour(8), FOLDED, None)
+
+
+def test_a_log_is_parted_where_an_earlier_hour_got_rows_above_a_cut() -> None:
+    """An hour is made of rows of its span, at its own cut: no sum may go over that."""
+    log = [epoch(0, 9, 6, 8), epoch(1, 9, 6), epoch(2, 9, 7)]
+    manifest = fold_statements([*published(8, cut=0), *published(6, 7, cut=2)], 1)
+    whole = condense_epochs(log)
+    assert cuts_within(whole, manifest, [VIEW], GRID) == set()
+    assert cuts_within(whole, manifest, [VIEW], GRID, [FOLDED]) == {0}
+    parted = condense_epochs(log, {0})
+    assert cuts_within(parted, manifest, [VIEW], GRID, [FOLDED]) == set()
+    assert Arrivals(parted, until=2).rows(hour(6).id, until=0) == 1
+
+
+def test_hours_are_overdue_where_a_timer_may_have_fired() -> None:
+    """And nothing is published; those that the watermark has not passed are none."""
+    manifest = fold_statements([Statement(Act.FLIP, VIEW, 0, seq=0), *published(6, 7)], 1)
+    served = replace(manifest, serving={"left": VIEW})
+
+    def overdue(spanning: dict[str, Folded]) -> list[str]:
+        found = list_overdue_intervals(
+            [epoch(0, 10, 6)], served, GRID, within=HOUR, now=NOW, spanning=spanning
+        )
+        return [each.id for each in found]
+
+    assert overdue({VIEW: FOLDED}) == ids(8, 9)
+    assert overdue({}) == []
+
+
+def test_an_estimate_is_of_the_files_of_the_span() -> None:
+    """What a build of an hour reads began before it."""
+    files = [MasterFile(100, hour(6).start, hour(6).end - HOUR / 60, 0)]
+    found = plan(fold_statements([], 0), epoch(0, 9.5, 6))
+    assert add_cost_estimates(found, files, [], GRID, [FOLDED]).builds[-1].bytes == 100
+    assert add_cost_estimates(found, files, []).builds[-1].bytes == 0
 
 
 def test_versions_compare_where_no_row_of_the_span_came_between_their_cuts() -> None:

@@ -13,7 +13,8 @@ from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Interval
-from seamline.quality.certify import Log, require_passed
+from seamline.quality.certify import require_passed
+from seamline.quality.log_until_cut import Log
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = Interval(START, START + timedelta(days=1))

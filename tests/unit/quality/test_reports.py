@@ -25,8 +25,8 @@ from seamline.quality import data_docs, suites
 from seamline.quality.certify import (
     certify_run,
     find_replaced_generations,
-    lookup_versions_by_interval,
 )
+from seamline.quality.log_until_cut import lookup_versions_by_interval
 from seamline.quality.quality_pages import format_certificate
 
 pytestmark = pytest.mark.slow

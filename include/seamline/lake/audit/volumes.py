@@ -43,7 +43,7 @@ def check_published_generations(
     )
     rows = Builds.ensure(layout).all() if Table.exists(layout.table("builds")) else []
     built = {(row.interval, row.generation): row for row in rows if row.view == view.id}
-    log = read_split_log(pipeline, layout, manifest, [view.id])
+    log = read_split_log(pipeline, layout, manifest, [view])
     arrivals = Arrivals(log, until=log[-1].number if log else NOTHING)
     findings = [
         finding

@@ -45,6 +45,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
+from seamline.model.time.reached_intervals import find_spanning_views, list_filled_intervals
 from seamline.plan.maintain.repair_steps import (
     Acceptance,
     Bring,
@@ -186,7 +187,13 @@ def withdraw_lost_answers(
     rows, now = read_condensed_log(layout), datetime.now(UTC)
     numbers = numbers_of(rows)
     every = {interval for row in rows for interval in row.accepted}
-    unsure = {view: unsure_of(tables, pipeline.grid, table, every) for view, table in tables.slices.items()}
+    spanning = find_spanning_views(pipeline.grid, pipeline.views)
+    unsure = {
+        view: unsure_of(
+            tables, pipeline.grid, table, list_filled_intervals(pipeline.grid, spanning.get(view), every)
+        )
+        for view, table in tables.slices.items()
+    }
     lacking = {
         (each.view, each.interval, each.generation)
         for each in list_absent_generations(layout, manifest.read())

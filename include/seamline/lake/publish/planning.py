@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.time.intervals import EPOCH, Interval, merge_intervals
+from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
 from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
@@ -51,8 +51,9 @@ def plan_run(
     held = claims_of(layout, now=datetime.now(UTC)) if waits else claims_shown(layout)
     claims = [each for each in held if each.run != run]
     manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
-    views = list(reaches)
-    epochs = read_split_log(pipeline, layout, manifest, views)
+    live = add_live_versions(pipeline, layout).views
+    views = [view.id for view in live]
+    epochs = read_split_log(pipeline, layout, manifest, live)
     plan = plan_batch(
         epochs,
         manifest,
@@ -67,11 +68,11 @@ def plan_run(
         reaches=reaches,
         ahead=find_reach_ahead(pipeline, layout),
         derived=read_derived_arrivals(pipeline, layout, epochs),
-        spanning=read_spanning_views(pipeline, layout),
+        spanning=find_spanning_views(pipeline.grid, live),
     )
     waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
     plan = replace(plan, again=sum(map(records_of, waiting)))
-    return estimate_plan_cost(plan, layout)
+    return estimate_plan_cost(plan, layout, pipeline.grid, live)
 
 
 def reaches_of(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
@@ -87,11 +88,13 @@ def read_spanning_views(pipeline: CompiledPipeline, layout: Layout) -> dict[str,
     return find_spanning_views(pipeline.grid, add_live_versions(pipeline, layout).views)
 
 
-def estimate_plan_cost(plan: BatchPlan, layout: Layout) -> BatchPlan:
+def estimate_plan_cost(
+    plan: BatchPlan, layout: Layout, grid: Grid, views: Collection[CompiledView]
+) -> BatchPlan:
     """Add what is known of a plan's cost: bytes by the master's files, seconds by past builds."""
-    return (
-        add_cost_estimates(plan, master_files(layout), list_build_attempts(layout)) if plan.builds else plan
-    )
+    if not plan.builds:
+        return plan
+    return add_cost_estimates(plan, master_files(layout), list_build_attempts(layout), grid, views)
 
 
 def job_of(

@@ -41,6 +41,7 @@ from seamline.plan.batch.reprocessing_plan import (
     complete_births,
     drop_foreign_watermarks,
     list_open_births,
+    list_passed_intervals,
     plan_raised_floors,
 )
 
@@ -164,14 +165,15 @@ def each_of(pipeline: CompiledPipeline, layout: Layout, verdicts: Mapping[int, V
 
 
 def read_split_log(
-    pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[str]
+    pipeline: CompiledPipeline, layout: Layout, manifest: Manifest, views: Collection[CompiledView]
 ) -> list[Epoch]:
-    """Read the log condensed, split where some view's interval has rows on both sides of its cut."""
+    """Read the log condensed, split where what a view's interval is made of has rows on both sides of its cut."""
     cuts: set[int] = set()
+    ids, derived = [view.id for view in views], [view for view in views if view.derived]
     while True:
         found = read_reprocessed_log(pipeline, layout, cuts=cuts)
         # What came in the meantime may lie on the other side of another cut.
-        if not (more := cuts_within(found, manifest, views)):
+        if not (more := cuts_within(found, manifest, ids, pipeline.grid, derived)):
             return found
         cuts |= more
 
@@ -188,9 +190,10 @@ def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Sequence[Com
 
     def decision(manifest: Manifest) -> list[Statement]:
         now, unknown = datetime.now(UTC), list_open_births(manifest, wanted)
-        cuts = {manifest.births[each] - 1 for each in unknown}
+        cuts = {manifest.births[each] - 1 for each in [*unknown, *spanning] if each in manifest.births}
         log = read_reprocessed_log(pipeline, layout, cuts=cuts) if cuts else []
         known = complete_births(manifest, unknown, log, pipeline.record_version, grid, spanning, now=now)
-        return [*known, *plan_raised_floors(manifest, wanted, verdicts, grid, spanning, now=now)]
+        passed = list_passed_intervals(log, manifest.births, grid, spanning)
+        return [*known, *plan_raised_floors(manifest, wanted, verdicts, grid, spanning, passed, now=now)]
 
     ManifestTable.ensure(layout).decide(decision)

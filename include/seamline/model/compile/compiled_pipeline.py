@@ -98,7 +98,10 @@ class CompiledPipeline:
         if not self.alone:
             return (self,)
         return tuple(
-            replace(each, views=tuple(view for view in self.views if each.source.name in view.of))
+            replace(
+                each,
+                views=tuple(view for view in self.views if each.source.name in view.of and not view.derived),
+            )
             for each in self.alone
         )
 
@@ -287,8 +290,6 @@ def compile_own_view(
     judged = sources[0].judged
     if isinstance(view.window, CountWindow) and view.window.folded:
         counted = compile_counted_view(pipeline, view, names, record, grid, problems)
-        return counted and replace(
-            version_of_view(pipeline, view, counted, record, grid, judged), of=(view.name,)
-        )
+        return counted and replace(version_of_view(pipeline, view, counted, record, grid, judged), of=names)
     made = compile_view(pipeline, view, record, grid, problems)
     return made and replace(version_of_view(pipeline, view, made, record, grid, judged), of=names)

@@ -9,6 +9,7 @@ from seamline.model.compile.lookups.lookup_join import LookupJoin, list_decorati
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.types.schema import Field, Schema
 
@@ -140,6 +141,9 @@ def check_sources(pipeline: Pipeline, problems: Problems) -> bool:
 def check_joined(pipeline: Pipeline, problems: Problems) -> None:
     """Note what a source cannot have whose rows others are derived from."""
     joined = {name for each in pipeline.derive for name in each.sources}
+    for view in pipeline.views:
+        if isinstance(view.window, CountWindow) and view.window.folded:
+            joined.update(list_view_sources(view))
     for source in (each for each in pipeline.sources if each.name in joined):
         if source.event_id and not source.dedup_within:
             problems.note(

@@ -163,6 +163,8 @@ class CountWindow(Window):
     """After how many events the next window ends; 0 for ``events``."""
     begin: str = ""
     """How often counting begins anew, as a duration: a part of an interval, or a multiple; "" for its length."""
+    copies: bool = False
+    """Of windows that slide or go on: whether intervals are certified in which copies of events are counted."""
     kind: ClassVar[str] = "count"
 
     @property

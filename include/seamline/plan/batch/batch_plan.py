@@ -15,7 +15,12 @@ from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid, Interval, format_utc_instant
-from seamline.model.time.reached_intervals import Spanning, list_filled_intervals
+from seamline.model.time.reached_intervals import (
+    Reaching,
+    Spanning,
+    list_filled_intervals,
+    widen_to_intervals,
+)
 from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.spelling import format_duration
@@ -114,11 +119,34 @@ def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
 
 
-def cuts_within(ledger: Sequence[Epoch], manifest: Manifest, views: Collection[str]) -> set[int]:
-    """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it."""
+def cuts_within(
+    ledger: Sequence[Epoch],
+    manifest: Manifest,
+    views: Collection[str],
+    grid: Grid,
+    derived: Collection[Reaching] = (),
+) -> set[int]:
+    """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it.
+
+    ``derived`` are those of the views, by their ids, that are made of rows of other intervals, too.
+    """
     arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
-    cuts = ((id, manifest.cut(view, id)) for id in arrivals.intervals for view in views)
+    cuts = {(id, manifest.cut(view, id)) for id in arrivals.intervals for view in views}
+    for view in derived:
+        built = {(id, each.epoch) for (name, id), each in manifest.published.items() if name == view.id}
+        cuts |= spread_cuts(built, grid, view)
     return {cut for id, cut in cuts if arrivals.may_hide_rows(id, cut)}
+
+
+def spread_cuts(built: Collection[tuple[str, int]], grid: Grid, view: Reaching) -> set[tuple[str, int]]:
+    """Return the cuts of intervals by the intervals that they are made of."""
+    ends: dict[tuple[datetime, int], datetime] = {}
+    for id, cut in built:
+        wide = widen_to_intervals(grid, grid.named(id), view)
+        ends[wide.start, cut] = max(wide.end, ends.get((wide.start, cut), wide.end))
+    return {
+        (each.id, cut) for (start, cut), end in ends.items() for each in grid.within(Interval(start, end))
+    }
 
 
 def plan_batch(

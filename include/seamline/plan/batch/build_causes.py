@@ -84,8 +84,8 @@ def causes_of(
     """
     for view in views:
         name = view.partition("/")[0]
-        first = find_first_arrival(arrivals, restated.grid, interval, spanning.get(view))
         if (view, interval.id) not in manifest.published:
+            first = find_first_arrival(arrivals, restated.grid, interval, spanning.get(view))
             if (name, interval.id) in built:
                 born = manifest.births.get(view, first)
                 yield Cause(Kind.CHANGED, view, since=max(born, first), names=(name,))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
 from statistics import median
 
+from seamline.model.time.intervals import Grid
+from seamline.model.time.reached_intervals import Reaching, widen_by_reach
 from seamline.plan.batch.batch_plan import BatchPlan
 
 REMEMBERED = 40
@@ -78,11 +80,20 @@ class Pace:
 
 
 def add_cost_estimates(
-    plan: BatchPlan, files: Iterable[MasterFile], attempts: Sequence[Attempt]
+    plan: BatchPlan,
+    files: Iterable[MasterFile],
+    attempts: Sequence[Attempt],
+    grid: Grid | None = None,
+    views: Collection[Reaching] = (),
 ) -> BatchPlan:
-    """Add the bytes of the files whose event times meet an interval, and the seconds that past builds suggest."""
-    starts = [each.interval.start for each in plan.builds]
-    ends = [each.interval.end for each in plan.builds]
+    """Add the bytes of the files whose event times meet an interval, and the seconds that past builds suggest.
+
+    An interval is made of all in reach of its ``views``.
+    """
+    spans = [[widen_by_reach(grid, each.interval, view) for view in views if grid] for each in plan.builds]
+    spans = [[each.interval, *wide] for each, wide in zip(plan.builds, spans, strict=True)]
+    starts = [min(each.start for each in wide) for wide in spans]
+    ends = [max(each.end for each in wide) for wide in spans]
     sizes = [0] * len(starts)
     total = 0
     for file in files:

@@ -68,10 +68,12 @@ class Arrivals:
 def find_first_arrival(arrivals: Arrivals, grid: Grid, interval: Interval, view: Reaching | None) -> int:
     """Return the first epoch that brought rows because of which a view may have some in an interval; NOTHING for none.
 
-    ``view`` is None for one that has rows where there are accepted ones.
+    Rows of other intervals in reach are asked for where it has none. ``view`` is None for one that has rows where there
+    are accepted ones.
     """
-    if view is None:
-        return arrivals.since(interval.id, after=NOTHING)
+    own = arrivals.since(interval.id, after=NOTHING)
+    if view is None or own > NOTHING:
+        return own
     reached = grid.within(widen_to_intervals(grid, interval, view))
     found = (arrivals.since(each.id, after=NOTHING) for each in reached)
     return min((number for number in found if number > NOTHING), default=NOTHING)

@@ -149,6 +149,18 @@ def list_later_intervals(
     }
 
 
+def list_passed_intervals(
+    epochs: Iterable[Epoch], births: Mapping[str, int], grid: Grid, spanning: Collection[str]
+) -> dict[str, str]:
+    """List the interval of the watermark at the births of versions; ``epochs`` are parted there."""
+    marks = [(first_of(each), each.watermark) for each in epochs if each.watermark]
+    found: dict[str, str] = {}
+    for view in spanning:
+        known = [mark for number, mark in marks if number < births.get(view, NOTHING)]
+        found |= {view: grid.of(max(known)).id} if known else {}
+    return found
+
+
 def list_open_births(manifest: Manifest, views: Iterable[str]) -> list[str]:
     """List the views whose birth was stated before it was known which intervals have rows of before (rule 7).
 
@@ -192,19 +204,22 @@ def plan_raised_floors(
     verdicts: Mapping[int, Verdict],
     grid: Grid,
     spanning: Spanning = MappingProxyType({}),
+    passed: Mapping[str, str] = MappingProxyType({}),
     *,
     now: datetime,
 ) -> list[Statement]:
     """Return the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
 
-    The birth knew those by the counts of another record version, which may have refused a whole interval.
+    The birth knew those by the counts of another record version, which may have refused a whole interval. Of folds
+    timers may have fired up to the interval of the watermark at the birth, which ``passed`` has by version.
     """
     found = []
     for view in views:
         intervals: dict[str, int] = {}
         for number, verdict in sorted(verdicts.items()):
             for interval in list_filled_intervals(grid, spanning.get(view), verdict.accepted):
-                intervals.setdefault(interval, number)
+                if interval in verdict.accepted or interval <= passed.get(view, ""):
+                    intervals.setdefault(interval, number)
         before = manifest.births.get(view, NOTHING + 1) - 1
         found += [
             Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="reprocessed", at=now)

@@ -142,7 +142,7 @@ def list_unbuilt_intervals(
 
     Each had rows by then, in reach of a decision, and nothing is published of it that was made with them;
     ``find_published`` takes its id. ``log`` is as the view's record version has it, as it is for a plan: what has no
-    accepted rows now is never built.
+    rows now is never built.
     """
     before = first_of(naming) - 1
     new = decisions[count_named_restatements(log, before) : naming.restated]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.time.intervals import Grid, Interval
+from seamline.model.time.reached_intervals import Spanning, list_filled_intervals
 
 
 def list_overdue_intervals(
@@ -18,21 +20,26 @@ def list_overdue_intervals(
     within: timedelta,
     now: datetime,
     ahead: timedelta = timedelta(0),
+    spanning: Spanning = MappingProxyType({}),
 ) -> list[Interval]:
     """List the intervals that have rows, ended longer than ``within`` ago, and lack a served view's generation.
 
     One whose rows are joined with rows up to ``ahead`` behind its end counts as ended there. Late rows make no interval
     overdue: what was published is served with them, from the speed layer. What is only provisional is not what was
-    promised.
+    promised. Those of ``spanning`` folds have rows up to the watermark where an earlier interval of the span has.
     """
-    served = set(manifest.serving.values())
-    known = {grid.named(id) for epoch in ledger for id, rows in epoch.accepted.items() if rows}
-    return sorted(
-        each
-        for each in known
-        if each.end + ahead + within < now
-        and any(has_no_final_generation(manifest, view, each.id) for view in served)
-    )
+    known = {id for epoch in ledger for id, rows in epoch.accepted.items() if rows}
+    marks = [each.watermark for each in ledger if each.watermark]
+    found: set[Interval] = set()
+    for view in set(manifest.serving.values()):
+        mine = list_filled_intervals(grid, spanning.get(view), known)
+        later = {id for id in mine - known if marks and grid.named(id).end <= max(marks)}
+        found |= {
+            each
+            for each in map(grid.named, (mine & known) | later)
+            if each.end + ahead + within < now and has_no_final_generation(manifest, view, each.id)
+        }
+    return sorted(found)
 
 
 def has_no_final_generation(manifest: Manifest, view: str, interval: str) -> bool:

@@ -9,6 +9,8 @@ import pytest
 
 from seamline import Batch, CountWindow, KafkaSource, Pipeline, View, count, first, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.processes.compiled_process import Budget
+from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.functions.folding import BLANK, Fold, KeyFold, KeyRow, Place
 from seamline.model.functions.last_rows import load_windows
@@ -77,7 +79,7 @@ def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
     """It is merged as others; a window that differs makes another version, and a stored one is the same."""
     compiled = compile_pipeline(PIPELINE)
     [view] = compiled.views
-    assert view.process and (view.counts, view.of) == (0, ("lately",))
+    assert view.process and (view.counts, view.of) == (0, ("clicks",))
     assert [key.name for key in view.keys] == ["user", "window_number"]
     assert [field.name for field in view.process.columns] == ["user", "n"]
     assert (view.process.begin.days, str(view.window)) == (1, "count 100 {'slide': 10, 'begin': '1 day'}")
@@ -99,6 +101,14 @@ def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
         (changed(keys=["until"]), "keys", "is a TIMESTAMP and cannot be a key"),
         (changed(measures={"n": first("n")}), "measures[n]", "subtract"),
         (changed(where="n >"), "where", "n >"),
+        (
+            replace(
+                changed(measures={"n": sum("Window_Number")}),
+                source=[replace(PIPELINE.sources[0], schema="user STRING, Window_Number INT, at TIMESTAMP")],
+            ),
+            "measures",
+            "window_number numbers the windows",
+        ),
         (changed(of="nobody"), "of", "There is no source"),
         (
             replace(changed(of=""), source=replace(PIPELINE.sources[0], name="")),
@@ -112,3 +122,27 @@ def test_what_is_wrong_with_such_a_view_is_said_once(pipeline: Pipeline, field: 
     _, problems = compile_with_problems(pipeline)
     assert [each.field for each in problems] == [f"views[lately].{field}"], problems
     assert said in str(problems[0])
+
+
+def test_a_source_whose_events_are_copied_says_how_long() -> None:
+    """A copy would be an event of its own, as for other functions."""
+    source = replace(PIPELINE.sources[0], event_id=["user"])
+    _, [problem] = compile_with_problems(replace(PIPELINE, source=[source]))
+    assert problem.field == "source[clicks].dedup_within"
+    kept = replace(source, dedup_within="1 hour")
+    [view] = compile_pipeline(replace(PIPELINE, source=[kept])).views
+    assert view.process and not view.process.copies
+    counted = changed(window=CountWindow(3, slide=2, copies=True))
+    [view] = compile_pipeline(replace(counted, source=[kept])).views
+    assert view.process and view.process.copies
+
+
+def test_a_broken_law_has_the_place_of_the_view() -> None:
+    """Nobody wrote this function, but what it may cost may be too little."""
+    compiled = compile_pipeline(PIPELINE)
+    assert list(list_broken_laws(compiled)) == []
+    [view] = compiled.views
+    assert view.process
+    poor = replace(view, process=replace(view.process, budget=Budget(10, 1)))
+    [error] = list_broken_laws(replace(compiled, views=(poor,)))
+    assert error.field == "views[lately].window" and error.line

@@ -83,7 +83,7 @@ class CompiledProcess:
 
     @property
     def before(self) -> timedelta:
-        """How far before an interval rows may be of which something is emitted in it: spans are within intervals."""
+        """How far before an interval rows may be of which something is emitted in it: ``begin`` says that."""
         return timedelta(0)
 
     @property

@@ -12,7 +12,7 @@ from seamline.model.compile.compiled_view import CompiledView, compile_view
 from seamline.model.compile.grouping_sets import NUMBER
 from seamline.model.compile.join_rules import compile_sound_condition
 from seamline.model.compile.problems import Problems, find_column
-from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
 from seamline.model.compile.processes.fold_parts import TIMES, measure_span
 from seamline.model.compile.processes.process_view import compile_process_view
 from seamline.model.compile.record_rules import Record
@@ -23,6 +23,9 @@ from seamline.model.functions.calls import EMITTED
 from seamline.model.functions.last_rows import load_windows
 from seamline.model.time.intervals import Grid, format_exact_duration
 from seamline.model.types.schema import Field
+
+BUDGET = Budget(60.0, 1 << 30)
+"""What the windows of a key may cost: their rows are limited by the author."""
 
 
 def compile_counted_view(
@@ -53,6 +56,14 @@ def compile_counted_view(
     if plain is None or begin is None or len(problems.found) > before:
         return None
     process = fold_windows(view, plain, names, record, begin)
+    if taken := [field.name for field in process.columns if field.name.lower() == NUMBER]:
+        problems.note(
+            f"{place}.measures",
+            view.origin,
+            f"They read a column {taken[0]!r}, and {NUMBER} numbers the windows.",
+            "rename the column in select= of its source.",
+        )
+        return None
     process = replace(process, sides=tuple(replace(side, where=where) for side in process.sides))
     whole = format_exact_duration(grid.length)
     inner = replace(view, keys=[*view.keys, NUMBER], window=Tumbling(whole), where="")
@@ -108,4 +119,6 @@ def fold_windows(
         None,
         record.selective,
         lookups=frozenset(each.name for each in record.lookups),
+        copies=window.copies,
+        budget=BUDGET,
     )

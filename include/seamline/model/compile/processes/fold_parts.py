@@ -1,4 +1,4 @@
-"""What every fold needs of its source: columns, keys that are compared exactly, and spans within intervals."""
+"""What every fold needs of its source: columns, keys that are compared exactly, and spans at borders of intervals."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.long_calls import break_off_long_calls
+from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.laws import find_broken_law
@@ -29,13 +30,19 @@ def require_lawful(process: CompiledProcess) -> None:
 
 def list_broken_laws(pipeline: CompiledPipeline) -> Iterator[DefinitionError]:
     """List the laws that functions of a pipeline break, each with the place of its process."""
-    declared = {each.name: each.origin for each in pipeline.definition.derive}
-    processes = {view.process.name: view.process for view in pipeline.views if view.process}
-    for name, process in processes.items():
+    views = {f"views[{each.name}].window": each.origin for each in pipeline.definition.views}
+    declared = {f"derive[{each.name}].by": each.origin for each in pipeline.definition.derive}
+    processes = {view.process.id: view for view in pipeline.views if view.process}
+    for view in processes.values():
+        assert view.process
+        place = f"derive[{view.process.name}].by"
+        if isinstance(view.window, CountWindow):
+            place = f"views[{view.name}].window"
+        origin = {**views, **declared}.get(place, pipeline.definition.origin)
         try:
-            require_lawful(process)
+            require_lawful(view.process)
         except DefinitionError as error:
-            yield error.at(field=f"derive[{name}].by", file=declared[name].file, line=declared[name].line)
+            yield error.at(field=place, file=origin.file, line=origin.line)
 
 
 def require_all_lawful(pipeline: CompiledPipeline) -> None:
