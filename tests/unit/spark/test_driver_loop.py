@@ -333,9 +333,9 @@ def test_a_topic_that_is_declared_finite_closes_what_is_joined_too(epochs: Any) 
         last_interval_end=lambda _: day + hour,
     )
     epochs.watermark = None
-    epochs.pipeline = SimpleNamespace(
-        grid=None, views=[SimpleNamespace(after=timedelta(0)), SimpleNamespace(after=2 * hour)]
-    )
+    nothing = timedelta(0)
+    views = [SimpleNamespace(after=each, span=nothing) for each in (nothing, 2 * hour)]
+    epochs.pipeline = SimpleNamespace(grid=None, views=views)
     epochs.refusals = SimpleNamespace(take_due=lambda _: [])
     epochs.commit_empty = lambda **stated: epochs.said.append((stated["watermark"], stated["reason"]))
     epochs.pulse, epochs.topics = SimpleNamespace(renew=lambda *_: None), None
