@@ -277,8 +277,8 @@ def compile_own_view(
             else None
         )
         return emitted and replace(version_of_view(pipeline, view, emitted, record, grid, ()), of=names)
+    known = dict(zip(record.sources, (each.record for each in sources), strict=False))
     if has_several(pipeline):
-        known = dict(zip(record.sources, (each.record for each in sources), strict=True))
         seen = problems.attempt(
             f"views[{view.name}].of",
             view.origin,
@@ -289,7 +289,8 @@ def compile_own_view(
         record = seen
     judged = sources[0].judged
     if isinstance(view.window, CountWindow) and view.window.folded:
-        counted = compile_counted_view(pipeline, view, names, record, grid, problems)
+        lookups = {each.name for name in names if name in known for each in known[name].lookups}
+        counted = compile_counted_view(pipeline, view, names, record, lookups, grid, problems)
         return counted and replace(version_of_view(pipeline, view, counted, record, grid, judged), of=names)
     made = compile_view(pipeline, view, record, grid, problems)
     return made and replace(version_of_view(pipeline, view, made, record, grid, judged), of=names)

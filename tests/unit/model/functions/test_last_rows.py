@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from seamline import Batch, CountWindow, KafkaSource, Pipeline, View, count, first, sum
+from seamline import Batch, CountWindow, KafkaSource, Lookup, Pipeline, View, count, first, sum
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.processes.compiled_process import Budget
 from seamline.model.compile.processes.lawfulness import list_broken_laws
@@ -146,3 +146,15 @@ def test_a_broken_law_has_the_place_of_the_view() -> None:
     poor = replace(view, process=replace(view.process, budget=Budget(10, 1)))
     [error] = list_broken_laws(replace(compiled, views=(poor,)))
     assert error.field == "views[lately].window" and error.line
+
+
+def test_the_look_ups_of_its_sources_are_known() -> None:
+    """Where one is restated, the windows are made again."""
+    tariff = Lookup("tariff", "tariff.csv", on={"user": "user"}, columns=["rate INT"])
+    source = replace(PIPELINE.sources[0], lookups=[tariff])
+    rates = changed(measures={"n": count(), "rate": sum("tariff_rate")})
+    [view] = compile_pipeline(replace(rates, source=[source])).views
+    assert view.process and view.process.lookups == {"tariff"}
+    both = replace(rates, source=[source, replace(source, name="more", topic="more")])
+    [view] = compile_pipeline(replace(both, views=[replace(both.views[0], of=["clicks", "more"])])).views
+    assert view.process and len(view.process.sides) == 2

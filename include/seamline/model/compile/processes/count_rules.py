@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -29,11 +29,17 @@ BUDGET = Budget(60.0, 1 << 30)
 
 
 def compile_counted_view(
-    pipeline: Pipeline, view: View, names: Sequence[str], record: Record, grid: Grid, problems: Problems
+    pipeline: Pipeline,
+    view: View,
+    names: Sequence[str],
+    record: Record,
+    lookups: Collection[str],
+    grid: Grid,
+    problems: Problems,
 ) -> CompiledView | None:
     """Compile a view of sources by such windows, without a fingerprint; note its problems, None where it has any.
 
-    ``record`` is what the rows of sources ``names`` have in common.
+    ``record`` is what the rows of sources ``names`` have in common, ``lookups`` name those that they are made with.
     """
     window, place, before = view.window, f"views[{view.name}]", len(problems.found)
     assert isinstance(window, CountWindow)
@@ -55,7 +61,7 @@ def compile_counted_view(
     check_window_keys(view, plain.keys if plain else (), problems)
     if plain is None or begin is None or len(problems.found) > before:
         return None
-    process = fold_windows(view, plain, names, record, begin)
+    process = replace(fold_windows(view, plain, names, record, begin), lookups=frozenset(lookups))
     if taken := [field.name for field in process.columns if field.name.lower() == NUMBER]:
         problems.note(
             f"{place}.measures",
@@ -118,7 +124,6 @@ def fold_windows(
         begin,
         None,
         record.selective,
-        lookups=frozenset(each.name for each in record.lookups),
         copies=window.copies,
         budget=BUDGET,
     )
