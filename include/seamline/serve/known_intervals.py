@@ -10,7 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.reached_intervals import find_spanning_views, list_filled_intervals
+from seamline.model.time.reached_intervals import find_spanning_views, list_shown_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals, by_arrival
 
 
@@ -37,11 +37,7 @@ class KnownIntervals:
         accepted, grid = by_arrival(epochs), pipeline.grid
         spanning = find_spanning_views(grid, versions)
         mark = max((each.watermark for each in epochs if each.watermark), default=None)
-        filled = {}
-        for id, view in spanning.items():
-            later = list_filled_intervals(grid, view, accepted) - accepted.keys()
-            passed = {each for each in later if mark is not None and grid.named(each).start <= mark}
-            filled[id] = accepted.keys() | passed
+        filled = {id: list_shown_intervals(grid, view, accepted, mark) for id, view in spanning.items()}
         derived = read_derived_arrivals(pipeline, layout, epochs, spanning) if spanning else {}
         return cls(accepted, filled, derived)
 

@@ -23,6 +23,7 @@ from seamline.model.errors import BadRange
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.reached_intervals import find_spanning_views, list_shown_intervals
 from seamline.model.types.schema import TypeKind
 from seamline.serve.answer_request import key_condition_sql, key_literal_sql
 from seamline.serve.bi import quote_ansi_name, quote_string
@@ -87,7 +88,7 @@ def build_page_answer(
     """Answer for the page; the last intervals that have rows where no range is given. BadRange for what is wrong."""
     start, end = asked.start, asked.end
     if not start and not end:
-        start, end = last_range(pipeline, layout)
+        start, end = last_range(pipeline, layout, view)
     where = key_condition_sql(view, asked.keys)
     found = read_merged_answer(
         pipeline,
@@ -151,9 +152,13 @@ def build_page_answer(
     }
 
 
-def last_range(pipeline: CompiledPipeline, layout: Layout) -> tuple[str, str]:
-    """Return the span of the last intervals that have rows, as text; empty if there are none."""
-    ids = sorted({id for epoch in read_condensed_log(layout) for id in epoch.accepted})[-DEFAULT_INTERVALS:]
+def last_range(pipeline: CompiledPipeline, layout: Layout, view: CompiledView) -> tuple[str, str]:
+    """Return the span of the last intervals in which a view may show rows, as text; empty if there are none."""
+    log, spanning = read_condensed_log(layout), find_spanning_views(pipeline.grid, [view])
+    mark = max((each.watermark for each in log if each.watermark), default=None)
+    with_rows = {id for epoch in log for id in epoch.accepted}
+    ids = sorted(list_shown_intervals(pipeline.grid, spanning.get(view.id), with_rows, mark))
+    ids = ids[-DEFAULT_INTERVALS:]
     return (ids[0], format_utc_instant(pipeline.grid.named(ids[-1]).end)) if ids else ("", "")
 
 

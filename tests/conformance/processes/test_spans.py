@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 import pytest
-from tests.conformance.processes.test_emitted_numbers import CARTS, DAY, LOST, click
+from tests.conformance.processes.test_emitted_numbers import CARTS, DAY, LOST, click, require_same_states
 
 from seamline import Batch, ExpectRows, Tumbling, View, count
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
-from seamline.lake.engine import states
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.committed_log import CommittedLog
@@ -20,7 +19,6 @@ from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.serve.completeness import list_completeness
 from seamline.serve.explain import explain_number
-from seamline.spark.stream.catch_up import compute_missing_slices
 
 HOURLY = replace(CARTS, batch=Batch("1 hour", DAY))
 ELEVEN = Interval(parse_moment(f"{DAY}T11:00"), parse_moment(f"{DAY}T12:00"))
@@ -105,19 +103,7 @@ def test_a_catch_up_makes_what_the_stream_made(life, after):
     life.epoch()
     life.send(click("zoe", "2026-01-06T00:20"), topic="clicks")
     life.epoch()
-    engine = life.engine
-    for view in life.pipeline.views:
-        held = engine.writer.slices[view.id]
-        missing = compute_missing_slices(engine.spark, engine.writer, held, after=after, until=3)
-        made = held.table.refresh().read()
-        above = made.filter(pc.greater(made["from_epoch"], after))
-        one, other = (
-            states.drop_zeros(view, states.combine_states(view, [each])).sort_by(
-                [(name, "ascending") for name in ["pane", *(key.name for key in view.keys)]]
-            )
-            for each in (missing, above)
-        )
-        assert one.to_pylist() == other.to_pylist(), view.name
+    require_same_states(life, after)
 
 
 def test_a_version_that_is_born_in_a_span_is_built_up_to_the_watermark(life):

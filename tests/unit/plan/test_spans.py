@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch
@@ -15,6 +16,7 @@ from seamline.model.time.reached_intervals import (
     find_spanning_views,
     list_filled_intervals,
     list_reaching_intervals,
+    list_shown_intervals,
     widen_by_reach,
 )
 from seamline.plan.batch.batch_plan import BatchPlan, cuts_within, plan_batch
@@ -208,6 +210,14 @@ def test_a_log_is_parted_where_an_earlier_hour_got_rows_above_a_cut() -> None:
     parted = condense_epochs(log, {0})
     assert cuts_within(parted, manifest, [VIEW], GRID, [FOLDED]) == set()
     assert Arrivals(parted, until=2).rows(hour(6).id, until=0) == 1
+
+
+def test_a_view_may_show_rows_up_to_the_hour_of_the_watermark() -> None:
+    """Pages list these; what a row is in has shown it."""
+    shown = partial(list_shown_intervals, GRID, FOLDED, ids(6, 10))
+    assert shown(hour(8).start) == {*ids(6, 7, 8, 10)}
+    assert shown(None) == {*ids(6, 10)}
+    assert list_shown_intervals(GRID, None, ids(6), hour(8).start) == {*ids(6)}
 
 
 def test_hours_are_overdue_where_a_timer_may_have_fired() -> None:

@@ -89,3 +89,15 @@ def list_filled_intervals(grid: Grid, view: Reaching | None, with_rows: Iterable
         end = find_span_end(interval, view)
         firsts[end] = min(interval, firsts.get(end, interval))
     return {each.id for first in firsts.values() for each in list_reaching_intervals(grid, first, view)}
+
+
+def list_shown_intervals(
+    grid: Grid, view: Reaching | None, with_rows: Iterable[str], mark: datetime | None
+) -> set[str]:
+    """List the ids of the intervals in which a view may show rows at a watermark.
+
+    ``view`` is as for ``list_filled_intervals``; of a fold timers may have fired in intervals up to the watermark's.
+    """
+    accepted = set(with_rows)
+    later = list_filled_intervals(grid, view, accepted) - accepted
+    return accepted | {id for id in later if mark is not None and grid.named(id).start <= mark}
