@@ -16,6 +16,7 @@ import httpx
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRefused, NotFound
 
 TIMEOUT = 30.0
+"""Seconds that an answer may take."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class AirflowClient:
     """The login's password."""
     token: str = field(default="", repr=False)
     """Fetched when first needed, and again once it has expired; empty before."""
+    timeout: float = field(default_factory=lambda: TIMEOUT)
+    """Seconds that an answer may take."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> Self:
@@ -61,7 +64,8 @@ class AirflowClient:
                 f"The access to Airflow is not configured; not set: {', '.join(missing)}.",
                 hint="set them; beside a running demo, run . .seamline/demo/env",
             )
-        return cls(*(env[name] for name in names))
+        url, user, password = (env[name] for name in names)
+        return cls(url, user, password)
 
     def call(
         self,
@@ -132,7 +136,7 @@ class AirflowClient:
                 self.url.rstrip("/") + path,
                 json=body,
                 headers=dict(headers),
-                timeout=TIMEOUT,
+                timeout=self.timeout,
                 follow_redirects=True,
                 verify=load_trusted_certificates(),
             )

@@ -73,6 +73,7 @@ def certify_run(
     pages: dict[tuple[str, str], str] = {}
     manifest = ManifestTable.ensure(layout).read()
     live = add_live_versions(pipeline, layout).views
+    rowless = bool(find_spanning_views(pipeline.grid, live))
     for view in live:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
@@ -106,7 +107,7 @@ def certify_run(
                     made,
                     now,
                     unique=bool(pipeline.event_id),
-                    beside=bool(find_spanning_views(pipeline.grid, live)),
+                    rowless=rowless,
                 )
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
@@ -213,16 +214,16 @@ def certify_generation(
     now: datetime,
     *,
     unique: bool,
-    beside: bool,
+    rowless: bool,
 ) -> Certificate:
     """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it.
 
-    ``unique`` is whether rows have event ids; ``beside`` whether intervals are built for what a state of several
-    emits. Where nothing was read for a view it is not held to what it expects then.
+    ``unique`` is whether rows have event ids; ``rowless`` whether intervals without accepted rows are built for a
+    fold. A view is then not held to what it expects where nothing was read for it.
     """
     read = grid.within(widen_to_intervals(grid, interval, view)) if view.derived else [interval]
     ledger_rows = sum(log.arrivals.rows(each.id, until=row.cut) for each in read)
-    expected = bool(ledger_rows) or not beside
+    expected = bool(ledger_rows) or not rowless
     evidence = Evidence(
         interval=interval,
         cut=row.cut,

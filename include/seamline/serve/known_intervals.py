@@ -23,7 +23,7 @@ class KnownIntervals:
     filled: Mapping[str, Collection[str]]
     """Ids of intervals, up to the watermark, by those versions that may have rows where none were accepted."""
     derived: Mapping[str, Arrivals]
-    """The changes of these versions, by interval."""
+    """The changes of versions whose rows are derived, by interval."""
 
     @classmethod
     def read(
@@ -38,8 +38,7 @@ class KnownIntervals:
         spanning = find_spanning_views(grid, versions)
         mark = max((each.watermark for each in epochs if each.watermark), default=None)
         filled = {id: list_shown_intervals(grid, view, accepted, mark) for id, view in spanning.items()}
-        derived = read_derived_arrivals(pipeline, layout, epochs, spanning) if spanning else {}
-        return cls(accepted, filled, derived)
+        return cls(accepted, filled, read_derived_arrivals(pipeline, layout, epochs))
 
     def of(self, view: str) -> Collection[str]:
         """Return the ids of the intervals in which a version may have rows."""

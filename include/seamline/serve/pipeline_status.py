@@ -72,7 +72,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         lines.append(f"  building {', '.join(map(str, claim.spans))}: {claim}")
     known = KnownIntervals.read(pipeline, layout, live.views, epochs)
     decided = read_restated(pipeline, layout, epochs)
-    lines += format_pending_restatements(manifest, [view.id for view in live.views], known.accepted, decided)
+    lines += format_pending_restatements(manifest, [view.id for view in live.views], known.all, decided)
     for view in live.views:
         tally = dict.fromkeys(Status, 0)
         for interval in known.of(view.id):

@@ -105,7 +105,8 @@ def compare_versions(
     epochs = read_split_log(pipeline, layout, manifest, [old, new])
     arrivals = Arrivals(epochs, until=epochs[-1].number if epochs else -1)
     decided = read_restated(pipeline, layout, epochs)
-    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided, (old, new))
+    mark = max((each.watermark for each in epochs if each.watermark), default=None)
+    found = common_of(manifest, old.id, new.id, arrivals, pipeline.grid, decided, (old, new), mark)
     if span is not None:
         inside = {each.id for each in pipeline.grid.within(span)}
         found = Common(tuple(id for id in found.intervals if id in inside), found.others)

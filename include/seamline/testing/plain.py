@@ -28,8 +28,8 @@ from seamline.plan.batch.reprocessing_plan import (
     apply_verdicts,
     complete_births,
     drop_foreign_watermarks,
+    find_birth_marks,
     list_outdated_epochs,
-    list_passed_intervals,
     plan_raised_floors,
 )
 from seamline.plan.batch.restating_plan import list_unbuilt_intervals
@@ -67,13 +67,13 @@ class Plain(PlainStream):
         if waiting:
             views = [view.id for view in self.pipeline.views]
             log, grid, folded = self.list_epochs(), self.pipeline.grid, self.spanning
-            passed = list_passed_intervals(log, self.manifest.births, grid, folded)
+            marks = find_birth_marks(log, self.manifest.births, folded)
             self.write_statements(
                 *complete_births(self.manifest, views, log, version, grid, folded, now=EPOCH)
             )
             self.write_statements(
                 *plan_raised_floors(
-                    self.manifest, views, self.list_verdicts(), grid, folded, passed, now=EPOCH
+                    self.manifest, views, self.list_verdicts(), grid, folded, marks, now=EPOCH
                 )
             )
             for view in self.pipeline.views:

@@ -24,8 +24,8 @@ from seamline.plan.batch.estimates import MasterFile, add_cost_estimates
 from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals, find_first_arrival
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
+    find_birth_marks,
     list_later_intervals,
-    list_passed_intervals,
     plan_raised_floors,
 )
 from seamline.plan.batch.restating_plan import may_show_rows
@@ -181,11 +181,11 @@ def test_what_validating_again_has_brought_raises_later_floors() -> None:
     born = fold_statements([Statement(Act.BIRTH, VIEW, 5, hour(3).id, definition="{}", seq=0)], 0)
     verdicts = {2: Verdict(2, "a", {hour(9).id: 1})}
     log = [epoch(3, 10.5), epoch(7, 20)]
-    passed = list_passed_intervals(log, born.births, GRID, {VIEW: FOLDED})
-    assert passed == {VIEW: hour(10).id}
-    raised = plan_raised_floors(born, [VIEW], verdicts, GRID, {VIEW: FOLDED}, passed, now=NOW)
+    marks = find_birth_marks(log, born.births, {VIEW: FOLDED})
+    assert marks == {VIEW: hour(10).start + HOUR / 2}
+    raised = plan_raised_floors(born, [VIEW], verdicts, GRID, {VIEW: FOLDED}, marks, now=NOW)
     assert [(each.interval, each.epoch) for each in raised] == [(each, 4) for each in ids(9, 10)]
-    assert list_passed_intervals([epoch(7, 20)], born.births, GRID, {VIEW: FOLDED}) == {}
+    assert find_birth_marks([epoch(7, 20)], born.births, {VIEW: FOLDED}) == {}
     alone = plan_raised_floors(born, [VIEW], verdicts, GRID, now=NOW)
     assert [each.interval for each in alone] == ids(9)
 
@@ -205,6 +205,9 @@ def test_a_log_is_parted_where_an_earlier_hour_got_rows_above_a_cut() -> None:
     log = [epoch(0, 9, 6, 8), epoch(1, 9, 6), epoch(2, 9, 7)]
     manifest = fold_statements([*published(8, cut=0), *published(6, 7, cut=2)], 1)
     whole = condense_epochs(log)
+    joined = Folded(span=timedelta(0), before=2 * HOUR)
+    assert cuts_within(whole, manifest, [VIEW], GRID, [joined]) == {0}
+    assert cuts_within(whole, manifest, [VIEW], GRID, [replace(joined, before=HOUR)]) == set()
     assert cuts_within(whole, manifest, [VIEW], GRID) == set()
     assert cuts_within(whole, manifest, [VIEW], GRID, [FOLDED]) == {0}
     parted = condense_epochs(log, {0})
@@ -225,13 +228,14 @@ def test_hours_are_overdue_where_a_timer_may_have_fired() -> None:
     manifest = fold_statements([Statement(Act.FLIP, VIEW, 0, seq=0), *published(6, 7)], 1)
     served = replace(manifest, serving={"left": VIEW})
 
-    def overdue(spanning: dict[str, Folded]) -> list[str]:
+    def overdue(spanning: dict[str, Folded], ahead: timedelta = 0 * HOUR) -> list[str]:
         found = list_overdue_intervals(
-            [epoch(0, 10, 6)], served, GRID, within=HOUR, now=NOW, spanning=spanning
+            [epoch(0, 10, 6)], served, GRID, within=HOUR, now=NOW, spanning=spanning, ahead=ahead
         )
         return [each.id for each in found]
 
     assert overdue({VIEW: FOLDED}) == ids(8, 9)
+    assert overdue({VIEW: FOLDED}, HOUR) == ids(8)
     assert overdue({}) == []
 
 
@@ -252,9 +256,10 @@ def test_versions_compare_where_no_row_of_the_span_came_between_their_cuts() -> 
         for each in ids(6, 8, 9)
     ]
     arrivals, manifest = Arrivals(log, until=1), fold_statements(statements, 1)
-    found = find_common_intervals(
-        manifest, VIEW, "left/new", arrivals, GRID, views=(FOLDED, Folded("left/new"))
-    )
+    both = (FOLDED, Folded("left/new"))
+    found = find_common_intervals(manifest, VIEW, "left/new", arrivals, GRID, views=both, mark=hour(12).start)
     assert found.intervals == tuple(ids(6))
     assert found.others["rows came between the cuts of the two versions"] == ids(8, 9)
     assert found.others["not built of the new version"] == ids(7, 10, 11)
+    early = find_common_intervals(manifest, VIEW, "left/new", arrivals, GRID, views=both, mark=hour(10).start)
+    assert early.others["not built of the new version"] == ids(7, 10)

@@ -47,12 +47,15 @@ def refold_states(
     for begun, group in groupby(audited, lambda each: find_begin(pipeline, view, each[0])):
         mine = dict(group)
         rows = read_begun_rows(pipeline, view, layout, begun, max(mine), until, judge)
-        shown = {number: fold_until(view, rows, number, marks[number]) for number in {until, *mine.values()}}
-        for start, floor in mine.items():
-            summed = subtract_states(pipeline, view, start, shown[until], shown[floor])
-            for name, number in (("_to", until), ("_from", floor + 1)):
-                summed = summed.add_column(0, name, pa.repeat(pa.scalar(number, pa.int64()), summed.num_rows))
-            made.append(summed)
+        now = fold_until(view, rows, until, marks[until])
+        for floor in sorted({*mine.values()}):
+            before = fold_until(view, rows, floor, marks[floor])
+            for start in (each for each, own in mine.items() if own == floor):
+                summed = subtract_states(pipeline, view, start, now, before)
+                for name, number in (("_to", until), ("_from", floor + 1)):
+                    column = pa.repeat(pa.scalar(number, pa.int64()), summed.num_rows)
+                    summed = summed.add_column(0, name, column)
+                made.append(summed)
     numbers = [pa.field(name, pa.int64()) for name in ("_from", "_to")]
     return pa.concat_tables([pa.schema([*numbers, *partial_schema(view)]).empty_table(), *made])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -27,18 +27,17 @@ from seamline.plan.batch.interval_arrivals import (
 
 
 def read_derived_arrivals(
-    pipeline: CompiledPipeline, layout: Layout, epochs: Sequence[Epoch], only: Collection[str] | None = None
+    pipeline: CompiledPipeline, layout: Layout, epochs: Sequence[Epoch]
 ) -> dict[str, Arrivals]:
     """Return by live version of a view of derived rows which epochs up to the last edge of a log changed its intervals.
 
-    A version whose slices are complete to the edge says so itself; of one that is behind, rows in reach may have. Those
-    of some ids ``only``, if it is said.
+    A version whose slices are complete to the edge says so itself; of one that is behind, rows in reach may have.
     """
     edge = last_edge(epochs)
     until = edge.number if edge else NOTHING
     found: dict[str, Arrivals] = {}
     for view in add_live_versions(pipeline, layout).views:
-        if view.derived and (only is None or view.id in only):
+        if view.derived:
             log = read_cached_table(layout.table("master"), ("log", view.id), partial(log_of, view=view))
             if log is not None and log.frontier >= until:
                 changes = read_slice_changes(pipeline, view, layout, until)

@@ -40,8 +40,8 @@ from seamline.plan.batch.reprocessing_plan import (
     apply_verdicts,
     complete_births,
     drop_foreign_watermarks,
+    find_birth_marks,
     list_open_births,
-    list_passed_intervals,
     plan_raised_floors,
 )
 
@@ -193,7 +193,7 @@ def raise_floors(pipeline: CompiledPipeline, layout: Layout, views: Sequence[Com
         cuts = {manifest.births[each] - 1 for each in [*unknown, *spanning] if each in manifest.births}
         log = read_reprocessed_log(pipeline, layout, cuts=cuts) if cuts else []
         known = complete_births(manifest, unknown, log, pipeline.record_version, grid, spanning, now=now)
-        passed = list_passed_intervals(log, manifest.births, grid, spanning)
-        return [*known, *plan_raised_floors(manifest, wanted, verdicts, grid, spanning, passed, now=now)]
+        marks = find_birth_marks(log, manifest.births, spanning)
+        return [*known, *plan_raised_floors(manifest, wanted, verdicts, grid, spanning, marks, now=now)]
 
     ManifestTable.ensure(layout).decide(decision)

@@ -38,6 +38,8 @@ DISK_GB, MEMORY_GB = 4, 6
 EXTRA = ("airflow", "plotly", "pyspark")
 """What comes with the extra ``demo`` alone, beside the flights."""
 DEFINITION = "flights.py"
+PATIENCE = 180.0
+"""Seconds that Airflow may take for an answer here."""
 HEADER = "# Gives a shell this demo's Airflow, Kafka and tables, while the demo runs.\n"
 MARK = ".made-by-seamline-demo"
 """A file in a demo's folder that says so: what is in another folder is nobody's to remove."""
@@ -160,7 +162,10 @@ class Scene:
         try:
             airflow.start()
             self.print_progress(f"Airflow is healthy at {self.url}")
-            yield AirflowApi.from_env()
+            api = AirflowApi.from_env()
+            # Its API, its scheduler, Kafka and every stream share one machine and one SQLite file.
+            api.timeout = PATIENCE
+            yield api
         finally:
             self.print_progress("stopping Airflow and every stream")
             # Airflow first: its DAGs start the stream of a definition that was added a moment ago.

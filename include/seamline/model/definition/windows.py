@@ -160,27 +160,41 @@ class CountWindow(Window):
     events: int
     """The number of events in a window, 1 or more."""
     slide: int = 0
-    """After how many events the next window ends; 0 for ``events``."""
+    """After how many events the next window ends; 0 for ``events``. A window has at most 1,000 times as many."""
     begin: str = ""
     """How often counting begins anew, as a duration: a part of an interval, or a multiple; "" for its length."""
     copies: bool = False
-    """Of windows that slide or go on: whether intervals are certified in which copies of events are counted."""
+    """Whether intervals are certified in which copies of events are counted; with ``slide`` or ``begin`` only."""
     kind: ClassVar[str] = "count"
 
     @property
     def folded(self) -> bool:
         """Whether events are counted by event time, as a fold of the rows of a key."""
-        return bool(self.begin) or self.slide not in (0, self.events)
+        return bool(self.begin or self.slide)
+
+    @property
+    def facts(self) -> list[Any]:
+        """List what the windows are; whether copies are certified is no part of it."""
+        kind, events, *more = super().facts
+        said = {name: value for each in more for name, value in each.items() if name != "copies"}
+        if self.begin:
+            said["begin"] = format_exact_duration(parse_duration(self.begin))
+        return [kind, events, *([said] if said else [])]
 
     def lay_out(self, grid: Grid) -> Ruling:
         if not isinstance(self.events, int) or self.events < 1:
             raise DefinitionError(
                 f"{self.events!r} events cannot make a window.", hint="for example: CountWindow(100)."
             )
-        if not isinstance(self.slide, int) or self.slide < 0:
+        if not isinstance(self.slide, int) or isinstance(self.slide, bool) or self.slide < 0:
             raise DefinitionError(
                 f"Windows cannot end every {self.slide!r} events.",
                 hint="for example: CountWindow(100, slide=10).",
+            )
+        if self.copies and not self.folded:
+            raise DefinitionError(
+                "copies= is of windows with slide= or begin=: copies are not counted in others.",
+                hint="remove copies=.",
             )
         if self.slide and self.events > MOST_WINDOWS * self.slide:
             raise DefinitionError(

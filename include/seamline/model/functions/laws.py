@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 
-from seamline.model.functions.folding import BLANK, EndlessTimers, Fold, FunctionUnusable, Item, KeyRow, Place
+from seamline.model.functions.folding import BLANK, EndlessTimers, Fold, Item, KeyRow, Place
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.measures.values import list_sample_values
 from seamline.model.time.intervals import EPOCH, format_utc_instant
@@ -29,16 +29,13 @@ Law = Callable[[Fold, Rows, int], str]
 def find_broken_law(fold: Fold, fields: Sequence[Field], size: int) -> str:
     """Say which law a function breaks, and of which rows; empty if none was found.
 
-    Rows have some columns; the state begins anew every ``size`` microseconds.
+    Rows have some columns; the state begins anew every ``size`` microseconds. Raises FunctionUnusable where it cannot
+    be run.
     """
     tried = replace(fold, chained=MOST_CHAINED)
-    try:
-        for rows in generate_rows(fields, size):
-            if said := find_breach(tried, rows, size):
-                return said
-    except FunctionUnusable as error:
-        return f"{error}."
-    return ""
+    return next(
+        (said for rows in generate_rows(fields, size) if (said := find_breach(tried, rows, size))), ""
+    )
 
 
 def find_breach(fold: Fold, rows: Rows, size: int) -> str:

@@ -14,12 +14,12 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Grid, Interval, format_utc_instant
+from seamline.model.time.intervals import EPOCH, Grid, Interval, format_utc_instant
 from seamline.model.time.reached_intervals import (
     Reaching,
     Spanning,
     list_filled_intervals,
-    widen_to_intervals,
+    list_shown_intervals,
 )
 from seamline.plan.batch.build_causes import Cause, Kind, causes_of, list_rowless_intervals
 from seamline.plan.batch.interval_arrivals import Arrivals
@@ -131,22 +131,38 @@ def cuts_within(
     ``derived`` are those of the views, by their ids, that are made of rows of other intervals, too.
     """
     arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
-    cuts = {(id, manifest.cut(view, id)) for id in arrivals.intervals for view in views}
-    for view in derived:
-        built = {(id, each.epoch) for (name, id), each in manifest.published.items() if name == view.id}
-        cuts |= spread_cuts(built, grid, view)
-    return {cut for id, cut in cuts if arrivals.may_hide_rows(id, cut)}
-
-
-def spread_cuts(built: Collection[tuple[str, int]], grid: Grid, view: Reaching) -> set[tuple[str, int]]:
-    """Return the cuts of intervals by the intervals that they are made of."""
-    ends: dict[tuple[datetime, int], datetime] = {}
-    for id, cut in built:
-        wide = widen_to_intervals(grid, grid.named(id), view)
-        ends[wide.start, cut] = max(wide.end, ends.get((wide.start, cut), wide.end))
-    return {
-        (each.id, cut) for (start, cut), end in ends.items() for each in grid.within(Interval(start, end))
+    found = {
+        cut
+        for id in arrivals.intervals
+        for view in views
+        if arrivals.may_hide_rows(id, cut := manifest.cut(view, id))
     }
+    for own in derived:
+        built = {id: each.epoch for (name, id), each in manifest.published.items() if name == own.id}
+        found.update(find_crossed_cuts(arrivals, built, grid, own))
+    return found
+
+
+def find_crossed_cuts(
+    arrivals: Arrivals, built: Mapping[str, int], grid: Grid, view: Reaching
+) -> Iterator[int]:
+    """Find the cuts of intervals that a sum over the rows of another interval in their reach crosses.
+
+    ``built`` are the cuts by interval id. Intervals go by their numbers from 1970: there may be years of hours. Of a
+    fold the cuts of a whole span are looked at together, as all of its intervals may read the same rows.
+    """
+    size = grid.length
+    before, after = -(-view.before // size), -(-view.after // size)
+    together = max(view.span // size, 1)
+    cuts: dict[int, set[int]] = {}
+    for id, cut in built.items():
+        at = (grid.named(id).start - EPOCH) // size
+        for reached in range((at - before) // together, (at + after) // together + 1):
+            cuts.setdefault(reached, set()).add(cut)
+    ordered = {number: sorted(some) for number, some in cuts.items()}
+    for id in arrivals.intervals:
+        if own := ordered.get((grid.named(id).start - EPOCH) // size // together):
+            yield from arrivals.list_hiding(id, own)
 
 
 def plan_batch(
@@ -193,7 +209,7 @@ def plan_batch(
     others = [grid.named(id) for id in arrivals.intervals if id not in wanted] if dirty else []
     if dirty:
         waited = list_waited_intervals(
-            manifest, views, edge, arrivals, grid, reaches, spanning, provisional=provisional
+            manifest, views, edge, arrivals, grid, reaches, spanning, ahead, provisional=provisional
         )
         others += [each for each in waited if each.id not in wanted]
     built = {(view.partition("/")[0], id) for view, id in manifest.published}
@@ -242,22 +258,30 @@ def list_waited_intervals(
     grid: Grid,
     reaches: Mapping[str, int],
     spanning: Spanning,
+    ahead: timedelta,
     *,
     provisional: bool,
 ) -> list[Interval]:
     """List the intervals without accepted rows of which something is to be built.
 
-    Open ones are let be, unless they may be published as ``provisional``.
+    Those that have not closed, ``ahead`` after their ends, are let be, unless they may be published as ``provisional``.
     """
     found: set[str] = set()
     for view in views:
-        filled = list_filled_intervals(grid, spanning.get(view), arrivals.intervals)
-        found |= {*list_rowless_intervals(manifest, view, grid, filled, reaches.get(view, 0))}
-        if edge.watermark is not None:
-            later = map(grid.named, filled.difference(arrivals.intervals))
-            found |= {
-                each.id for each in later if (each.start if provisional else each.end) <= edge.watermark
-            }
+        own = spanning.get(view)
+        found |= {
+            *list_rowless_intervals(
+                manifest,
+                view,
+                grid,
+                list_filled_intervals(grid, own, arrivals.intervals),
+                reaches.get(view, 0),
+            )
+        }
+        shown = list_shown_intervals(grid, own, arrivals.intervals, edge.watermark)
+        later = map(grid.named, shown.difference(arrivals.intervals))
+        mark = edge.watermark
+        found |= {each.id for each in later if provisional or (mark and each.end + ahead <= mark)}
     return [grid.named(id) for id in sorted(found)]
 
 

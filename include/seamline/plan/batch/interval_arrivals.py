@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from operator import itemgetter
@@ -55,6 +55,12 @@ class Arrivals:
         spans = self._spans.get(interval, [])
         at = bisect_right(spans, number, key=itemgetter(1))
         return at < len(spans) and spans[at][0] <= number
+
+    def list_hiding(self, interval: str, numbers: Sequence[int]) -> Iterator[int]:
+        """List those of some numbers, which ascend, up to which some rows of a sum came, and others above them."""
+        for first, last in self._spans.get(interval, []):
+            if first < last:
+                yield from numbers[bisect_left(numbers, first) : bisect_left(numbers, last)]
 
     def _at(self, interval: str, number: int) -> int:
         if self.may_hide_rows(interval, number):

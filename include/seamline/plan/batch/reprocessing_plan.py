@@ -13,7 +13,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act, Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Grid
-from seamline.model.time.reached_intervals import Spanning, find_span_end, list_filled_intervals
+from seamline.model.time.reached_intervals import Spanning, find_span_end, list_shown_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 
 
@@ -149,16 +149,13 @@ def list_later_intervals(
     }
 
 
-def list_passed_intervals(
-    epochs: Iterable[Epoch], births: Mapping[str, int], grid: Grid, spanning: Collection[str]
-) -> dict[str, str]:
-    """List the interval of the watermark at the births of versions; ``epochs`` are parted there."""
+def find_birth_marks(
+    epochs: Iterable[Epoch], births: Mapping[str, int], views: Collection[str]
+) -> dict[str, datetime]:
+    """Find the watermark at the births of versions, where there was one; ``epochs`` are parted there."""
     marks = [(first_of(each), each.watermark) for each in epochs if each.watermark]
-    found: dict[str, str] = {}
-    for view in spanning:
-        known = [mark for number, mark in marks if number < births.get(view, NOTHING)]
-        found |= {view: grid.of(max(known)).id} if known else {}
-    return found
+    known = {view: [mark for number, mark in marks if number < births.get(view, NOTHING)] for view in views}
+    return {view: max(found) for view, found in known.items() if found}
 
 
 def list_open_births(manifest: Manifest, views: Iterable[str]) -> list[str]:
@@ -204,26 +201,26 @@ def plan_raised_floors(
     verdicts: Mapping[int, Verdict],
     grid: Grid,
     spanning: Spanning = MappingProxyType({}),
-    passed: Mapping[str, str] = MappingProxyType({}),
+    marks: Mapping[str, datetime] = MappingProxyType({}),
     *,
     now: datetime,
 ) -> list[Statement]:
     """Return the floors that verdicts raise (rule 7): intervals with rows of before a version's birth must be built.
 
     The birth knew those by the counts of another record version, which may have refused a whole interval. Of folds
-    timers may have fired up to the interval of the watermark at the birth, which ``passed`` has by version.
+    timers may have fired up to the watermark at the birth, which ``marks`` has by version.
     """
+    firsts: dict[str, int] = {}
+    for number, verdict in sorted(verdicts.items()):
+        for interval in verdict.accepted:
+            firsts.setdefault(interval, number)
     found = []
     for view in views:
-        intervals: dict[str, int] = {}
-        for number, verdict in sorted(verdicts.items()):
-            for interval in list_filled_intervals(grid, spanning.get(view), verdict.accepted):
-                if interval in verdict.accepted or interval <= passed.get(view, ""):
-                    intervals.setdefault(interval, number)
         before = manifest.births.get(view, NOTHING + 1) - 1
+        older = (interval for interval, first in firsts.items() if first <= before)
         found += [
             Statement(Act.FLOOR, view, epoch=before, interval=interval, reason="reprocessed", at=now)
-            for interval, first in sorted(intervals.items())
-            if first <= before and manifest.floor(view, interval) < before
+            for interval in sorted(list_shown_intervals(grid, spanning.get(view), older, marks.get(view)))
+            if manifest.floor(view, interval) < before
         ]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import Restated
@@ -11,7 +12,7 @@ from seamline.model.time.intervals import Grid
 from seamline.model.time.reached_intervals import (
     Reaching,
     find_spanning_views,
-    list_filled_intervals,
+    list_shown_intervals,
     widen_to_intervals,
 )
 from seamline.plan.batch.batch_plan import BatchPlan
@@ -37,17 +38,18 @@ def find_common_intervals(
     grid: Grid,
     restated: Restated | None = None,
     views: Sequence[Reaching] = (),
+    mark: datetime | None = None,
 ) -> Common:
     """Find the intervals in which two versions (``name/fingerprint``) can differ by their definitions only.
 
-    ``views`` are both, where their rows may be made of those of other intervals.
+    ``views`` are both, where their rows may be made of those of other intervals; ``mark`` is the watermark.
     """
     found: list[str] = []
     others: dict[str, list[str]] = {}
     decided = restated or Restated(grid)
     spanning = find_spanning_views(grid, views).values()
-    filled = (list_filled_intervals(grid, each, arrivals.intervals) for each in spanning)
-    for id in sorted({*arrivals.intervals}.union(*filled)):
+    shown = (list_shown_intervals(grid, each, arrivals.intervals, mark) for each in spanning)
+    for id in sorted({*arrivals.intervals}.union(*shown)):
         if why := find_comparison_blocker(manifest, old, new, id, arrivals, decided, views):
             others.setdefault(why, []).append(id)
         else:

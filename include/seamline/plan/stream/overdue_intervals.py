@@ -9,7 +9,7 @@ from types import MappingProxyType
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.time.intervals import Grid, Interval
-from seamline.model.time.reached_intervals import Spanning, list_filled_intervals
+from seamline.model.time.reached_intervals import Spanning, list_shown_intervals
 
 
 def list_overdue_intervals(
@@ -26,18 +26,19 @@ def list_overdue_intervals(
 
     One whose rows are joined with rows up to ``ahead`` behind its end counts as ended there. Late rows make no interval
     overdue: what was published is served with them, from the speed layer. What is only provisional is not what was
-    promised. Those of ``spanning`` folds have rows up to the watermark where an earlier interval of the span has.
+    promised. Of ``spanning`` folds those without accepted rows have them, too, once they have closed.
     """
     known = {id for epoch in ledger for id, rows in epoch.accepted.items() if rows}
-    marks = [each.watermark for each in ledger if each.watermark]
+    mark = max((each.watermark for each in ledger if each.watermark), default=None)
     found: set[Interval] = set()
     for view in set(manifest.serving.values()):
-        mine = list_filled_intervals(grid, spanning.get(view), known)
-        later = {id for id in mine - known if marks and grid.named(id).end <= max(marks)}
+        shown = list_shown_intervals(grid, spanning.get(view), known, mark)
         found |= {
             each
-            for each in map(grid.named, (mine & known) | later)
-            if each.end + ahead + within < now and has_no_final_generation(manifest, view, each.id)
+            for each in map(grid.named, shown)
+            if each.end + ahead + within < now
+            and (each.id in known or (mark is not None and each.end + ahead <= mark))
+            and has_no_final_generation(manifest, view, each.id)
         }
     return sorted(found)
 

@@ -14,7 +14,7 @@ from seamline.lake.joins.folded_rows import ORDER, fold_sorted_rows
 from seamline.lake.joins.span_rows import SPAN
 from seamline.model.compile.compiled_join import JoinSide
 from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.compile.processes.long_calls import find_end_of_patience
+from seamline.model.compile.processes.long_calls import find_task_limit
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.definition.layers import Stream
 from seamline.spark.tasks.measures import quote_column
@@ -42,7 +42,7 @@ def fold_rows(
     }
     schema = ", ".join(f"{quote_column(name)} {type}" for name, type in types.items())
 
-    patience = find_end_of_patience(process)
+    patience = find_task_limit(process)
 
     def fold(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ended_after = patience if TaskContext.get() else None

@@ -88,7 +88,15 @@ def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
     windows = [CountWindow(100), CountWindow(100, slide=20), CountWindow(100, slide=10)]
     ids = {compile_pipeline(changed(window=each)).views[0].id for each in windows}
     assert len({view.id, *ids}) == 4
-    assert compile_pipeline(changed(window=CountWindow(100, slide=100))).views[0].counts == 100
+    whole = compile_pipeline(changed(window=CountWindow(100, slide=100))).views[0]
+    assert whole.process and not whole.counts
+    alike = [CountWindow(100, slide=10, begin=each) for each in ("1 day", "24 hours")]
+    alike.append(replace(alike[0], copies=True))
+    kept = replace(PIPELINE.sources[0], event_id=["user"], dedup_within="1 hour")
+    assert (
+        len({compile_pipeline(replace(changed(window=each), source=[kept])).views[0].id for each in alike})
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,6 +105,9 @@ def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
         (changed(window=CountWindow(3, slide=-1)), "window", "every -1 events"),
         (changed(window=CountWindow(3_000, slide=1)), "window", "in 3000 windows"),
         (changed(window=CountWindow(3, begin="90 minutes")), "window", "no whole number of intervals"),
+        (changed(window=CountWindow(3, slide="3 minutes")), "window.slide", "is not a number"),
+        (changed(window=CountWindow(3, copies=True)), "window", "copies are not counted in others"),
+        (changed(window=CountWindow(3, slide=1, copies=True)), "window", "No event_id says"),
         (changed(keys=[]), "keys", "counted in one place"),
         (changed(keys=["until"]), "keys", "is a TIMESTAMP and cannot be a key"),
         (changed(measures={"n": first("n")}), "measures[n]", "subtract"),
@@ -146,6 +157,7 @@ def test_a_broken_law_has_the_place_of_the_view() -> None:
     poor = replace(view, process=replace(view.process, budget=Budget(10, 1)))
     [error] = list_broken_laws(replace(compiled, views=(poor,)))
     assert error.field == "views[lately].window" and error.line
+    assert error.hint == "let it keep fewer rows, or shorter columns."
 
 
 def test_the_look_ups_of_its_sources_are_known() -> None:

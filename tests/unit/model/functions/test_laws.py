@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 from tests.unit.process_functions import Abandoned, Counts, Fails, Remembers
 
-from seamline.model.functions.folding import Fold
+from seamline.model.functions.folding import Fold, FunctionUnusable
 from seamline.model.functions.function import load_function
 from seamline.model.functions.laws import find_broken_law
 from seamline.model.types.schema import Schema
@@ -141,7 +141,8 @@ class ReadsFiles(Counts):
 
 def test_a_function_that_cannot_be_run_is_told():
     """It is no law that it breaks, and it will not do in a stream either."""
-    assert broken(ReadsFiles).endswith("ReadsFiles.row: FileNotFoundError: rates.csv.")
+    with pytest.raises(FunctionUnusable, match=r"ReadsFiles.row: FileNotFoundError: rates.csv$"):
+        broken(ReadsFiles)
 
 
 def test_what_is_kept_beside_the_state_is_found():

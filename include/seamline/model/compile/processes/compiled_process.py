@@ -83,7 +83,7 @@ class CompiledProcess:
 
     @property
     def before(self) -> timedelta:
-        """How far before an interval rows may be of which something is emitted in it: ``begin`` says that."""
+        """How far before an interval rows may be that are counted in it: zero, as a fold's reach is its span."""
         return timedelta(0)
 
     @property

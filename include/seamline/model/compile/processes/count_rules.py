@@ -59,6 +59,13 @@ def compile_counted_view(
             f"{place}.where", view.origin, partial(compile_sound_condition, view.where, record.schema)
         )
     check_window_keys(view, plain.keys if plain else (), problems)
+    if window.copies and not record.dedup:
+        problems.note(
+            f"{place}.window",
+            view.origin,
+            "No event_id says which events are copies.",
+            "remove copies=, or give the source event_id= and dedup_within=.",
+        )
     if plain is None or begin is None or len(problems.found) > before:
         return None
     process = replace(fold_windows(view, plain, names, record, begin), lookups=frozenset(lookups))

@@ -19,9 +19,10 @@ def require_lawful(process: CompiledProcess) -> None:
         with break_off_long_calls(process) as own:
             said = find_broken_law(own.fold, own.columns, own.size)
     except FunctionUnusable as error:
-        raise DefinitionError(
-            f"{error}.", hint="it was given random rows: mend it, or raise timeout= or memory=."
-        ) from error
+        hint = "it was given random rows: mend it, or raise timeout= or memory=."
+        if process.function.user is None:
+            hint = "let it keep fewer rows, or shorter columns."
+        raise DefinitionError(f"{error}.", hint=hint) from error
     if said:
         raise DefinitionError(
             said, hint="keep everything the function needs in the state, and change nothing else."

@@ -33,8 +33,8 @@ def break_off_long_calls(
 ) -> Iterator[CompiledProcess]:
     """Give a process whose calls, made by this thread, raise FunctionUnusable where they take too long.
 
-    ``ended_after`` so many seconds this process of the machine is ended, with its stack on stderr, where a call cannot
-    be broken off; None for never.
+    ``ended_after`` is after how many seconds this process of the operating system ends itself, with its stack on
+    stderr, where a call cannot be broken off; None for never.
     """
     own, over = replace(process), threading.Event()
     given = own.fold.watch, process.budget.seconds, threading.get_ident(), over, ended_after
@@ -58,8 +58,8 @@ def describe_long_call(process: CompiledProcess) -> str:
     return f"{name}: a call took longer than the {seconds:g} s of timeout="
 
 
-def find_end_of_patience(process: CompiledProcess) -> float:
-    """Return after how many seconds a process of the machine is ended whose call of a function nothing breaks off."""
+def find_task_limit(process: CompiledProcess) -> float:
+    """Return after how many seconds a task ends itself whose call of a function cannot be broken off."""
     return max(FOR_EVER, 3 * process.budget.seconds)
 
 

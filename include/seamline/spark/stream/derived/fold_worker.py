@@ -9,6 +9,7 @@ import fcntl
 import mmap
 import os
 import pickle
+import select
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -136,7 +137,10 @@ def main() -> None:
 def end_with(lifeline: int) -> None:
     """Have the system end this process, whatever it is doing, when the other end of a socket is closed.
 
-    SIGIO ends a process that does nothing about it; a handler of Python's would wait for a call of C code.
+    SIGIO ends a process that does nothing about it; a handler of Python's would wait for a call of C code. It tells of
+    changes, so an end that was closed before is looked for.
     """
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([lifeline], [], [], 0)[0]:
+        sys.exit(0)
