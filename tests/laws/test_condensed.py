@@ -34,7 +34,8 @@ from seamline.model.protocol.holes import (
 from seamline.model.protocol.manifest import Act, Statement, fold_statements
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import Grid
-from seamline.plan.batch.batch_plan import cuts_within, last_edge, plan_batch
+from seamline.plan.batch.batch_plan import last_edge, plan_batch
+from seamline.plan.batch.crossed_cuts import cuts_within
 from seamline.plan.batch.interval_arrivals import Arrivals
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
 from seamline.quality.log_until_cut import lookup_versions_by_interval

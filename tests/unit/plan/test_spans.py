@@ -19,7 +19,8 @@ from seamline.model.time.reached_intervals import (
     list_shown_intervals,
     widen_by_reach,
 )
-from seamline.plan.batch.batch_plan import BatchPlan, cuts_within, plan_batch
+from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
+from seamline.plan.batch.crossed_cuts import cuts_within
 from seamline.plan.batch.estimates import MasterFile, add_cost_estimates
 from seamline.plan.batch.interval_arrivals import Arrivals, DerivedArrivals, find_first_arrival
 from seamline.plan.batch.reprocessing_plan import (

@@ -34,7 +34,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.reached_intervals import find_spanning_views
-from seamline.plan.batch.batch_plan import cuts_within
+from seamline.plan.batch.crossed_cuts import cuts_within
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     apply_verdicts,

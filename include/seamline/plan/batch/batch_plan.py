@@ -14,9 +14,8 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest, Statement
 from seamline.model.protocol.restated_views import Restated
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import EPOCH, Grid, Interval, format_utc_instant
+from seamline.model.time.intervals import Grid, Interval, format_utc_instant
 from seamline.model.time.reached_intervals import (
-    Reaching,
     Spanning,
     list_filled_intervals,
     list_shown_intervals,
@@ -117,52 +116,6 @@ def needs_approval(plan: BatchPlan, above: int) -> bool:
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
     """Return the newest epoch on which a cut may fall."""
     return next((epoch for epoch in reversed(ledger) if epoch.edge), None)
-
-
-def cuts_within(
-    ledger: Sequence[Epoch],
-    manifest: Manifest,
-    views: Collection[str],
-    grid: Grid,
-    derived: Collection[Reaching] = (),
-) -> set[int]:
-    """List the cuts of published generations that a condensed log must be parted at, for a plan to be made of it.
-
-    ``derived`` are those of the views, by their ids, that are made of rows of other intervals, too.
-    """
-    arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
-    found = {
-        cut
-        for id in arrivals.intervals
-        for view in views
-        if arrivals.may_hide_rows(id, cut := manifest.cut(view, id))
-    }
-    for own in derived:
-        built = {id: each.epoch for (name, id), each in manifest.published.items() if name == own.id}
-        found.update(find_crossed_cuts(arrivals, built, grid, own))
-    return found
-
-
-def find_crossed_cuts(
-    arrivals: Arrivals, built: Mapping[str, int], grid: Grid, view: Reaching
-) -> Iterator[int]:
-    """Find the cuts of intervals that a sum over the rows of another interval in their reach crosses.
-
-    ``built`` are the cuts by interval id. Intervals go by their numbers from 1970: there may be years of hours. Of a
-    fold the cuts of a whole span are looked at together, as all of its intervals may read the same rows.
-    """
-    size = grid.length
-    before, after = -(-view.before // size), -(-view.after // size)
-    together = max(view.span // size, 1)
-    cuts: dict[int, set[int]] = {}
-    for id, cut in built.items():
-        at = (grid.named(id).start - EPOCH) // size
-        for reached in range((at - before) // together, (at + after) // together + 1):
-            cuts.setdefault(reached, set()).add(cut)
-    ordered = {number: sorted(some) for number, some in cuts.items()}
-    for id in arrivals.intervals:
-        if own := ordered.get((grid.named(id).start - EPOCH) // size // together):
-            yield from arrivals.list_hiding(id, own)
 
 
 def plan_batch(
