@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,8 @@ from seamline.model.functions.calls import EMITTED
 from seamline.model.functions.folding import BLANK, FunctionUnusable, Item, KeyFold, KeyRow, Place
 from seamline.model.functions.frozen import FrozenDict, make_freezer
 from seamline.model.functions.tails import KeySpan
-from seamline.model.types.schema import Schema, TypeKind
+from seamline.model.time.intervals import EPOCH
+from seamline.model.types.schema import Schema, SqlType, TypeKind
 from seamline.runtime.collecting import without_collector
 
 PLACE = ("_partition", "_offset", "_topic", "_topic_id")
@@ -28,6 +31,12 @@ ORDER = ("_event_time", *PLACE)
 MOST_EMITTED = 10_000
 """Rows of a batch of what was emitted."""
 Emitted = tuple[KeySpan, Item]
+Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+Make: TypeAlias = "Callable[[tuple[Any, ...]], Any]"
+# Of one tuple each, which their own names would take apart first.
+make_place: Make = partial(tuple.__new__, Place)
+make_row: Make = partial(tuple.__new__, KeyRow)
+make_span: Make = partial(tuple.__new__, KeySpan)
 
 
 def read_key_rows(
@@ -35,26 +44,38 @@ def read_key_rows(
 ) -> Iterator[tuple[KeySpan, KeyRow]]:
     """Read the rows of a table with ``ORDER`` and a process's columns, each with its key and span, as they come."""
     fields, size = process.columns, process.size
-    instants = pc.cast(rows["_event_time"], INSTANT).cast(pa.int64()).to_pylist()
-    places = [Place(*each) for each in zip(*(rows[name].to_pylist() for name in PLACE), strict=True)]
+    instants = list_instants(rows["_event_time"])
+    places = map(make_place, zip(*(rows[name].to_pylist() for name in PLACE), strict=True))
     names = [field.name for field in fields]
-    columns = [read_values(rows[field.name], field.type.nested, make_freezer(field.type)) for field in fields]
-    numbers = [names.index(key.name) for key in process.keys]
-    for at, place, values in zip(instants, places, zip(*columns, strict=True), strict=True):
-        key = KeySpan(tuple([values[number] for number in numbers]), at // size * size)
-        yield key, KeyRow(at, place, FrozenDict(zip(names, values, strict=True)))
+    columns = [read_values(rows[field.name], field.type) for field in fields]
+    keys = zip(*(columns[names.index(key.name)] for key in process.keys), strict=True)
+    for at, place, key, values in zip(instants, places, keys, zip(*columns, strict=True), strict=True):
+        row = make_row((at, place, FrozenDict(zip(names, values))))  # noqa: B905 - as many
+        yield make_span((key, at // size * size)), row
 
 
-def read_values(column: pa.Array | pa.ChunkedArray, nested: bool, freeze: Any) -> list[Any]:
+def read_values(column: Column, type: SqlType) -> list[Any]:
     """Return the values of a column; nested ones are frozen, as others cannot be changed anyway.
 
     A date that Python does not know, of before the year 1 or after 9999, is None, and so is what it is a part of.
     """
     try:
-        values: list[Any] = column.to_pylist()
+        # Arrow makes a time in ten times as long.
+        values = read_moments(column) if type.kind is TypeKind.TIMESTAMP else column.to_pylist()
     except (OverflowError, ValueError):
         values = [read_value(value) for value in column]
-    return [*map(freeze, values)] if nested else values
+    return [*map(make_freezer(type), values)] if type.nested else values
+
+
+def read_moments(column: Column) -> list[datetime | None]:
+    """Return the instants of a column; OverflowError where Python does not know one."""
+    return [None if each is None else EPOCH + timedelta(0, 0, each) for each in list_instants(column)]
+
+
+def list_instants(column: Column) -> list[Any]:
+    """List the instants of a column in microseconds from 1970."""
+    found: list[Any] = pc.cast(column, INSTANT).cast(pa.int64()).to_pylist()
+    return found
 
 
 def read_value(value: pa.Scalar) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from seamline.model.errors import ProtocolError
 from seamline.model.functions.calls import ERRORS, NEVER, Call
 from seamline.model.functions.function import LoadedFunction
 from seamline.model.functions.records import Values, measure_value
@@ -21,7 +22,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 
 ALWAYS = -math.inf
 """Before any watermark."""
-FATAL = (ImportError, OSError, MemoryError)
+FATAL = (ImportError, OSError, MemoryError, ProtocolError)
 """What is no fault of a row: the function cannot be run here and now."""
 RAISED = (Exception, SystemExit)
 """What users' code may raise, which is told."""
@@ -179,22 +180,23 @@ class KeyFold:
     def take_rows(self, rows: Iterable[KeyRow]) -> None:
         """Fold rows, each after the timers up to it."""
         call, forms, forget = self.function.made.row, self.function.forms, self.fold.forget
-        watch = self.fold.watch
-        for row in rows:
-            at, timers, before = row.at, self.timers, self.seen
+        watch, timers, limit = self.fold.watch, self.timers, self.find_limit()
+        for at, place, values in rows:
+            before = self.seen
             if timers and timers[0] <= at:
                 self.fire_timers(at + 1)
             self.chained = 0
             if forget is not None:
                 self.forget_before(at)
                 before, self.seen = self.seen, at
-            out = Call(forms, at, self.find_limit())
+                limit = self.find_limit()
+            out = Call(forms, at, limit)
             watch[0] += 1
             try:
-                self.take(call(self.state, row.values, out), out, ALWAYS)
+                self.take(call(self.state, values, out), out, ALWAYS)
             except RAISED as error:
                 self.seen = before
-                self.tell("row", error, at, ALWAYS, row.place)
+                self.tell("row", error, at, ALWAYS, place)
             finally:
                 watch[0] += 1
         self.require_small()
@@ -258,9 +260,13 @@ class KeyFold:
 
     def set_timer(self, instant: int) -> None:
         """Set a timer, if it is not set."""
-        place = bisect_left(self.timers, instant)
-        if self.timers[place : place + 1] != [instant]:
-            self.timers.insert(place, instant)
+        timers = self.timers
+        if not timers or timers[-1] < instant:
+            timers.append(instant)
+            return
+        place = bisect_left(timers, instant)
+        if timers[place] != instant:
+            timers.insert(place, instant)
 
     def find_limit(self) -> float:
         """Return before which instant timers may be due."""

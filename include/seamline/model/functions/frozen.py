@@ -87,9 +87,10 @@ def make_plain_freezer(type: SqlType) -> Freezer:
 def make_integer_freezer(type: SqlType) -> Freezer:
     """Make the freezer of a type of integers."""
     most = 2 ** BITS[type.kind]
+    least = -most
 
     def freeze(value: Any) -> Any:
-        if value.__class__ is int and -most <= value < most:
+        if value.__class__ is int and least <= value < most:
             return value
         found = normalize_stored_value(value, type)
         return found if found is None else int.__int__(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from seamline.model.errors import DefinitionError
@@ -66,7 +67,7 @@ class RecordFreezer:
     def __init__(self, what: str, fields: Sequence[Field]) -> None:
         self.what, self.fields = what, tuple(fields)
         self.named = make_record_type("Values", fields)
-        self.make_named = self.named._make  # noqa: SLF001 - it is not private
+        self.make_named = partial(tuple.__new__, self.named)
         self.freezers = [make_freezer(field.type) for field in fields]
         self.required = [at for at, field in enumerate(fields) if not field.nullable]
         self.nested = [at for at, field in enumerate(fields) if field.type.nested]
@@ -86,7 +87,7 @@ class RecordFreezer:
             ]
         try:
             found: Values = self.make_named(
-                [freeze(value) for freeze, value in zip(freezers, values, strict=True)]
+                [freeze(value) for freeze, value in zip(freezers, values)]  # noqa: B905 - as many
             )
         except TypeError:
             self.explain(values)
