@@ -186,7 +186,7 @@ def test_slices_of_a_join_are_counted_again(life):
     assert [each.wrong for each in wrong] == [Wrong.SLICES]
 
 
-@pytest.mark.parametrize("after", [-1, 0, pytest.param(1, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("after", [0, *(pytest.param(each, marks=pytest.mark.faults) for each in (-1, 1))])
 def test_a_catch_up_makes_what_the_stream_made(life, after):
     """Whatever epochs it begins with: a click of one epoch may be of an impression of an earlier one."""
     life.send(clicked("c", f"{DAY}T10:25", 7), clicked("a", f"{DAY}T10:59", 3), topic="clicked")
@@ -336,7 +336,7 @@ END = {"ad": "end", "at": "2026-01-06T03:00:00Z"}
 NO_SEVEN = Rule("no seven", "cost IS NULL OR cost <> 7")
 
 
-@pytest.fixture(params=["plain", "spark"])
+@pytest.fixture(params=["plain", pytest.param("spark", marks=pytest.mark.faults)])
 def rated(request, scenario, spark, tmp_path, monkeypatch):
     """A day whose impressions found a wrong tariff, over and built; give it, and what corrects the table."""
     monkeypatch.setenv("SEAMLINE_PIPELINES", str(tmp_path))

@@ -221,6 +221,7 @@ def rows_of(engine: Tables) -> list[tuple[int, int]]:
     return sorted((row["_partition"], row["_offset"]) for row in rows.to_pylist() if row["attempt"] in alive)
 
 
+@pytest.mark.faults
 def test_a_build_that_dies_between_rows_and_verdicts_leaves_nothing_that_counts(
     shop: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_build_that_dies_between_rows_and_verdicts_leaves_nothing_that_counts(
     assert rows_of(engine) == [(0, offset) for offset in range(len(FIRST) + len(THEN))]
 
 
+@pytest.mark.faults
 def test_two_that_judge_the_same_at_once_count_once(shop: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever commits second is told, and goes on with what the first has written."""
     engine = engine_of(shop)
@@ -295,6 +297,7 @@ def test_a_mending_is_told_and_proven_and_served_when_it_is_built(shop: Scenario
     ]
 
 
+@pytest.mark.faults
 def test_a_definition_that_is_put_back_catches_up_over_what_the_other_read(shop: Scenario) -> None:
     """Its slices go on where they ended, from records judged again."""
     engine = engine_of(shop)

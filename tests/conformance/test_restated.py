@@ -259,6 +259,7 @@ BASKETS = pipeline(
 )
 
 
+@pytest.mark.faults
 def test_nested_columns_headers_and_windows_of_events(made: Callable[..., Scenario], tmp_path: Path) -> None:
     """By hand: a goes from Oslo (items above 1) to Rome (above 3); the duplicate within the horizon stays one."""
     shop = made(BASKETS)
@@ -317,6 +318,7 @@ LONG = "shop,rate,fee\na,12345678901234567890.123456789012345678,123456789012345
 LONGER = "shop,rate,fee\na,0.123456789012345678,9999999999999999.99\n"
 
 
+@pytest.mark.faults
 def test_decimals_of_a_restated_table_keep_every_digit(made: Callable[..., Scenario], tmp_path: Path) -> None:
     """As read, built by the kernel's SQL, judged again by Spark's, and by the version of before once more."""
     correct(tmp_path, LONG)

@@ -363,6 +363,7 @@ def test_the_pages_stand_inside_airflow_s_own(
         page.wait_for_url(re.compile(f"/dags/{BATCH}/runs/"))
 
 
+@pytest.mark.faults
 def test_who_may_operate_rebuilds_days_and_stops_a_stream(
     world: World, airflow: Airflow, browser: Browser, scheduled: Mapping[str, Any]
 ) -> None:

@@ -170,6 +170,7 @@ def stop_at_a_gap(stack: StreamStack, kafka: KafkaConnection, admin: TopicAdmin)
     assert f"partition 0 of topic id {first}: offsets 12..15" in stack.log.read_text()
 
 
+@pytest.mark.faults
 def test_a_bad_record_and_a_new_partition_stop_nothing(
     stack: StreamStack, kafka: KafkaConnection, admin: TopicAdmin
 ) -> None:

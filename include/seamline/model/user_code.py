@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -16,6 +17,10 @@ DEFINITIONS = "seamline_definitions_"
 """How the modules of definition files are named; a task in another process cannot import them."""
 
 
+CODE = "__seamline_code__"
+"""The hash of code that is not there any more, on what stands in for it."""
+STAND_INS: ContextVar[Mapping[str, Any]] = ContextVar("stand_ins", default={})  # noqa: B039 - nobody changes it
+"""What names mean instead of what can be imported, where a stored definition is read."""
 OF_PYTHON = ("_abc_impl", "_is_protocol", "_is_runtime_protocol")
 """What Python keeps in classes that are derived from ABC or Protocol."""
 
@@ -32,6 +37,8 @@ def name_of(code: str | Callable[..., Any]) -> str:
 
 def import_user_code(name: str, kind: str) -> Any:
     """Import what ``module:name`` names; DefinitionError where there is nothing that a task can import."""
+    if name in (standing := STAND_INS.get()):
+        return standing[name]
     module, _, path = name.partition(":")
     if not NAMED.fullmatch(name):
         raise DefinitionError(
@@ -76,12 +83,17 @@ def class_of(name: str) -> type:
     return found
 
 
+def is_stand_in(code: Any) -> bool:
+    """Return whether something stands for users' code that is not there any more."""
+    return hasattr(code, CODE)
+
+
 def hash_code(function: FunctionType) -> str:
     """Hash what a function does: its bytecode, constants, names and defaults, and those of functions in it.
 
     Functions that it calls are known by their names only, and each release of Python has other bytecode.
     """
-    return hash_code_facts(function_facts(function))
+    return getattr(function, CODE, None) or hash_code_facts(function_facts(function))
 
 
 def class_hash(found: type, *, private: bool = False) -> str:
@@ -89,6 +101,8 @@ def class_hash(found: type, *, private: bool = False) -> str:
 
     Those whose names begin with an underscore where that is asked for, but for ``__...``; ``__init__`` always.
     """
+    if is_stand_in(found):
+        return str(getattr(found, CODE))
     kept = [
         (name, member_facts(f"{each.__qualname__}.{name}", value))
         for each in found.__mro__[:-1]

@@ -146,9 +146,8 @@ LONG = replace(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    "definition", [pytest.param(CARTS, marks=pytest.mark.faults), LONG], ids=["intervals", "spans"]
-)
+@pytest.mark.parametrize("definition", [CARTS, LONG], ids=["intervals", "spans"])
+@pytest.mark.faults
 def test_two_engines_fold_alike(scenario, spark, definition, seed):
     """If this fails, one of the two is wrong: the time line says after which steps."""
     compare(scenario, spark, definition, lambda: steps(seed))

@@ -44,6 +44,7 @@ def find_driver(example: Example) -> int | None:
     return json.loads(file.read_text())["pid"] if file.exists() else None
 
 
+@pytest.mark.faults
 def test_carts_are_right_in_both_layers_whatever_dies(example: Example) -> None:
     """Before a build, after it, and when a visitor turns out to have come back."""
     example.produce(*SENT, "--seconds", "7200")

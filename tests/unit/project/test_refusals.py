@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from tests.laws import test_own_measures, test_windows
@@ -15,8 +16,10 @@ from tests.unit import records
 from tests.unit.kernel import test_formats
 from tests.unit.lake.read import test_decorations
 from tests.unit.model import (
+    test_asks,
     test_definition,
     test_evolution,
+    test_fold_definitions,
     test_joins,
     test_lookups,
     test_process_pipelines,
@@ -26,6 +29,7 @@ from tests.unit.model import (
     test_transform,
     test_wrong_types,
 )
+from tests.unit.model.functions import test_last_rows
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.definition.pipeline import Pipeline, View
@@ -43,17 +47,24 @@ Written by `python -m tests.unit.project.test_refusals`.
 """
 
 
+TABLES = (
+    test_definition.WRONG,
+    test_own_measures.WRONG,
+    test_sources.WRONG,
+    test_joins.WRONG,
+    test_asks.WRONG,
+    test_process_pipelines.WRONG,
+    test_fold_definitions.WRONG,
+    test_last_rows.WRONG,
+    test_rule_tables.WRONG,
+    test_wrong_types.REFUSED,
+)
+"""Wrong definitions that are written out."""
+
+
 def cases() -> Iterator[tuple[str, Pipeline, str]]:
     """List every wrong definition with its name and the field that is wrong."""
-    for name, (wrong, field, *_) in {
-        **test_definition.WRONG,
-        **test_own_measures.WRONG,
-        **test_sources.WRONG,
-        **test_joins.WRONG,
-        **test_process_pipelines.WRONG,
-        **test_rule_tables.WRONG,
-        **test_wrong_types.REFUSED,
-    }.items():
+    for name, (wrong, field, *_) in chain.from_iterable(table.items() for table in TABLES):
         yield name, wrong, field
     for name, (format, schema, _) in test_formats.WRONG.items():
         yield name, test_formats.pipeline(f"{schema}, at TIMESTAMP", format=format), "source.format"

@@ -11,6 +11,7 @@ from seamline.model.compile.stored_definition import resolve_view_version
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
+from seamline.model.user_code import is_stand_in
 
 
 def live_views(pipeline: CompiledPipeline, manifest: Manifest) -> CompiledPipeline:
@@ -40,6 +41,8 @@ def why_still(pipeline: CompiledPipeline, manifest: Manifest, id: str) -> str:
         return (
             f"its rows are of record version {stored.record_version}, the kernel's {pipeline.record_version}"
         )
+    if view.process and is_stand_in(view.process.function.user):
+        return f"the code of {view.process.function.name} has been edited or deleted since"
     if missing := [field.name for field in view.uses if field not in pipeline.record.added]:
         return f"it uses {', '.join(missing)}, which the definition does not add"
     if set(stored.definition.topics) != set(pipeline.definition.topics):

@@ -33,6 +33,7 @@ from seamline.model.definition.pipeline import (
 )
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
+from seamline.model.definition.stored_code import list_changed_code, list_code_facts, standing_in
 from seamline.model.definition.windows import WINDOWS
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.measures import MEASURES
@@ -47,12 +48,18 @@ CLASSES: Mapping[str, type] = {
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)
-KIND, CONTENT = "is", "of"
+KIND, CONTENT, CODE = "is", "of", "code"
 
 
 def to_json(pipeline: Pipeline) -> str:
-    """Write a whole definition, without the lines its author wrote it on; the inverse of ``from_json``."""
-    return json.dumps(encode_definition_part(pipeline), separators=(",", ":"))
+    """Write a whole definition, without the lines its author wrote it on; the inverse of ``from_json``.
+
+    It also says what the users' code is that the definition names.
+    """
+    code = list_code_facts(pipeline)
+    return json.dumps(
+        encode_definition_part(pipeline) | ({CODE: code} if code else {}), separators=(",", ":")
+    )
 
 
 def from_json(text: str) -> Pipeline:
@@ -136,20 +143,26 @@ def drop_wrong_expectations(definition: Pipeline) -> Pipeline:
 
 @lru_cache(maxsize=256)
 def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
-    """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError."""
+    """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError.
+
+    Where users' code that it names is not as it was, a stand-in declares what that did.
+    """
     definition = from_json(text)
-    try:
-        pipeline = compile_pipeline(drop_wrong_expectations(definition))
-    except DefinitionError as problem:
-        raise DefinitionError(
-            problem.message,
-            hint="an earlier release accepted it: build the definition's own version, then run seamline flip.",
-        ) from problem
+    with standing_in(list_changed_code(json.loads(text).get(CODE, {}))):
+        try:
+            pipeline = compile_pipeline(drop_wrong_expectations(definition))
+        except DefinitionError as problem:
+            raise DefinitionError(
+                problem.message,
+                hint="it was accepted when it was stored: if it names code that was edited or deleted since, put that "
+                "back; else build the definition's own version, then run seamline flip.",
+            ) from problem
     view = next((each for each in pipeline.views if each.id == id), None)
     if view is None:
         raise DefinitionError(
             f"The definition stored for {id} now makes another version of it.",
-            hint="this release identifies versions in another way: read it with the release that stored it.",
+            hint="if the code of a function or measure of it was edited, put that back, or flip to the version that it "
+            "makes now; else read it with the release that stored it.",
         )
     return pipeline, view
 

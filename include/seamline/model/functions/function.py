@@ -75,10 +75,14 @@ class LoadedFunction:
     """The user's class, whose code is looked at; None where there is none."""
 
 
-@lru_cache(maxsize=64)
 def load_function(name: str) -> LoadedFunction:
     """Find a process function by ``module:class``; DefinitionError where it is none."""
-    found: Any = class_of(name)
+    return load_class(name, class_of(name))
+
+
+@lru_cache(maxsize=64)
+def load_class(name: str, found: Any) -> LoadedFunction:
+    """Make a process function of a class; DefinitionError where it is none."""
     lacking = [each for each in ("state", "emits", "row") if not hasattr(found, each)]
     if lacking:
         raise DefinitionError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -99,39 +100,72 @@ def test_a_view_by_such_windows_is_one_of_emitted_rows() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "field", "said"),
-    [
-        (changed(window=CountWindow(3, slide=-1)), "window", "every -1 events"),
-        (changed(window=CountWindow(3_000, slide=1)), "window", "in 3000 windows"),
-        (changed(window=CountWindow(3, begin="90 minutes")), "window", "no whole number of intervals"),
-        (changed(window=CountWindow(3, slide="3 minutes")), "window.slide", "is not a number"),
-        (changed(window=CountWindow(3, copies=True)), "window", "copies are not counted in others"),
-        (changed(window=CountWindow(3, slide=1, copies=True)), "window", "No event_id says"),
-        (changed(keys=[]), "keys", "counted in one place"),
-        (changed(keys=["until"]), "keys", "is a TIMESTAMP and cannot be a key"),
-        (changed(measures={"n": first("n")}), "measures[n]", "subtract"),
-        (changed(where="n >"), "where", "n >"),
-        (
-            replace(
-                changed(measures={"n": sum("Window_Number")}),
-                source=[replace(PIPELINE.sources[0], schema="user STRING, Window_Number INT, at TIMESTAMP")],
-            ),
-            "measures",
-            "window_number numbers the windows",
+WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
+    "windows that slide back": (
+        changed(window=CountWindow(3, slide=-1)),
+        "views[lately].window",
+        "every -1 events",
+    ),
+    "an event in too many windows": (
+        changed(window=CountWindow(3_000, slide=1)),
+        "views[lately].window",
+        "in 3000 windows",
+    ),
+    "a span that cuts intervals": (
+        changed(window=CountWindow(3, begin="90 minutes")),
+        "views[lately].window",
+        "no whole number of intervals",
+    ),
+    "a slide in time": (
+        changed(window=CountWindow(3, slide="3 minutes")),
+        "views[lately].window.slide",
+        "is not a number",
+    ),
+    "copies of intervals": (
+        changed(window=CountWindow(3, copies=True)),
+        "views[lately].window",
+        "copies are not counted in others",
+    ),
+    "copies without ids": (
+        changed(window=CountWindow(3, slide=1, copies=True)),
+        "views[lately].window",
+        "No event_id says",
+    ),
+    "no keys": (changed(keys=[]), "views[lately].keys", "counted in one place"),
+    "a key that is a time": (
+        changed(keys=["until"]),
+        "views[lately].keys",
+        "is a TIMESTAMP and cannot be a key",
+    ),
+    "a measure that cannot subtract": (
+        changed(measures={"n": first("n")}),
+        "views[lately].measures[n]",
+        "subtract",
+    ),
+    "a condition that is none": (changed(where="n >"), "views[lately].where", "n >"),
+    "a column that numbers windows": (
+        replace(
+            changed(measures={"n": sum("Window_Number")}),
+            source=[replace(PIPELINE.sources[0], schema="user STRING, Window_Number INT, at TIMESTAMP")],
         ),
-        (changed(of="nobody"), "of", "There is no source"),
-        (
-            replace(changed(of=""), source=replace(PIPELINE.sources[0], name="")),
-            "window",
-            "sources that have names",
-        ),
-    ],
-)
-def test_what_is_wrong_with_such_a_view_is_said_once(pipeline: Pipeline, field: str, said: str) -> None:
+        "views[lately].measures",
+        "window_number numbers the windows",
+    ),
+    "no such source": (changed(of="nobody"), "views[lately].of", "There is no source"),
+    "a source without a name": (
+        replace(changed(of=""), source=replace(PIPELINE.sources[0], name="")),
+        "views[lately].window",
+        "sources that have names",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_with_such_a_view_is_said_once(name: str) -> None:
     """With the field where it is."""
+    pipeline, field, said = WRONG[name]
     _, problems = compile_with_problems(pipeline)
-    assert [each.field for each in problems] == [f"views[lately].{field}"], problems
+    assert [each.field for each in problems] == [field], problems
     assert said in str(problems[0])
 
 

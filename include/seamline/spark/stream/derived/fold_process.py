@@ -91,7 +91,8 @@ class WorkerProcess:
             self.end()
             code = self.child.returncode
             raise FunctionUnusable(f"{name}: the process that folds has ended with code {code}") from error
-        except pickle.PicklingError as error:
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            # What cannot be pickled says so by any of these.
             self.end()
             raise FunctionUnusable(f"{name}: {type(error).__name__}: {error}") from error
         except FunctionUnusable:
@@ -125,7 +126,7 @@ def start_workers(processes: Iterable[CompiledProcess], memory: str) -> None:
     _idle[:] = [each for each in _idle if each.child.poll() is None][-MOST_IDLE:]
     free, missing = [*_idle], 0
     for process in processes:
-        if fitting := next((each for each in free if each.fits(process, memory)), None):
+        if fitting := choose_worker(free, process, memory):
             free.remove(fitting)
         else:
             missing += 1
@@ -135,16 +136,22 @@ def start_workers(processes: Iterable[CompiledProcess], memory: str) -> None:
 
 def take_worker(process: CompiledProcess, memory: str) -> WorkerProcess:
     """Take an idle process for a fold, or start one; FunctionUnusable where the machine has no room for one."""
-    fitting = [each for each in _idle if each.fits(process, memory)]
-    if not fitting:
-        try:
-            return WorkerProcess(memory)
-        except OSError as error:
-            said = f"{process.function.name}: no process can be started to fold in: {error}"
-            raise FunctionUnusable(said) from error
-    chosen = max(fitting, key=lambda each: bool(each.used_by))
-    _idle.remove(chosen)
-    return chosen
+    if chosen := choose_worker(_idle, process, memory):
+        _idle.remove(chosen)
+        return chosen
+    try:
+        return WorkerProcess(memory)
+    except OSError as error:
+        said = f"{process.function.name}: no process can be started to fold in: {error}"
+        raise FunctionUnusable(said) from error
+
+
+def choose_worker(
+    idle: Iterable[WorkerProcess], process: CompiledProcess, memory: str
+) -> WorkerProcess | None:
+    """Choose an idle process for a fold, the one that has served it if there is one."""
+    fitting = (each for each in idle if each.fits(process, memory))
+    return max(fitting, key=lambda each: bool(each.used_by), default=None)
 
 
 class FoldProcess:
