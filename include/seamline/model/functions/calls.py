@@ -39,7 +39,8 @@ class Call:
 
     def emit(self, /, *values: Any, **named: Any) -> None:
         """Emit a row of the columns of ``emits``: values in their order, or by name; others are NULL."""
-        self.side(EMITTED, *values, **named)
+        form = self.forms[EMITTED]
+        self.items.append((EMITTED, form.freeze(form.name_values(values, named) if named else values)))
 
     def side(self, side: str, /, *values: Any, **named: Any) -> None:
         """Emit a row of a side, in the same way."""

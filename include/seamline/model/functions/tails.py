@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow
+from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow, Snapshot
 from seamline.model.functions.records import Values
 
 MOST_ROWS = 64
 """Rows of a tail that are kept without a look at which of them are settled."""
-STRIDES = 4096
+MOST_OF_PART = 32
+"""Rows of a part: the fold goes on from its beginning where a row comes between them."""
+STRIDES = 65_536
 """Parts of a span by which it is known how new the rows of keys are."""
 
 
@@ -34,12 +35,12 @@ class KeySpan(NamedTuple):
 
 
 NONE: Sequence[KeyRow] = ()
+NOTHING: Sequence[Item] = ()
 Rows = Mapping[KeySpan, Sequence[KeyRow]]
 """Rows of keys in spans, each in any order."""
 
 
-@dataclass(frozen=True)
-class KeyChange:
+class KeyChange(NamedTuple):
     """What an epoch adds to, and withdraws from, what is shown of a key in a span."""
 
     key: KeySpan
@@ -50,29 +51,79 @@ class KeyChange:
     """What was shown before, and is not now."""
 
 
+class Part:
+    """Rows of a key that follow each other, and what has come of them."""
+
+    __slots__ = ("begun", "items", "mark", "rows")
+
+    def __init__(self, begun: Snapshot, mark: float, rows: Sequence[KeyRow]) -> None:
+        self.begun = begun
+        """The fold before the first of them."""
+        self.mark = mark
+        """The watermark that it had come to: no timer behind that, and behind all earlier rows, has fired."""
+        self.rows = rows
+        """The rows, in order."""
+        self.items: Sequence[Item] = NOTHING
+        """What was emitted from there to the next part."""
+
+
 class KeyTail:
     """A key's rows in a span that are not settled, and what has come of them."""
 
-    __slots__ = ("begun", "due", "hidden", "rows", "run", "settled")
+    __slots__ = ("due", "hidden", "parts", "run", "settled")
 
     def __init__(self, run: KeyFold, settled: float) -> None:
         self.run = run
         """The fold with all rows, and with the timers up to the watermark."""
         self.settled = settled
         """The instant before which all is settled, in microseconds from 1970."""
-        self.rows: list[KeyRow] = []
-        """The rows at or after that, in order."""
-        self.begun = BLANK
-        """The fold before the first of them."""
-        self.hidden: list[Item] = []
+        self.parts: list[Part] = []
+        """The rows at or after that, in order: a row between them has the fold go on from the part it is in."""
+        self.hidden: Sequence[Item] = NOTHING
         """What was emitted, and is not yet shown."""
         self.due = math.inf
         """When it is looked at again without a row."""
 
     @property
+    def last(self) -> KeyRow | None:
+        """The last row that is not settled."""
+        return self.parts[-1].rows[-1] if self.parts else None
+
+    @property
     def blank(self) -> bool:
         """Return whether it is as if the key had had no row."""
-        return self.run.state is None and not self.rows and not self.hidden
+        return self.run.state is None and not self.parts and not self.hidden
+
+    def extend(self, rows: Sequence[KeyRow], mark: float) -> list[Item]:
+        """Take rows behind all others; return what is emitted. ``mark`` is the watermark that it has come to."""
+        items: list[Item] = []
+        for at in range(0, len(rows), MOST_OF_PART):
+            some = rows[at : at + MOST_OF_PART]
+            self.parts.append(Part(self.run.stop(), mark, some))
+            self.run.take_rows(some)
+            items += self.take_items()
+        return items
+
+    def take_items(self) -> list[Item]:
+        """Take what was emitted since the last time, and note it as what has come of the last part."""
+        items, self.run.items = self.run.items, []
+        if items and self.parts:
+            self.parts[-1].items = [*self.parts[-1].items, *items]
+        return items
+
+    def refold(self, number: int, new: Sequence[KeyRow]) -> None:
+        """Fold again from a part on, with rows of which the first is in it."""
+        again = self.parts[number:]
+        del self.parts[number:]
+        self.run = KeyFold(self.run.fold, again[0].begun)
+        self.extend(sorted([*(row for part in again for row in part.rows), *new]), again[0].mark)
+
+    def find_part(self, row: KeyRow) -> int:
+        """Find the last part whose beginning is as it would be if the row came."""
+        number = len(self.parts) - 1
+        while number and not (self.parts[number].mark <= row.at and self.parts[number - 1].rows[-1] < row):
+            number -= 1
+        return number
 
 
 class Tails:
@@ -90,18 +141,18 @@ class Tails:
     def restore(self, rows: Rows) -> None:
         """Make the tails of keys anew of all rows of their spans, up to the watermark."""
         for key, known in rows.items():
-            tail = KeyTail(KeyFold(self.fold, BLANK), key.span)
-            self.refold(key, tail, sorted(known), self.mark)
-            self.keep(key, tail)
+            self.keep(key, self.make_tail(key, known, self.mark)[0])
         self.note_recent(rows)
 
     def find_late(self, rows: Rows) -> set[KeySpan]:
         """Find the keys of which rows come that are before what is settled: all rows of their spans are needed."""
-        late = set()
+        late, mark, tails = set(), self.mark, self.tails
         for key, new in rows.items():
-            tail = self.tails.get(key)
+            tail = tails.get(key)
             # Timers have fired up to the watermark, behind rows that are older than that.
-            settled = self.mark if not tail or not tail.rows or tail.rows[-1].at < self.mark else tail.settled
+            settled = (
+                mark if not tail or not tail.parts or tail.parts[-1].rows[-1].at < mark else tail.settled
+            )
             for row in new:
                 if row[0] < settled:
                     late.add(key)
@@ -122,16 +173,14 @@ class Tails:
                 new = sorted(new)
             tail = self.tails.get(key)
             if key in older:
-                tail = KeyTail(KeyFold(self.fold, BLANK), key.span)
-                tail.rows = sorted(older[key])
-                change = self.insert(key, tail, new, last)
+                tail, change = self.begin_again(key, older[key], new, last)
             elif tail is None:
                 tail = KeyTail(KeyFold(self.fold, BLANK), max(last, key.span))
-                change = self.go_on(key, tail, new)
-            elif new and tail.rows and new[0] < tail.rows[-1]:
+                change = self.go_on(key, tail, new, last)
+            elif new and tail.parts and new[0] < tail.parts[-1].rows[-1]:
                 change = self.insert(key, tail, new, last)
             else:
-                change = self.go_on(key, tail, new)
+                change = self.go_on(key, tail, new, last)
             if change:
                 changes.append(change)
             self.keep(key, tail)
@@ -139,42 +188,61 @@ class Tails:
         self.settle_recent()
         return changes
 
-    def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow]) -> KeyChange | None:
-        """Let a tail go on with rows that come after all others."""
-        run = tail.run
+    def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow], last: float) -> KeyChange | None:
+        """Let a tail go on with rows that come after all others; ``last`` is the watermark until now."""
+        run, mark, items = tail.run, self.mark, tail.hidden
         if new:
             self.settle(tail)
-            if not tail.rows:
-                tail.begun = run.stop()
-            tail.rows += new
-            run.take_rows(new)
-        run.reach(self.mark, key[1] + self.size)
-        if not run.items and not tail.hidden:
+            if len(new) > MOST_OF_PART:
+                items = [*items, *tail.extend(new, last)]
+            else:
+                tail.parts.append(Part(run.stop(), last, new))
+                run.take_rows(new)
+        run.reach(mark, key[1] + self.size)
+        if run.items:
+            items = [*items, *tail.take_items()]
+        if not items:
             return None
-        items = tail.hidden + run.items
-        run.items = []
-        tail.hidden = [item for item in items if item.needs > self.mark]
-        shown = items if not tail.hidden else [item for item in items if item.needs <= self.mark]
+        tail.hidden = [item for item in items if item.needs > mark] or NOTHING
+        shown = [item for item in items if item.needs <= mark] if tail.hidden else items
         return KeyChange(key, tuple(shown), ()) if shown else None
 
     def insert(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow], last: float) -> KeyChange | None:
-        """Fold a tail again, with rows between others; ``last`` is the watermark until now."""
-        old = KeyTail(KeyFold(self.fold, BLANK), tail.settled)
-        old.begun = tail.begun
-        before = self.refold(key, old, tail.rows, last)
-        change = find_change(key, before, self.refold(key, tail, sorted([*tail.rows, *new]), self.mark))
+        """Fold a tail again from the first of its parts in which there is a row before others."""
+        number, parts = tail.find_part(new[0]), tail.parts
+        before = list_shown(parts[number:], last)
+        waiting = list_hidden(parts[:number], last, self.mark)
+        tail.refold(number, new)
+        tail.run.reach(self.mark, key[1] + self.size)
+        tail.take_items()
+        change = find_change(key, before, list_shown(parts[number:], self.mark))
+        if waiting:
+            added, withdrawn = (change.added, change.withdrawn) if change else ((), ())
+            change = KeyChange(key, (*waiting, *added), withdrawn)
+        tail.hidden = list_hidden(parts, self.mark) or NOTHING
         self.settle(tail)
         return change
 
-    def refold(self, key: KeySpan, tail: KeyTail, rows: list[KeyRow], mark: float) -> list[Item]:
-        """Fold a tail from its beginning with these rows; return what is shown of it at a watermark."""
-        tail.run = KeyFold(self.fold, tail.begun)
-        tail.run.take_rows(rows)
+    def begin_again(
+        self, key: KeySpan, older: Sequence[KeyRow], new: Sequence[KeyRow], last: float
+    ) -> tuple[KeyTail, KeyChange | None]:
+        """Make the tail of a key anew of all rows of its span; return it, and what ``new`` ones among them change."""
+        _, before = self.make_tail(key, older, last)
+        tail, now = self.make_tail(key, [*older, *new], self.mark)
+        return tail, find_change(key, before, now)
+
+    def make_tail(self, key: KeySpan, rows: Sequence[KeyRow], mark: float) -> tuple[KeyTail, list[Item]]:
+        """Make the tail of a key of all rows of its span, in any order; return it, and what a watermark shows."""
+        rows = sorted(rows)
+        tail = KeyTail(KeyFold(self.fold, BLANK), max(mark, key.span))
+        count = bisect_left(rows, mark, key=lambda row: row.at)
+        tail.run.take_rows(rows[:count])
+        settled, tail.run.items = tail.run.items, []
+        items = [*settled, *tail.extend(rows[count:], ALWAYS)]
         tail.run.reach(mark, key[1] + self.size)
-        items, tail.run.items = tail.run.items, []
-        tail.rows = rows
-        tail.hidden = [item for item in items if item.needs > mark]
-        return [item for item in items if item.needs <= mark]
+        items += tail.take_items()
+        tail.hidden = [item for item in items if item.needs > mark] or NOTHING
+        return tail, [item for item in items if item.needs <= mark]
 
     def keep(self, key: KeySpan, tail: KeyTail) -> None:
         """Keep a tail for later epochs, unless it is over or has nothing."""
@@ -198,16 +266,20 @@ class Tails:
             heappush(self.due, (due, self.turn, key))
 
     def settle(self, tail: KeyTail) -> None:
-        """Let go of the rows before the watermark, where that is all of them, or most of many."""
-        if not tail.rows or tail.rows[-1].at < self.mark:
-            if tail.settled < self.mark:
-                tail.settled = self.mark
-            tail.rows = []
-        elif len(tail.rows) > MOST_ROWS:
-            count = bisect_left(tail.rows, self.mark, key=lambda row: row.at)
-            if count > len(tail.rows) // 2:
-                _, tail.begun = self.fold.go_on(tail.begun, tail.rows[:count], int(self.mark))
-                tail.settled, tail.rows = self.mark, tail.rows[count:]
+        """Let go of the rows before the watermark, where that is all of them, or of many."""
+        parts, mark = tail.parts, self.mark
+        if not parts or parts[-1].rows[-1].at < mark:
+            if tail.settled < mark:
+                tail.settled = mark
+            if parts:
+                parts.clear()
+        elif sum(len(part.rows) for part in parts) > MOST_ROWS:
+            count = 0
+            while parts[count].rows[-1].at < mark:
+                count += 1
+            if count:
+                del parts[:count]
+                tail.settled = mark
 
     def note_recent(self, rows: Rows) -> None:
         """Note until when keys have rows that are not settled; those of about one time together."""
@@ -239,6 +311,16 @@ class Tails:
                 tail.due = math.inf
                 found.append(key)
         return found
+
+
+def list_shown(parts: Iterable[Part], mark: float) -> list[Item]:
+    """List what was emitted in parts and a watermark shows."""
+    return [item for part in parts for item in part.items if item.needs <= mark]
+
+
+def list_hidden(parts: Iterable[Part], mark: float, until: float = math.inf) -> list[Item]:
+    """List what was emitted in parts and a watermark does not show, but another one does."""
+    return [item for part in parts for item in part.items if mark < item.needs <= until]
 
 
 def find_change(key: KeySpan, before: list[Item], now: list[Item]) -> KeyChange | None:

@@ -24,7 +24,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import FunctionUnusable, describe_error
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.memory import parse_memory
-from seamline.runtime.collecting import without_collector
+from seamline.runtime.collecting import SparingCollector
 from seamline.runtime.machine_memory import limit_own_memory
 
 OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
@@ -104,6 +104,7 @@ class FoldWorker:
 
 def answer_questions(conn: Connection, worker: FoldWorker) -> None:
     """Answer what is asked until the socket is closed."""
+    collector = SparingCollector()
     while True:
         try:
             asked = conn.recv_bytes()
@@ -112,13 +113,14 @@ def answer_questions(conn: Connection, worker: FoldWorker) -> None:
         why, answer = None, None
         try:
             name, given = pickle.loads(asked)
-            with without_collector():
-                answer = getattr(worker, name)(*given)
+            answer = getattr(worker, name)(*given)
         except FunctionUnusable as error:
             why = str(error)
         except BaseException as error:  # noqa: BLE001 - users' code may raise anything, and the driver tells it
             why = describe_error(error)
         conn.send_bytes(pickle.dumps((why, answer), protocol=5))
+        answer = None
+        collector.collect()
 
 
 def main() -> None:
