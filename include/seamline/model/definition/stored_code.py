@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from types import FunctionType
 from typing import Any, NoReturn
 
 from seamline.model.definition.asks import Ask
@@ -64,8 +65,16 @@ def describe_class(name: str) -> Facts:
     )
     return {
         "code": hash_class(name),
-        "declares": {each: text if isinstance(text, str) else dict(text) for each, text in declares.items()},
-        "methods": {each: [*inspect.signature(method).parameters] for each, method in methods.items()},
+        "declares": {
+            each: text if isinstance(text, str) else dict(text)
+            for each, text in declares.items()
+            if isinstance(text, Mapping if each == "sides" else str)
+        },
+        "methods": {
+            each: [*inspect.signature(method).parameters]
+            for each, method in methods.items()
+            if isinstance(method, FunctionType)
+        },
     }
 
 
