@@ -1,10 +1,11 @@
 """What a fold of rows by key costs, beside Spark's own stateful operator: python -m benchmarks.folds
 
 One program, an alarm after half a minute without a row of a user, over rows of many users that come in order but for
-two seconds: epoch by epoch in a fold's process, as a stream has it; as a build in Spark's tasks; and by
-``transformWithState`` with a state and a timer in RocksDB, whose rows are read from files, as a stream reads what there
-is. Prints rows a second of elapsed time, how long epochs took, and what a key takes in the fold's process. The fold and
-the build must emit the same.
+two seconds: epoch by epoch in a fold's process, as a stream has it; as a build in Spark's tasks; by
+``transformWithState`` with a state and a timer in RocksDB, over rows and over pandas, whose rows are read from files,
+as a stream reads what there is; and by PyFlink's ``KeyedProcessFunction``, less what it takes to start, if
+``python -m benchmarks.peers.flink_in_python`` has set it up. Prints rows a second of elapsed time, how long epochs
+took, and what a key takes in the fold's process. The fold and the build must emit the same.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import psutil
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from benchmarks.machine import machine
+from benchmarks.peers import flink_in_python
 from benchmarks.peers.on_spark import LARGE_STATES
 from benchmarks.results import Results
 from seamline.lake.storage.arrow_types import INSTANT
@@ -50,7 +54,7 @@ SILENCE = 30
 RATE = 5_000
 """Rows of a second of event time, which is an epoch."""
 LATENESS = 2
-TICKERS = ("a stream's fold", "a build", "transformWithState")
+TICKERS = ("a stream's fold", "a build", "transformWithState", "... in pandas", "PyFlink")
 WORKER = "2g"
 """Memory of the fold's process."""
 
@@ -102,12 +106,43 @@ class SilenceInSpark(StatefulProcessor):
         """Close nothing."""
 
 
+class SilenceInPandas(SilenceInSpark):
+    """The same for Spark, whose rows come as tables of pandas."""
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+        """Count, and wait from the last row."""
+        known = self.seen.get()[0] if self.seen.exists() else 0
+        last = 0
+        for table in rows:
+            known += len(table)
+            last = max(last, int(table["at"].max().timestamp() * 1000))
+        for timer in self.handle.listTimers():
+            self.handle.deleteTimer(timer)
+        self.handle.registerTimer(last + SILENCE * 1000)
+        self.seen.update((known,))
+        return iter([])
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[pd.DataFrame]:
+        """Nobody came."""
+        seen = self.seen.get()[0]
+        self.seen.clear()
+        yield pd.DataFrame({"user": [key[0]], "seen": [seen]})
+
+
 def main(argv: list[str]) -> int:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.folds", description=__doc__)
     parser.add_argument("--rows", type=int, default=200_000, help="[default: 200,000]")
     parser.add_argument("--users", type=int, default=20_000, help="[default: 20,000]")
     parser.add_argument("--rounds", type=int, default=3, help="in which all take turns [default: 3]")
+    parser.add_argument(
+        "--flink-rows", type=int, default=20_000, help="so many of the rows for PyFlink [default: 20,000]"
+    )
     parser.add_argument("--only", default=",".join(TICKERS), help="which, with commas between [default: all]")
     asked = parser.parse_args(argv)
     if min(asked.rows // RATE, asked.users, asked.rounds) < 1:
@@ -127,17 +162,22 @@ def main(argv: list[str]) -> int:
             runs: list[Callable[[], tuple[int, float]]] = [
                 partial(run_tails, process, rows),
                 partial(run_build, spark, process, files),
-                partial(run_peer, spark, files, checkpoint),
+                partial(run_peer, spark, files, checkpoint, in_pandas=False),
+                partial(run_peer, spark, files, checkpoint.with_suffix(".pandas"), in_pandas=True),
+                partial(run_pyflink, rows.slice(0, asked.flink_rows), Path(folder)),
             ]
             emitted = {}
             for ticker, run in zip(TICKERS, runs, strict=True):
-                if ticker not in asked.only.split(","):
+                if ticker not in asked.only.split(",") or (
+                    ticker == "PyFlink" and not flink_in_python.is_set_up()
+                ):
                     continue
                 alarms, seconds = run()
+                many = asked.flink_rows if ticker == "PyFlink" else asked.rows
                 emitted[ticker] = alarms
-                found[ticker].append(asked.rows / seconds)
+                found[ticker].append(many / seconds)
                 print(
-                    f"round {number}: {ticker:20}: {asked.rows / seconds:10,.0f} rows/s, {alarms:,} alarms",
+                    f"round {number}: {ticker:20}: {many / seconds:10,.0f} rows/s, {alarms:,} alarms",
                     flush=True,
                 )
             if len({emitted[each] for each in TICKERS[:2] if each in emitted}) > 1:
@@ -215,7 +255,7 @@ def run_build(spark: SparkSession, process: CompiledProcess, files: Path) -> tup
     return alarms, time.monotonic() - began
 
 
-def run_peer(spark: SparkSession, files: Path, checkpoint: Path) -> tuple[int, float]:
+def run_peer(spark: SparkSession, files: Path, checkpoint: Path, *, in_pandas: bool) -> tuple[int, float]:
     """Let Spark read all files in one stream, twenty epochs a batch; return its alarms, and seconds."""
     began, alarms = time.monotonic(), 0
 
@@ -223,17 +263,37 @@ def run_peer(spark: SparkSession, files: Path, checkpoint: Path) -> tuple[int, f
         nonlocal alarms
         alarms += batch.count()
 
-    events = (
+    users = (
         spark.readStream.schema(spark.read.parquet(str(files)).schema)
         .option("maxFilesPerTrigger", 20)
         .parquet(str(files))
         .withWatermark("at", f"{LATENESS} seconds")
         .groupBy("user")
-        .transformWithState(SilenceInSpark(), "user BIGINT, seen BIGINT", "Append", "EventTime")
     )
+    said = ("user BIGINT, seen BIGINT", "Append", "EventTime")
+    if in_pandas:
+        events = users.transformWithStateInPandas(SilenceInPandas(), *said)
+    else:
+        events = users.transformWithState(SilenceInSpark(), *said)
     query = events.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(checkpoint))
     query.trigger(availableNow=True).start().awaitTermination()
     return alarms, time.monotonic() - began
+
+
+def run_pyflink(rows: pa.Table, folder: Path) -> tuple[int, float]:
+    """Let PyFlink read rows from a file; return its alarms, and seconds without those of a job of one row."""
+    at = pc.divide(pc.cast(rows["at"], pa.int64()), 1_000).to_pylist()
+    lines = [f"{user},{ms}\n" for user, ms in zip(rows["user"].to_pylist(), at, strict=True)]
+    found = []
+    for name, some in (("one", lines[:1]), ("all", lines)):
+        file = folder / f"{name}.csv"
+        file.write_text("".join(some))
+        found.append(
+            flink_in_python.run_program(
+                "silence_in_pyflink.py", str(file), str(SILENCE), str(LATENESS), "process"
+            )
+        )
+    return found[1]["alarms"], found[1]["seconds"] - found[0]["seconds"]
 
 
 if __name__ == "__main__":

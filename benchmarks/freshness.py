@@ -78,6 +78,7 @@ def measured(
     sender: str = "benchmarks.steady",
     seconds: float = WARM + SECONDS,
     every: float = POLL,
+    warm: float = WARM,
 ) -> Run:
     """Send at a rate, look all the time, and compare."""
     seen: list[tuple[float, int]] = []
@@ -116,7 +117,7 @@ def measured(
         poller.join()
     if seen[-1][1] != total:
         raise SystemExit(f"{system} counted {seen[-1][1]:,} views, {total:,} were sent.")
-    began = ticks[0][0] + WARM
+    began = ticks[0][0] + warm
     delays, at, before = [], 0, 0
     for moment, sent in ticks:
         while seen[at][1] < sent:
