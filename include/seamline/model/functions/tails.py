@@ -10,17 +10,23 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow, Snapshot
+from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow
+from seamline.model.functions.key_tail import (
+    MOST_OF_PART,
+    NOTHING,
+    KeyTail,
+    TailPart,
+    list_hidden,
+    list_shown,
+)
 from seamline.model.functions.records import Values
 
 MOST_ROWS = 64
 """Rows of a tail that are kept without a look at which of them are settled."""
-MOST_OF_PART = 32
-"""Rows of a part: the fold goes on from its beginning where a row comes between them."""
 STRIDES = 65_536
 """Parts of a span by which it is known how new the rows of keys are."""
 
@@ -35,7 +41,6 @@ class KeySpan(NamedTuple):
 
 
 NONE: Sequence[KeyRow] = ()
-NOTHING: Sequence[Item] = ()
 Rows = Mapping[KeySpan, Sequence[KeyRow]]
 """Rows of keys in spans, each in any order."""
 
@@ -49,81 +54,6 @@ class KeyChange(NamedTuple):
     """What is shown now, and was not before."""
     withdrawn: tuple[Item, ...]
     """What was shown before, and is not now."""
-
-
-class Part:
-    """Rows of a key that follow each other, and what has come of them."""
-
-    __slots__ = ("begun", "items", "mark", "rows")
-
-    def __init__(self, begun: Snapshot, mark: float, rows: Sequence[KeyRow]) -> None:
-        self.begun = begun
-        """The fold before the first of them."""
-        self.mark = mark
-        """The watermark that it had come to: no timer behind that, and behind all earlier rows, has fired."""
-        self.rows = rows
-        """The rows, in order."""
-        self.items: Sequence[Item] = NOTHING
-        """What was emitted from there to the next part."""
-
-
-class KeyTail:
-    """A key's rows in a span that are not settled, and what has come of them."""
-
-    __slots__ = ("due", "hidden", "parts", "run", "settled")
-
-    def __init__(self, run: KeyFold, settled: float) -> None:
-        self.run = run
-        """The fold with all rows, and with the timers up to the watermark."""
-        self.settled = settled
-        """The instant before which all is settled, in microseconds from 1970."""
-        self.parts: list[Part] = []
-        """The rows at or after that, in order: a row between them has the fold go on from the part it is in."""
-        self.hidden: Sequence[Item] = NOTHING
-        """What was emitted, and is not yet shown."""
-        self.due = math.inf
-        """When it is looked at again without a row."""
-
-    @property
-    def last(self) -> KeyRow | None:
-        """The last row that is not settled."""
-        return self.parts[-1].rows[-1] if self.parts else None
-
-    @property
-    def blank(self) -> bool:
-        """Return whether it is as if the key had had no row."""
-        return self.run.state is None and not self.parts and not self.hidden
-
-    def extend(self, rows: Sequence[KeyRow], mark: float) -> list[Item]:
-        """Take rows behind all others; return what is emitted. ``mark`` is the watermark that it has come to."""
-        items: list[Item] = []
-        for at in range(0, len(rows), MOST_OF_PART):
-            some = rows[at : at + MOST_OF_PART]
-            self.parts.append(Part(self.run.stop(), mark, some))
-            self.run.take_rows(some)
-            items += self.take_items()
-        return items
-
-    def take_items(self) -> list[Item]:
-        """Take what was emitted since the last time, and note it as what has come of the last part."""
-        items, self.run.items = self.run.items, []
-        if items and self.parts:
-            self.parts[-1].items = [*self.parts[-1].items, *items]
-        return items
-
-    def refold(self, number: int, new: Sequence[KeyRow]) -> None:
-        """Fold again from a part on, with rows of which the first is in it."""
-        again = self.parts[number:]
-        del self.parts[number:]
-        self.run = KeyFold(self.run.fold, again[0].begun)
-        self.extend(sorted([*(row for part in again for row in part.rows), *new]), again[0].mark)
-
-    def find_part(self, row: KeyRow) -> int:
-        """Find the last part whose beginning is as it would be if the row came."""
-        number = len(self.parts) - 1
-        while number and not (self.parts[number].mark <= row.at and self.parts[number - 1].rows[-1] < row):
-            number -= 1
-        return number
 
 
 class Tails:
@@ -176,11 +106,11 @@ class Tails:
                 tail, change = self.begin_again(key, older[key], new, last)
             elif tail is None:
                 tail = KeyTail(KeyFold(self.fold, BLANK), max(last, key.span))
-                change = self.go_on(key, tail, new, last)
+                change = self.go_on(key, tail, new)
             elif new and tail.parts and new[0] < tail.parts[-1].rows[-1]:
                 change = self.insert(key, tail, new, last)
             else:
-                change = self.go_on(key, tail, new, last)
+                change = self.go_on(key, tail, new)
             if change:
                 changes.append(change)
             self.keep(key, tail)
@@ -188,15 +118,15 @@ class Tails:
         self.settle_recent()
         return changes
 
-    def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow], last: float) -> KeyChange | None:
-        """Let a tail go on with rows that come after all others; ``last`` is the watermark until now."""
+    def go_on(self, key: KeySpan, tail: KeyTail, new: Sequence[KeyRow]) -> KeyChange | None:
+        """Let a tail go on with rows that come after all others."""
         run, mark, items = tail.run, self.mark, tail.hidden
         if new:
             self.settle(tail)
             if len(new) > MOST_OF_PART:
-                items = [*items, *tail.extend(new, last)]
+                items = [*items, *tail.extend(new)]
             else:
-                tail.parts.append(Part(run.stop(), last, new))
+                tail.parts.append(TailPart(run.stop(), new))
                 run.take_rows(new)
         run.reach(mark, key[1] + self.size)
         if run.items:
@@ -238,7 +168,7 @@ class Tails:
         count = bisect_left(rows, mark, key=lambda row: row.at)
         tail.run.take_rows(rows[:count])
         settled, tail.run.items = tail.run.items, []
-        items = [*settled, *tail.extend(rows[count:], ALWAYS)]
+        items = [*settled, *tail.extend(rows[count:])]
         tail.run.reach(mark, key[1] + self.size)
         items += tail.take_items()
         tail.hidden = [item for item in items if item.needs > mark] or NOTHING
@@ -311,16 +241,6 @@ class Tails:
                 tail.due = math.inf
                 found.append(key)
         return found
-
-
-def list_shown(parts: Iterable[Part], mark: float) -> list[Item]:
-    """List what was emitted in parts and a watermark shows."""
-    return [item for part in parts for item in part.items if item.needs <= mark]
-
-
-def list_hidden(parts: Iterable[Part], mark: float, until: float = math.inf) -> list[Item]:
-    """List what was emitted in parts and a watermark does not show, but another one does."""
-    return [item for part in parts for item in part.items if mark < item.needs <= until]
 
 
 def find_change(key: KeySpan, before: list[Item], now: list[Item]) -> KeyChange | None:

@@ -12,6 +12,7 @@ import pytest
 from tests.protocol.model import functions as model
 from tests.unit.process_functions import Remembers
 
+from seamline.model.functions import key_tail
 from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place
 from seamline.model.functions.function import load_function
 from seamline.model.functions.tails import KeyChange, KeySpan, Tails
@@ -120,6 +121,22 @@ def test_random_streams_show_what_one_fold_shows(seed):
     assert +stream.shown == whole(stream, float("inf"))
     assert not stream.tails.tails
     assert len(stream.tails.due) < n
+
+
+@pytest.mark.parametrize("most", [2, 32])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_key_whose_rows_overlap_shows_what_one_fold_shows(seed, most, monkeypatch):
+    """Each epoch has rows between those of the last ones, and the watermark passes timers between them."""
+    monkeypatch.setattr(key_tail, "MOST_OF_PART", most)
+    dice, stream, mark, n = random.Random(seed), Stream(size=1_000), 0, 0
+    for _ in range(80):
+        rows = []
+        for _ in range(dice.randrange(4)):
+            n += 1
+            rows.append((KEY, numbered(mark + dice.randrange(12), n)))
+        mark += dice.randrange(4)
+        stream.read(rows, mark)
+        assert +stream.shown == whole(stream, mark)
 
 
 def test_a_hot_key_lets_go_of_its_settled_rows():
