@@ -37,7 +37,6 @@ def departed(world: World) -> Counter[str]:
     return +found
 
 
-@pytest.mark.faults
 def test_a_rolled_back_day_loses_no_event(built: World, driver: Resident) -> None:
     """The flight that came after the earlier generation's cut is counted from the slices again."""
     first = generation(built, DAYS[0])

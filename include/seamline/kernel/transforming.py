@@ -13,6 +13,7 @@ from seamline.kernel.validation import PLACES, REFUSED, TAKEN
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.model.compile.transform import Transform
+from seamline.model.errors import ProtocolError
 from seamline.model.user_code import function_of
 
 REASON = "error in transform"
@@ -25,7 +26,13 @@ def apply_transform(rows: pa.Table, step: Transform) -> pa.Table:
 
     The step sees the records that were read, by their parsed columns and places; what it leaves out has NULL. Where it
     may give a record several rows, these are one ARRAY, in their order; what it leaves out has none of them.
+    ProtocolError where its code is not that of this version any more.
     """
+    if step.gone:
+        raise ProtocolError(
+            f"The code of {step.name} is not that of this version any more.",
+            hint="it was edited or deleted: put it back, or flip to the version of the code that is there.",
+        )
     shown = [*PLACES, *step.given]
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
     schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *list_transform_fields(step)])

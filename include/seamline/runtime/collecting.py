@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 YOUNG, WHOLE = 8, 1_000
 """After how many turns new objects are looked at, and all of them."""
+MOST_NEW = 2_000_000
+"""New objects that wait for no turn."""
 
 
 @contextmanager
@@ -38,5 +40,5 @@ class SparingCollector:
         self.turns += 1
         if not self.turns % WHOLE:
             gc.collect()
-        elif not self.turns % YOUNG:
+        elif not self.turns % YOUNG or gc.get_count()[0] > MOST_NEW:
             gc.collect(0)

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from seamline import Batch, CoGroup, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, own
+from seamline.kernel.transforming import apply_transform
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.compile.live_versions import stood_still
+from seamline.model.compile.processes.compiled_process import require_same_code
 from seamline.model.compile.stored_definition import (
-    compile_stored_version,
     from_json,
     resolve_view_version,
     to_json,
@@ -32,11 +34,12 @@ class Doubles:
     emits = "twice INT"
     sides = {"odd": "why STRING"}
 
-    def row(self, state, row, out):
+    def row(self, state, row, out, *more, factor=2):
         out.emit(row["n"] * 2)
         return (row["n"],)
 
-    def end(self, state, at, out):
+    def end(self, *given):
+        state, at, out = given
         out.side("odd", "over")
 
 
@@ -78,7 +81,6 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 
     def edited(text: str) -> None:
         sys.modules.pop(MODULE, None)
-        compile_stored_version.cache_clear()
         load_user_measure.cache_clear()
         (tmp_path / f"{MODULE}.py").unlink(missing_ok=True)
         importlib.invalidate_caches()
@@ -127,7 +129,7 @@ def born(pipeline: CompiledPipeline) -> Manifest:
 
 
 EDITED = CODE.replace("* 2", "* 3").replace("len(lefts) +", "2 * len(lefts) +")
-OTHER = EDITED.replace("twice INT", "thrice INT").replace("def end(self, state, at, out)", "def ended(self)")
+OTHER = EDITED.replace("twice INT", "thrice INT").replace("def end(self, *given)", "def ended(self, given)")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +168,18 @@ def test_what_stands_in_folds_nothing(edit: Callable[[str], None]) -> None:
         view.process.fold.finish(BLANK, [row], 10)
 
 
+def test_a_process_that_imports_other_code_does_not_fold_by_it(edit: Callable[[str], None]) -> None:
+    """It starts after an edit, beside a driver that has the code of before: the version would get other numbers."""
+    [view, *_] = compile_pipeline(derived()).views
+    assert view.process is not None
+    require_same_code(view.process.function)
+    edit(EDITED)
+    [now, *_] = compile_pipeline(derived()).views
+    assert now.process is not None
+    with pytest.raises(FunctionUnusable, match="its code was edited since"):
+        require_same_code(replace(view.process.function, user=now.process.function.user))
+
+
 def test_code_that_is_put_back_counts_again(edit: Callable[[str], None]) -> None:
     """It is known by what it does, wherever it stands in the file."""
     before = compile_pipeline(derived())
@@ -194,6 +208,9 @@ def test_a_version_of_other_rows_can_be_read(edit: Callable[[str], None]) -> Non
     stored, found = resolve_view_version(now, manifest, before.views[0].id)
     assert (found.id, stored.record_version) == (before.views[0].id, before.record_version)
     assert "its rows are of record version" in stood_still(now, manifest)[found.id]
+    assert stored.record.transform is not None
+    with pytest.raises(ProtocolError, match="edited_since:shout is not that of this version"):
+        apply_transform(pa.table({"n": [1]}), stored.record.transform)
     edit("")
     assert resolve_view_version(empty(now), manifest, before.views[0].id)[1].id == found.id
 

@@ -33,7 +33,13 @@ from seamline.model.definition.pipeline import (
 )
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
-from seamline.model.definition.stored_code import list_changed_code, list_code_facts, standing_in
+from seamline.model.definition.stored_code import (
+    Facts,
+    is_unchanged,
+    list_code_facts,
+    make_stand_in,
+    standing_in,
+)
 from seamline.model.definition.windows import WINDOWS
 from seamline.model.errors import DefinitionError, ProtocolError, SeamlineError
 from seamline.model.measures import MEASURES
@@ -141,14 +147,32 @@ def drop_wrong_expectations(definition: Pipeline) -> Pipeline:
     return replace(definition, views=views)
 
 
-@lru_cache(maxsize=256)
 def compile_stored_version(id: str, text: str) -> tuple[CompiledPipeline, CompiledView]:
     """Compile a stored definition and find the view version ``name/fingerprint`` in it; DefinitionError.
 
     Where users' code that it names is not as it was, a stand-in declares what that did.
     """
-    definition = from_json(text)
-    with standing_in(list_changed_code(json.loads(text).get(CODE, {}))):
+    changed = tuple(name for name, each in read_code(text).items() if not is_unchanged(name, each))
+    return compile_with_stand_ins(id, text, changed)
+
+
+@lru_cache(maxsize=256)
+def read_code(text: str) -> Mapping[str, Facts]:
+    """Read what a stored definition says of users' code; nothing of one that cannot be read."""
+    try:
+        found: Mapping[str, Facts] = json.loads(text).get(CODE, {})
+    except (ValueError, AttributeError):
+        return {}
+    return found
+
+
+@lru_cache(maxsize=256)
+def compile_with_stand_ins(
+    id: str, text: str, changed: tuple[str, ...]
+) -> tuple[CompiledPipeline, CompiledView]:
+    """Compile a stored definition with stand-ins for some code that it names."""
+    definition, code = from_json(text), read_code(text)
+    with standing_in({name: make_stand_in(name, code[name]) for name in changed}):
         try:
             pipeline = compile_pipeline(drop_wrong_expectations(definition))
         except DefinitionError as problem:

@@ -9,7 +9,7 @@ from seamline.model.compile.problems import Problems
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import DIGITS, Pipeline
 from seamline.model.types.schema import Field, Schema, SqlType, TypeKind, has_decimals
-from seamline.model.user_code import function_of, name_of
+from seamline.model.user_code import function_of, is_stand_in, name_of
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Transform:
     rows: Schema | None = None
     """The columns of the rows that it gives for a record, any number of them; ``schema`` is then one ARRAY of them.
     None where it gives one at most."""
+    gone: bool = False
+    """Whether the function was edited or deleted since, so that it cannot be called."""
 
 
 def makes_exactly(pipeline: Pipeline) -> bool:
@@ -57,14 +59,15 @@ def compile_transform(
                 "rename the transform's column.",
             )
     given, exact = tuple(field.name for field in base.fields), makes_exactly(pipeline)
+    gone = is_stand_in(function)
     if not (rows := pipeline.transform_rows):
-        return Transform(name, schema, given, exact)
+        return Transform(name, schema, given, exact, gone=gone)
     if not problems.check_name("transform_rows", origin, rows):
         return None
     if schema.field(rows) or base.with_(*added).field(rows):
         problems.note("transform_rows", origin, f"A column {rows!r} already exists.", "choose another name.")
     held = SqlType(TypeKind.ARRAY, element=SqlType(TypeKind.STRUCT, fields=schema.fields))
-    return Transform(name, Schema((Field(rows, held),)), given, exact, schema)
+    return Transform(name, Schema((Field(rows, held),)), given, exact, schema, gone)
 
 
 def check_row_columns(transform: Transform, derived: Schema, origin: Origin, problems: Problems) -> None:

@@ -58,7 +58,7 @@ def hash_class(name: str) -> str:
 
 
 def describe_class(name: str) -> Facts:
-    """Say what a class of a process is: its hash, what it declares, and its methods with their arguments."""
+    """Say what a class of a process is: its hash, what it declares, and which methods it has."""
     found = class_of(name)
     declares, methods = (
         {each: getattr(found, each) for each in names if hasattr(found, each)} for names in (DECLARED, CALLED)
@@ -70,24 +70,15 @@ def describe_class(name: str) -> Facts:
             for each, text in declares.items()
             if isinstance(text, Mapping if each == "sides" else str)
         },
-        "methods": {
-            each: [*inspect.signature(method).parameters]
-            for each, method in methods.items()
-            if isinstance(method, FunctionType)
-        },
+        "methods": [each for each, method in methods.items() if isinstance(method, FunctionType)],
     }
-
-
-def list_changed_code(facts: Mapping[str, Facts]) -> dict[str, Any]:
-    """Make stand-ins for what is stored of code that is not as it was, by name."""
-    return {name: make_stand_in(name, each) for name, each in facts.items() if not is_unchanged(name, each)}
 
 
 def is_unchanged(name: str, facts: Facts) -> bool:
     """Return whether code is where it was and does what it did."""
     try:
         code = hash_class(name) if "declares" in facts else hash_code(function_of(name))
-    except DefinitionError:
+    except Exception:  # noqa: BLE001 - what stands there now may be anything
         return False
     return bool(code == facts["code"])
 
@@ -109,19 +100,8 @@ def make_stand_in(name: str, facts: Facts) -> Any:
         function: Any = refuse_later if facts["awaited"] else refuse
         setattr(function, CODE, facts["code"])
         return function
-    methods = {each: make_method(arguments, refuse) for each, arguments in facts["methods"].items()}
-    return type(name.rpartition(":")[2], (), {**facts["declares"], **methods, CODE: facts["code"]})
-
-
-def make_method(arguments: list[str], refuse: Callable[..., NoReturn]) -> Callable[..., NoReturn]:
-    """Make a method of some arguments that refuses to be called."""
-
-    def method(*given: Any) -> NoReturn:
-        refuse(*given)
-
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    method.__signature__ = inspect.Signature([inspect.Parameter(each, kind) for each in arguments])  # type: ignore[attr-defined]
-    return method
+    members = {**facts["declares"], **dict.fromkeys(facts["methods"], refuse)}
+    return type(name.rpartition(":")[2], (), {**members, CODE: facts["code"]})
 
 
 @contextmanager

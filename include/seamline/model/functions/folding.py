@@ -178,7 +178,12 @@ class KeyFold:
                 )
 
     def take_rows(self, rows: Iterable[KeyRow]) -> None:
-        """Fold rows, each after the timers up to it."""
+        """Fold rows, each after the timers up to it; FunctionUnusable where the state is too large behind them."""
+        self.take_some(rows)
+        self.require_small()
+
+    def take_some(self, rows: Iterable[KeyRow]) -> None:
+        """Fold rows that others follow at once, as ``take_rows`` does; the state may be large between them."""
         call, forms, forget = self.function.made.row, self.function.forms, self.fold.forget
         watch, timers, limit = self.fold.watch, self.timers, self.find_limit()
         for at, place, values in rows:
@@ -199,7 +204,6 @@ class KeyFold:
                 self.tell("row", error, at, ALWAYS, place)
             finally:
                 watch[0] += 1
-        self.require_small()
 
     def require_small(self) -> None:
         """Require that the state is not too large; FunctionUnusable."""

@@ -53,14 +53,22 @@ class KeyTail:
         """Return whether it is as if the key had had no row."""
         return self.run.state is None and not self.parts and not self.hidden
 
+    def append(self, rows: Sequence[KeyRow]) -> None:
+        """Note a few rows behind all others, which are about to be taken: in the last part, if there is room."""
+        if self.parts and len(self.parts[-1].rows) + len(rows) <= MOST_OF_PART:
+            self.parts[-1].rows = [*self.parts[-1].rows, *rows]
+        else:
+            self.parts.append(TailPart(self.run.stop(), rows))
+
     def extend(self, rows: Sequence[KeyRow]) -> list[Item]:
         """Take rows behind all others; return what is emitted."""
         items: list[Item] = []
         for at in range(0, len(rows), MOST_OF_PART):
             some = rows[at : at + MOST_OF_PART]
             self.parts.append(TailPart(self.run.stop(), some))
-            self.run.take_rows(some)
+            self.run.take_some(some)
             items += self.take_items()
+        self.run.require_small()
         return items
 
     def take_items(self) -> list[Item]:

@@ -19,14 +19,13 @@ from seamline.model.functions.key_tail import (
     MOST_OF_PART,
     NOTHING,
     KeyTail,
-    TailPart,
     list_hidden,
     list_shown,
 )
 from seamline.model.functions.records import Values
 
-MOST_ROWS = 64
-"""Rows of a tail that are kept without a look at which of them are settled."""
+MOST_PARTS = 2
+"""Parts of a tail that are kept without a look at which of them are settled."""
 STRIDES = 65_536
 """Parts of a span by which it is known how new the rows of keys are."""
 
@@ -126,7 +125,7 @@ class Tails:
             if len(new) > MOST_OF_PART:
                 items = [*items, *tail.extend(new)]
             else:
-                tail.parts.append(TailPart(run.stop(), new))
+                tail.append(new)
                 run.take_rows(new)
         run.reach(mark, key[1] + self.size)
         if run.items:
@@ -166,7 +165,7 @@ class Tails:
         rows = sorted(rows)
         tail = KeyTail(KeyFold(self.fold, BLANK), max(mark, key.span))
         count = bisect_left(rows, mark, key=lambda row: row.at)
-        tail.run.take_rows(rows[:count])
+        tail.run.take_some(rows[:count])
         settled, tail.run.items = tail.run.items, []
         items = [*settled, *tail.extend(rows[count:])]
         tail.run.reach(mark, key[1] + self.size)
@@ -203,13 +202,12 @@ class Tails:
                 tail.settled = mark
             if parts:
                 parts.clear()
-        elif sum(len(part.rows) for part in parts) > MOST_ROWS:
-            count = 0
+        elif len(parts) > MOST_PARTS and parts[0].rows[-1].at < mark:
+            count = 1
             while parts[count].rows[-1].at < mark:
                 count += 1
-            if count:
-                del parts[:count]
-                tail.settled = mark
+            del parts[:count]
+            tail.settled = mark
 
     def note_recent(self, rows: Rows) -> None:
         """Note until when keys have rows that are not settled; those of about one time together."""

@@ -13,7 +13,7 @@ from tests.protocol.model import functions as model
 from tests.unit.process_functions import Remembers
 
 from seamline.model.functions import key_tail
-from seamline.model.functions.folding import BLANK, Fold, Item, KeyRow, Place
+from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place
 from seamline.model.functions.function import load_function
 from seamline.model.functions.tails import KeyChange, KeySpan, Tails
 
@@ -151,6 +151,16 @@ def test_a_hot_key_lets_go_of_its_settled_rows():
     assert +stream.shown == whole(stream, now - 50)
 
 
+def test_a_key_of_single_rows_has_no_part_for_each():
+    """Each part keeps a state: of a large one there would be hundreds, as many as epochs wait for the watermark."""
+    stream = Stream(size=1_000_000)
+    for at in range(1_000):
+        stream.read([(KEY, numbered(at, at))], at - 500)
+    [tail] = stream.tails.tails.values()
+    assert len(tail.parts) < 500 / key_tail.MOST_OF_PART + 3
+    assert +stream.shown == whole(stream, 499)
+
+
 class Bell:
     """Keeps nothing, and rings later."""
 
@@ -164,6 +174,26 @@ class Bell:
     def timer(self, state: Any, at: Any, out: Any) -> None:
         """Ring."""
         out.emit(1)
+
+
+class Swells:
+    """Keeps a thousand letters of each row, and lets go of all at the fortieth."""
+
+    state, emits = "many ARRAY<STRING>", "n BIGINT"
+
+    def row(self, state: Any, row: Any, out: Any) -> tuple[Any]:
+        """Keep them."""
+        return ((),) if row["n"] == 40 else ((*(state.many if state else ()), "x" * 1_000),)
+
+
+def test_a_state_is_measured_behind_all_rows_of_an_epoch():
+    """Wherever parts begin: else what has passed in the stream would not after a restart."""
+    stream = Stream(1_000_000, Fold(load_function(f"{__name__}:Swells"), largest=30_000))
+    stream.read([(KEY, numbered(at, at)) for at in range(60)], -5)
+    stream.restart()
+    stream.read([(KEY, numbered(20, 100))], -5)
+    with pytest.raises(FunctionUnusable, match="more than the"):
+        stream.read([(KEY, numbered(100 + at, 200 + at)) for at in range(30)], -5)
 
 
 def test_a_function_may_keep_nothing_but_a_timer():

@@ -9,10 +9,11 @@ from datetime import timedelta
 from functools import cached_property
 
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
-from seamline.model.functions.folding import MOST_CHAINED, Fold
+from seamline.model.functions.folding import MOST_CHAINED, Fold, FunctionUnusable
 from seamline.model.functions.function import LoadedFunction
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.model.types.schema import Field, Schema
+from seamline.model.user_code import class_hash
 
 
 @dataclass(frozen=True)
@@ -108,3 +109,11 @@ class CompiledProcess:
 
 Derived = CompiledJoin | CompiledProcess
 """What makes rows of rows."""
+
+
+def require_same_code(function: LoadedFunction) -> None:
+    """Require that the code of a user's class, as this process has imported it, is what it was; FunctionUnusable."""
+    if function.user and class_hash(function.user, private=True) != function.code:
+        raise FunctionUnusable(
+            f"{function.name}: its code was edited since, and this version goes on with the code that it was born with"
+        )

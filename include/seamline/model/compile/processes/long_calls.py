@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.compiled_process import CompiledProcess, require_same_code
 from seamline.model.functions.folding import FunctionUnusable, Watch
 
 LOOKS = 4
@@ -33,9 +33,12 @@ def break_off_long_calls(
 ) -> Iterator[CompiledProcess]:
     """Give a process whose calls, made by this thread, raise FunctionUnusable where they take too long.
 
+    FunctionUnusable where this process of the operating system has imported other code than the fold's.
+
     ``ended_after`` is after how many seconds this process of the operating system ends itself, with its stack on
     stderr, where a call cannot be broken off; None for never.
     """
+    require_same_code(process.function)
     own, over = replace(process), threading.Event()
     given = own.fold.watch, process.budget.seconds, threading.get_ident(), over, ended_after
     watcher = threading.Thread(target=watch_calls, args=given, daemon=True, name="long-calls")

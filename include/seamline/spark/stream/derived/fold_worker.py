@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
-from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.compiled_process import CompiledProcess, require_same_code
 from seamline.model.functions.folding import FunctionUnusable, describe_error
 from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
 from seamline.model.memory import parse_memory
@@ -71,6 +71,7 @@ class FoldWorker:
 
     def open(self, process: CompiledProcess, rows: bytes, mark: float) -> int:
         """Make the tails of a fold of all rows of the spans that are not over; return how many keys have one."""
+        require_same_code(process.function)
         self.process = process
         self.tails = Tails(replace(process.fold, watch=self.watch), process.size, mark)
         self.tails.restore(gather_key_rows(process, read_table(rows)))
