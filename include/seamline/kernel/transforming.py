@@ -13,8 +13,7 @@ from seamline.kernel.validation import PLACES, REFUSED, TAKEN
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.exact_casts import cast_exactly
 from seamline.model.compile.transform import Transform
-from seamline.model.errors import ProtocolError
-from seamline.model.user_code import function_of
+from seamline.model.user_code import function_of, make_gone_error
 
 REASON = "error in transform"
 Place = tuple[str, int, int]
@@ -29,10 +28,7 @@ def apply_transform(rows: pa.Table, step: Transform) -> pa.Table:
     ProtocolError where its code is not that of this version any more.
     """
     if step.gone:
-        raise ProtocolError(
-            f"The code of {step.name} is not that of this version any more.",
-            hint="it was edited or deleted: put it back, or flip to the version of the code that is there.",
-        )
+        raise make_gone_error(step.name)
     shown = [*PLACES, *step.given]
     asked = rows.filter(pc.is_null(rows[REFUSED])).select(shown)
     schema = pa.schema([*(asked.schema.field(name) for name in PLACES), *list_transform_fields(step)])

@@ -7,10 +7,11 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from seamline.model.errors import DefinitionError
+from seamline.model.errors import DefinitionError, ProtocolError
 
 NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 DEFINITIONS = "seamline_definitions_"
@@ -88,16 +89,28 @@ def is_stand_in(code: Any) -> bool:
     return hasattr(code, CODE)
 
 
+def make_gone_error(name: str) -> ProtocolError:
+    """Make what is said where code would be called that is not what a version was born with."""
+    return ProtocolError(
+        f"The code of {name} is not that of this version any more.",
+        hint="it was edited, deleted or compiled by another release of Python: put it back, or flip to the version "
+        "of the code that is there.",
+    )
+
+
+@cache
 def hash_code(function: FunctionType) -> str:
     """Hash what a function does: its bytecode, constants, names and defaults, and those of functions in it.
 
-    Functions that it calls are known by their names only, and each release of Python has other bytecode.
+    Functions that it calls are known by their names only, and each release of Python has other bytecode. What a process
+    has hashed once stays that: calls may change a default, as one that remembers.
     """
     return getattr(function, CODE, None) or hash_code_facts(function_facts(function))
 
 
+@cache
 def class_hash(found: type, *, private: bool = False) -> str:
-    """Hash what a class does: its methods and constants, those of its bases among them.
+    """Hash what a class does: its methods and constants, those of its bases among them, as the process first saw them.
 
     Those whose names begin with an underscore where that is asked for, but for ``__...``; ``__init__`` always.
     """
@@ -163,7 +176,7 @@ def constant_facts(value: Any) -> Any:
     """Return a constant in one way on every run: a set has no order of its own."""
     if isinstance(value, CodeType):
         return code_facts(value)
-    if isinstance(value, frozenset):
+    if isinstance(value, set | frozenset):
         return ("set", sorted(repr(constant_facts(each)) for each in value))
     if isinstance(value, tuple):
         return ("tuple", [constant_facts(each) for each in value])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +28,7 @@ from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.functions.folding import BLANK, FunctionUnusable, KeyRow, Place
 from seamline.model.measures.own import load_user_measure
 from seamline.model.protocol.manifest import Manifest
+from seamline.model.user_code import class_of, function_of, hash_code
 
 MODULE = "edited_since"
 CODE = """
@@ -176,8 +179,46 @@ def test_a_process_that_imports_other_code_does_not_fold_by_it(edit: Callable[[s
     edit(EDITED)
     [now, *_] = compile_pipeline(derived()).views
     assert now.process is not None
-    with pytest.raises(FunctionUnusable, match="its code was edited since"):
+    with pytest.raises(FunctionUnusable, match="its code was edited, or compiled by another"):
         require_same_code(replace(view.process.function, user=now.process.function.user))
+
+
+def test_code_that_remembers_is_what_it_was_before_any_call(edit: Callable[[str], None]) -> None:
+    """Else the second fold of a class in a process would be refused as edited."""
+    edit(
+        CODE.replace('emits = "twice INT"', 'emits = "twice INT"\n    known = {}')
+        .replace('out.emit(row["n"] * 2)', 'out.emit(self.known.setdefault(row["n"], row["n"] * 2))')
+        .replace("def shout(row):", "def shout(row, known={}):\n    known[len(known)] = row")
+    )
+    before = compile_pipeline(derived())
+    shouts = function_of(f"{MODULE}:shout")
+    code = hash_code(shouts)
+    shouts({"name": "x"})
+    [view, *_] = before.views
+    assert view.process is not None
+    row = KeyRow(0, Place(0, 0, "a", "t"), {"n": 1, "name": "x"})
+    view.process.fold.finish(BLANK, [row], 10)
+    assert class_of(f"{MODULE}:Doubles").known == {1: 2} and shouts.__defaults__ == ({0: {"name": "x"}},)  # type: ignore[attr-defined]
+    assert hash_code(shouts) == code
+    require_same_code(view.process.function)
+    assert [each.id for each in compile_pipeline(derived()).views] == [each.id for each in before.views]
+    assert not stood_still(empty(before), born(before))
+
+
+def test_a_set_in_a_class_is_the_same_in_every_process(edit: Callable[[str], None], tmp_path: Path) -> None:
+    """It has no order of its own: each process has another, and would be said to have other code."""
+    edit(CODE.replace("class Doubles:", "class Doubles:\n    words = {'a', 'b', 'c', 'd', 'e'}"))
+    said = (
+        f"from seamline.model.definition.stored_code import hash_class; print(hash_class('{MODULE}:Doubles'))"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    found = {
+        subprocess.check_output(
+            [sys.executable, "-c", said], env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": str(seed)}
+        )
+        for seed in (1, 2, 3)
+    }
+    assert len(found) == 1
 
 
 def test_code_that_is_put_back_counts_again(edit: Callable[[str], None]) -> None:

@@ -16,8 +16,17 @@ from seamline.model.definition.asks import Ask
 from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
-from seamline.model.errors import DefinitionError, ProtocolError
-from seamline.model.user_code import CODE, STAND_INS, class_hash, class_of, function_of, hash_code, name_of
+from seamline.model.errors import DefinitionError
+from seamline.model.user_code import (
+    CODE,
+    STAND_INS,
+    class_hash,
+    class_of,
+    function_of,
+    hash_code,
+    make_gone_error,
+    name_of,
+)
 
 Facts = Mapping[str, Any]
 """What is stored of a class or function, as JSON."""
@@ -87,10 +96,7 @@ def make_stand_in(name: str, facts: Facts) -> Any:
     """Make what declares what some code did and has its hash; ProtocolError where it is called."""
 
     def refuse(*_given: Any) -> NoReturn:
-        raise ProtocolError(
-            f"The code of {name} is not that of this version any more.",
-            hint="it was edited or deleted: put it back, or flip to the version of the code that is there.",
-        )
+        raise make_gone_error(name)
 
     if "declares" not in facts:
 

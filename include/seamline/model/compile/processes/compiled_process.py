@@ -115,5 +115,6 @@ def require_same_code(function: LoadedFunction) -> None:
     """Require that the code of a user's class, as this process has imported it, is what it was; FunctionUnusable."""
     if function.user and class_hash(function.user, private=True) != function.code:
         raise FunctionUnusable(
-            f"{function.name}: its code was edited since, and this version goes on with the code that it was born with"
+            f"{function.name}: its code was edited, or compiled by another release of Python, since this version was "
+            "born, which goes on with the code of then"
         )
