@@ -226,13 +226,14 @@ def make_rows(count: int, users: int) -> pa.Table:
 def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
     """Fold epoch by epoch in a process of its own; return how many alarms there are in the end, and seconds."""
     there, alarms, took = FoldProcess(process, WORKER), 0, []
-    there.open(rows.slice(0, 0), float("-inf"))
+    there.open(float("-inf"))
+    there.restore([])
     memory = psutil.Process(there.worker.child.pid).memory_info
     before, began = memory().rss, time.monotonic()
     for number in range(rows.num_rows // RATE):
         since = time.monotonic()
         part, mark = rows.slice(number * RATE, RATE), (number - LATENESS) * SECOND
-        change = there.take(part, lambda keys: rows.slice(0, 0), mark, [""])[""]
+        change = there.take(part, lambda keys: [], mark, [""])[""]
         alarms += change.added.num_rows - change.withdrawn.num_rows
         took.append(1000 * (time.monotonic() - since))
     seconds, keys = time.monotonic() - began, len(set(rows["user"].to_pylist()))

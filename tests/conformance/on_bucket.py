@@ -24,6 +24,8 @@ from obstore.store import from_url
 from pyspark.sql import SparkSession
 from tests.conformance import test_rejudged as mended
 from tests.conformance import test_restated as restated
+from tests.conformance.processes import test_snapshots as carts
+from tests.conformance.processes.saving import save_each_epoch
 from tests.unit.records import pipeline
 
 from seamline.lake.log.epoch_log import known_epochs
@@ -33,9 +35,11 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store.object_path import ObjectPath
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.savepoint import Savepoint
+from seamline.runtime.spill_folder import own_spill_folder
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.session.session import open_spark_session
 from seamline.spark.stream.catch_up import catch_up
+from seamline.spark.stream.derived import saved_tails
 from seamline.testing import Scenario
 from seamline.testing.tables import Tables
 
@@ -165,6 +169,31 @@ def test_a_view_that_is_behind_catches_up(spark: SparkSession, place: ObjectPath
         elif engine.writer.behind:
             assert catch_up(spark, engine.writer) and not engine.writer.behind
     assert [row["n"] for row in shop.answer("all_rows")] == [3]
+
+
+@pytest.mark.faults
+def test_a_fold_goes_on_from_snapshots(
+    spark: SparkSession, place: ObjectPath, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are written on this machine, and put into the bucket when the next ones are."""
+    save_each_epoch(monkeypatch)
+    caplog.set_level("INFO", logger="seamline.stream")
+    life = Scenario(
+        carts.CARTS, Tables(compile_pipeline(carts.CARTS), place, spark), now=f"{carts.DAY}T23:00"
+    )
+    plain = Scenario(carts.CARTS, now=f"{carts.DAY}T23:00")
+    for hour in range(8, 13):
+        for each in (life, plain):
+            each.send(*(carts.click(user, f"{hour:02}:10") for user in ("ada", "bob")), topic="clicks")
+            each.epoch()
+        if hour == 11:
+            saved_tails.UPLOADING.finish()
+            life.restart()
+    assert carts.tell(life) == carts.tell(plain) != []
+    assert "2 keys of pasts are folded again" in caplog.text and ", from those at epoch 2" in caplog.text
+    files = [each.name for each, _ in (place / "carts" / "snapshots").walk_objects()]
+    assert len(files) >= 6 and all(name.endswith(".parquet") for name in files)
+    assert not [*(own_spill_folder() / "snapshots").glob("2-*")]
 
 
 @pytest.mark.faults

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,7 +18,9 @@ from tests.unit.costly_functions import Costly
 from tests.unit.process_functions import Abandoned
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Watermark, count, sum
-from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows
+from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows, gather_key_rows
+from seamline.lake.joins.past_rows import PastRows
+from seamline.lake.joins.snapshots import read_snapshot_file, snapshot_schema
 from seamline.model.compile.processes import long_calls
 from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
 from seamline.model.compile.processes.long_calls import break_off_long_calls
@@ -48,7 +51,8 @@ def fold() -> Iterator[Any]:
 
     def start(process: CompiledProcess) -> FoldProcess:
         made.append(FoldProcess(process, "2g"))
-        made[-1].open(rows(0, seed=1), float("-inf"))
+        made[-1].open(float("-inf"))
+        made[-1].restore([])
         return made[-1]
 
     yield start
@@ -67,8 +71,8 @@ def test_it_says_what_tails_here_would(fold: Any) -> None:
             mark += 8 * 3600 * 10**6
             known = held
 
-            def older(keys: Any, known: pa.Table = known) -> pa.Table:
-                return known
+            def older(keys: Any, known: pa.Table = known) -> list[PastRows]:
+                return [PastRows(snapshot_schema(process).empty_table(), known)]
 
             gone = {}
             for change in take_epoch(
@@ -92,8 +96,6 @@ def test_it_says_what_tails_here_would(fold: Any) -> None:
 
 def gather(process: CompiledProcess, known: pa.Table, keys: Any) -> Any:
     """Gather the rows of keys."""
-    from seamline.lake.joins.folded_rows import gather_key_rows
-
     found = gather_key_rows(process, known)
     return {key: found.get(key, []) for key in keys}
 
@@ -113,12 +115,12 @@ def test_what_costs_too_much_ends_its_fold_alone(fold: Any, name: str, words: st
     """Another one goes on beside it, and after it."""
     process = replace(compiled(Costly), budget=HALF)
     there, beside = fold(process), fold(process)
-    there.take(named("x"), lambda _: rows(0, seed=1), 0, [""])
+    there.take(named("x"), lambda _: [], 0, [""])
     with pytest.raises(FunctionUnusable, match=words):
-        there.take(named(name), lambda _: rows(0, seed=1), 0, [""])
+        there.take(named(name), lambda _: [], 0, [""])
     there.close()
-    assert beside.take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
-    assert fold(process).take(named("x"), lambda _: rows(0, seed=1), 0, [""])[""].added.num_rows == 1
+    assert beside.take(named("x"), lambda _: [], 0, [""])[""].added.num_rows == 1
+    assert fold(process).take(named("x"), lambda _: [], 0, [""])[""].added.num_rows == 1
 
 
 def test_a_process_serves_one_fold(fold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +134,7 @@ def test_a_process_serves_one_fold(fold: Any, monkeypatch: pytest.MonkeyPatch) -
     again = fold(one)
     assert again.worker.child.pid == pid
     with pytest.raises(FunctionUnusable, match="KeyboardInterrupt"):
-        again.take(named("leaves"), lambda _: rows(0, seed=1), 0, [""])
+        again.take(named("leaves"), lambda _: [], 0, [""])
     assert again.worker.child.poll() is not None
     again.close()
     assert fold(one).worker.child.pid != pid
@@ -142,7 +144,7 @@ DRIVER = f"""
 from {__name__} import *
 process = compiled(Costly, timeout="1 hour")
 there = FoldProcess(process, "2g")
-there.open(rows(0, seed=1), float("-inf"))
+there.open(float("-inf"))
 print(there.worker.child.pid, flush=True)
 there.take(named("searches"), None, 0, [""])
 """
@@ -244,3 +246,22 @@ def test_other_views_go_on_where_one_stands_still(
     assert engine.writer.frontiers[left] == 2
     assert [row["lost"] for row in life.answer("left")] == [2, 2]
     assert [row["n"] for row in life.answer("counted")] == [1]
+
+
+def test_a_fold_goes_on_while_its_snapshots_are_written(fold: Any, tmp_path: Path) -> None:
+    """What is written is what it had come to, and its driver is told of what went wrong."""
+    process, found, mark = compiled(Abandoned), rows(300, seed=5), 18 * 3600 * 10**6
+    there = fold(process)
+    there.take(found.slice(0, 100), lambda _: [], mark, [""])
+    path = tmp_path / "deep" / "1.parquet"
+    keys, why = there.save(str(path))
+    assert keys and not why
+    there.take(found.slice(100, 0), lambda _: [], 10**15, [""])
+    assert there.await_saved() == ""
+    here = Tails(process.fold, process.size)
+    here.take(gather_key_rows(process, found.slice(0, 100)), {}, mark)
+    assert read_snapshot_file(process, path, 0) == dict(here.list_snapshots())
+    (tmp_path / "file").touch()
+    assert there.save(str(tmp_path / "file" / "1.parquet"))[1] == ""
+    assert "FileExistsError" in there.await_saved()
+    assert [*path.parent.iterdir()] == [path]

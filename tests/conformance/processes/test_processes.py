@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.conformance.processes.saving import save_each_epoch
 from tests.conformance.test_joins import compare
 from tests.unit.process_functions import Abandoned, Fails, Remembers
 
@@ -148,6 +149,8 @@ LONG = replace(
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("definition", [CARTS, LONG], ids=["intervals", "spans"])
 @pytest.mark.faults
-def test_two_engines_fold_alike(scenario, spark, definition, seed):
+def test_two_engines_fold_alike(scenario, spark, definition, seed, monkeypatch):
     """If this fails, one of the two is wrong: the time line says after which steps."""
+    if definition is LONG:
+        save_each_epoch(monkeypatch)
     compare(scenario, spark, definition, lambda: steps(seed))

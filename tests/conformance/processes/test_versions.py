@@ -22,6 +22,7 @@ from seamline.model.functions.function import load_class
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.protocol.seam import Status
+from seamline.model.user_code import class_hash
 from seamline.serve.explain import explain_number
 from seamline.testing.tables import Tables
 
@@ -146,6 +147,12 @@ def test_edited_code_is_served_once_it_is_built(life, spark):
     require_sound(life)
 
 
+def forget_code() -> None:
+    """Look at classes as another process would, which sees them for the first time."""
+    load_class.cache_clear()
+    class_hash.cache_clear()
+
+
 def test_code_that_is_edited_in_place_leaves_answers_as_they_are(life, spark, monkeypatch):
     """The version that is served cannot count any more, and is read until somebody flips or puts the code back."""
     engine: Tables = life.engine
@@ -153,7 +160,7 @@ def test_code_that_is_edited_in_place_leaves_answers_as_they_are(life, spark, mo
     assert [row[0] for row in before["left"]] == ["ada", "bob"]
     with monkeypatch.context() as edited:
         edited.setattr(Abandoned, "edited", True, raising=False)
-        load_class.cache_clear()
+        forget_code()
         life.pipeline = compile_pipeline(PAID)
         new = life.pipeline.views[0]
         assert new.id != old.id
@@ -168,7 +175,7 @@ def test_code_that_is_edited_in_place_leaves_answers_as_they_are(life, spark, mo
         assert (found["left"], len(found["risen"])) == (before["left"], 2)
         # Of another process, which imports the file, the edit here is not to be seen.
         assert "its code was edited, or compiled" in engine.writer.errors[new.id]
-    load_class.cache_clear()
+    forget_code()
     life.pipeline = compile_pipeline(PAID)
     engine.redefine(life.pipeline)
     engine.catch_up()

@@ -20,7 +20,7 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import joined_index, near_rows
 from seamline.lake.engine.joined_index import JoinedIndex, side_schema
 from seamline.lake.engine.near_rows import find_older_spans
-from seamline.lake.joins.index_files import IndexFiles
+from seamline.lake.joins.log_stamps import LogStamps
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import NotRestatable, ProtocolError, StoreUnavailable
@@ -210,7 +210,7 @@ def test_an_index_is_not_held_by_who_could_not_read_the_ledger(
     def away(*_: object) -> bool:
         raise StoreUnavailable("The store is away.", hint="wait")
 
-    monkeypatch.setattr(IndexFiles, "is_of_log", away)
+    monkeypatch.setattr(LogStamps, "is_of_log", away)
     with pytest.raises(StoreUnavailable) as held:
         derive(other, 2, rights="abc")
     monkeypatch.undo()

@@ -16,7 +16,7 @@ FORM = f"1 {duckdb.__version__}"
 
 @dataclass(frozen=True)
 class IndexStamp:
-    """Which rows an index has: those of epochs up to one, from a horizon on, made with so many restatements."""
+    """Which rows an index, or a file of snapshots, has: those of epochs up to one, made with so many restatements."""
 
     table: str
     """The master's id."""
@@ -29,7 +29,8 @@ class IndexStamp:
     restated: int
     """How many restatements they are made with."""
     horizon: int | None
-    """The event time, in microseconds, from which on it has all rows; None for all."""
+    """The event time, in microseconds, from which on an index has all rows, None for all; snapshots of tails have those
+    before it."""
     form: str = FORM
     """How they are kept."""
 

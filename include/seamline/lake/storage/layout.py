@@ -78,6 +78,10 @@ class Layout:
         """Return the file that says how far a question to another system has been asked."""
         return self.warehouse / self.pipeline / "asks" / f"{id}.json"
 
+    def snapshots(self, id: str) -> Location:
+        """Return the folder of the snapshots of a fold's tails, by the id of its process."""
+        return self.warehouse / self.pipeline / "snapshots" / id.replace("/", "-")
+
     def serving(self, view: CompiledView) -> Location:
         """Return the folder of a view's serving table."""
         return self.warehouse / self.pipeline / "views" / view.name / "serving"

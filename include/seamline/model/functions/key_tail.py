@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from seamline.model.functions.folding import Item, KeyFold, KeyRow, Snapshot
+from seamline.model.functions.folding import Fold, Item, KeyFold, KeyRow, Snapshot
 
 MOST_OF_PART = 32
 """Rows of a part: the fold goes on from its beginning where a row comes between them."""
@@ -52,6 +53,18 @@ class KeyTail:
     def blank(self) -> bool:
         """Return whether it is as if the key had had no row."""
         return self.run.state is None and not self.parts and not self.hidden
+
+    def stop_at(self, mark: float, fold: Fold) -> Snapshot:
+        """Return what the fold has come to with the rows before the watermark, by which a few are folded again."""
+        part = next((each for each in self.parts if each.rows[-1].at >= mark), None)
+        if part is None:
+            return self.run.stop()
+        settled = part.rows[: bisect_left(part.rows, mark, key=lambda row: row.at)]
+        if not settled:
+            return part.begun
+        run = KeyFold(fold, part.begun)
+        run.take_some(settled)
+        return run.stop()
 
     def append(self, rows: Sequence[KeyRow]) -> None:
         """Note a few rows behind all others, which are about to be taken: in the last part, if there is room."""

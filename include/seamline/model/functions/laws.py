@@ -11,11 +11,11 @@ from copy import deepcopy
 from dataclasses import replace
 
 from seamline.model.functions.folding import BLANK, EndlessTimers, Fold, Item, KeyRow, Place
-from seamline.model.functions.frozen import FrozenDict, make_freezer
+from seamline.model.functions.frozen import make_freezer
 from seamline.model.measures.values import list_sample_values
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.model.types.schema import Field, SqlType, TypeKind
+from seamline.model.types.schema import Field, SqlType
 
 ROUNDS, ROWS = 40, 8
 MOST_CHAINED = 100
@@ -76,10 +76,6 @@ def choose_values(
 
 def list_samples(type: SqlType) -> list[object]:
     """List a few values of a type, frozen."""
-    if type.kind is TypeKind.MAP:
-        assert type.element is not None
-        items = list_samples(type.element)
-        return [FrozenDict(), FrozenDict(a=items[0]), FrozenDict(a=items[0], b=items[-1])]
     return [*map(make_freezer(type), list_sample_values(type))]
 
 

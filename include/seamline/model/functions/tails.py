@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow
+from seamline.model.functions.folding import ALWAYS, BLANK, Fold, Item, KeyFold, KeyRow, Snapshot
 from seamline.model.functions.key_tail import (
     MOST_OF_PART,
     NOTHING,
@@ -42,6 +43,9 @@ class KeySpan(NamedTuple):
 NONE: Sequence[KeyRow] = ()
 Rows = Mapping[KeySpan, Sequence[KeyRow]]
 """Rows of keys in spans, each in any order."""
+Begun = Mapping[KeySpan, Snapshot]
+"""What the folds of keys in spans go on from: those that it lacks begin with their spans."""
+FROM_THE_BEGINNING: Begun = {}
 
 
 class KeyChange(NamedTuple):
@@ -67,15 +71,26 @@ class Tails:
         """The keys of epochs by when all of their rows are settled, in the same way."""
         self.turn, self.stride = 0, max(size // STRIDES, 1)
 
-    def restore(self, rows: Rows) -> None:
-        """Make the tails of keys anew of all rows of their spans, up to the watermark."""
+    def restore(self, rows: Rows, begun: Begun = FROM_THE_BEGINNING) -> None:
+        """Make the tails of keys anew of all rows of their spans that are not in ``begun``, up to the watermark."""
         for key, known in rows.items():
-            self.keep(key, self.make_tail(key, known, self.mark)[0])
+            self.keep(key, self.make_tail(key, known, self.mark, begun.get(key, BLANK))[0])
         self.note_recent(rows)
 
-    def find_late(self, rows: Rows) -> set[KeySpan]:
-        """Find the keys of which rows come that are before what is settled: all rows of their spans are needed."""
-        late, mark, tails = set(), self.mark, self.tails
+    def list_snapshots(self) -> Iterator[tuple[KeySpan, Snapshot]]:
+        """List what keys have come to with the rows before the watermark; those that have no state are left out."""
+        fold = replace(self.fold, watch=[0])
+        for key, tail in self.tails.items():
+            found = tail.stop_at(self.mark, fold)
+            if found.state is not None:
+                yield key, found
+
+    def find_late(self, rows: Rows) -> dict[KeySpan, int]:
+        """Find the keys of which rows come that are before what is settled, each with the first one's event time.
+
+        Their earlier rows are needed: all of their spans, or those that are not in a snapshot of before that time.
+        """
+        late, mark, tails = {}, self.mark, self.tails
         for key, new in rows.items():
             tail = tails.get(key)
             # Timers have fired up to the watermark, behind rows that are older than that.
@@ -84,14 +99,17 @@ class Tails:
             )
             for row in new:
                 if row[0] < settled:
-                    late.add(key)
+                    late[key] = min(row[0] for row in new)
                     break
         return late
 
-    def take(self, rows: Rows, older: Rows, mark: float) -> list[KeyChange]:
+    def take(
+        self, rows: Rows, older: Rows, mark: float, begun: Begun = FROM_THE_BEGINNING
+    ) -> list[KeyChange]:
         """Take in the rows of an epoch and the watermark that it records; return what changes.
 
-        ``older`` has all earlier rows of the keys of ``find_late``. After an error all tails are void.
+        ``older`` has all earlier rows of the keys of ``find_late`` that are not in ``begun``. After an error all tails
+        are void.
         """
         changes, last = [], self.mark
         due = [key for key in self.pop_due(mark) if key not in rows]
@@ -102,7 +120,7 @@ class Tails:
                 new = sorted(new)
             tail = self.tails.get(key)
             if key in older:
-                tail, change = self.begin_again(key, older[key], new, last)
+                tail, change = self.begin_again(key, (begun.get(key, BLANK), older[key]), new, last)
             elif tail is None:
                 tail = KeyTail(KeyFold(self.fold, BLANK), max(last, key.span))
                 change = self.go_on(key, tail, new)
@@ -153,17 +171,23 @@ class Tails:
         return change
 
     def begin_again(
-        self, key: KeySpan, older: Sequence[KeyRow], new: Sequence[KeyRow], last: float
+        self, key: KeySpan, past: tuple[Snapshot, Sequence[KeyRow]], new: Sequence[KeyRow], last: float
     ) -> tuple[KeyTail, KeyChange | None]:
-        """Make the tail of a key anew of all rows of its span; return it, and what ``new`` ones among them change."""
-        _, before = self.make_tail(key, older, last)
-        tail, now = self.make_tail(key, [*older, *new], self.mark)
+        """Make the tail of a key anew of its past and ``new`` rows; return it, and what these change."""
+        begun, older = past
+        _, before = self.make_tail(key, older, last, begun)
+        tail, now = self.make_tail(key, [*older, *new], self.mark, begun)
         return tail, find_change(key, before, now)
 
-    def make_tail(self, key: KeySpan, rows: Sequence[KeyRow], mark: float) -> tuple[KeyTail, list[Item]]:
-        """Make the tail of a key of all rows of its span, in any order; return it, and what a watermark shows."""
+    def make_tail(
+        self, key: KeySpan, rows: Sequence[KeyRow], mark: float, begun: Snapshot
+    ) -> tuple[KeyTail, list[Item]]:
+        """Make the tail of a key of all rows since a snapshot, in any order.
+
+        Returns it, and what a watermark shows of that.
+        """
         rows = sorted(rows)
-        tail = KeyTail(KeyFold(self.fold, BLANK), max(mark, key.span))
+        tail = KeyTail(KeyFold(self.fold, begun), max(mark, key.span))
         count = bisect_left(rows, mark, key=lambda row: row.at)
         tail.run.take_some(rows[:count])
         settled, tail.run.items = tail.run.items, []

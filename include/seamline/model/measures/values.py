@@ -82,6 +82,9 @@ def list_sample_values(type: SqlType) -> list[Any]:
                 *([each] for each in items[:3]),
                 *(list(pair) for pair in product(items[:2], repeat=2)),
             ]
+        case TypeKind.MAP:
+            items = list_sample_values(type.element) if type.element else []
+            return [{}, {"a": items[0]}, {"a": items[0], "b": items[-1]}]
         case TypeKind.DOUBLE:
             return [*map(float, numbers), 0.5, -2.25]
         case TypeKind.DECIMAL:

@@ -15,7 +15,8 @@ from seamline.model.functions.laws import find_broken_law
 from seamline.model.types.schema import Schema
 
 COLUMNS = Schema.parse(
-    "n BIGINT NOT NULL, name STRING, total DOUBLE NOT NULL, tags ARRAY<STRING>, more MAP<STRING, INT>"
+    "n BIGINT NOT NULL, name STRING, total DOUBLE NOT NULL, tags ARRAY<STRING>, more MAP<STRING, INT>, "
+    "deep ARRAY<MAP<STRING, INT>>"
 )
 DAY = 24 * 3_600_000_000
 

@@ -13,7 +13,7 @@ from tests.protocol.model import functions as model
 from tests.unit.process_functions import Remembers
 
 from seamline.model.functions import key_tail
-from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place
+from seamline.model.functions.folding import BLANK, Fold, FunctionUnusable, Item, KeyRow, Place, Snapshot
 from seamline.model.functions.function import load_function
 from seamline.model.functions.tails import KeyChange, KeySpan, Tails
 
@@ -40,8 +40,9 @@ class Stream:
         new: dict[KeySpan, list[KeyRow]] = {}
         for key, row in rows:
             new.setdefault(KeySpan(key, row.at // self.tails.size * self.tails.size), []).append(row)
-        older = {key: self.rows.get(key, []) for key in self.tails.find_late(new)}
-        found = self.tails.take(new, older, mark)
+        pasts = {key: self.find_past(key, at) for key, at in self.tails.find_late(new).items()}
+        older, begun = ({key: past[n] for key, past in pasts.items()} for n in (0, 1))
+        found = self.tails.take(new, older, mark, begun)
         for key, each in new.items():
             self.rows.setdefault(key, []).extend(each)
         for change in found:
@@ -50,11 +51,59 @@ class Stream:
         assert min(self.shown.values(), default=0) >= 0, "what is withdrawn was shown"
         return found
 
+    def find_past(self, key: KeySpan, at: float) -> tuple[Sequence[KeyRow], Snapshot]:
+        """Find what a key has been through before an instant: all of its rows."""
+        return self.rows.get(key, []), BLANK
+
     def restart(self) -> None:
         """Lose all tails, and make them again."""
         self.tails = Tails(self.tails.fold, self.tails.size, self.tails.mark)
         size, mark = self.tails.size, self.tails.mark
         self.tails.restore({key: rows for key, rows in self.rows.items() if mark < key.span + size})
+
+
+class SavedStream(Stream):
+    """One of which snapshots are kept, which lacks rows that came later; ``rows`` are those of all epochs."""
+
+    def __init__(self, size: int, fold: Fold = REMEMBERS) -> None:
+        super().__init__(size, fold)
+        self.saved: list[tuple[float, int, dict[KeySpan, Snapshot]]] = []
+        """The watermark, the number of epochs, and the snapshots, the newest first."""
+        self.epochs: dict[Place, int] = {}
+        self.number = 0
+
+    def save(self) -> None:
+        """Keep what keys have come to."""
+        self.saved.insert(0, (self.tails.mark, self.number, dict(self.tails.list_snapshots())))
+
+    def read(self, rows: Iterable[tuple[tuple[str | None], KeyRow]], mark: float) -> list[KeyChange]:
+        """Read an epoch; the past of late keys goes on from the newest snapshot that has all of their earlier rows."""
+        self.number += 1
+        rows = [*rows]
+        found = super().read(rows, mark)
+        self.epochs |= {row.place: self.number for _, row in rows}
+        return found
+
+    def find_past(self, key: KeySpan, at: float) -> tuple[Sequence[KeyRow], Snapshot]:
+        """Find what a key has been through before an instant."""
+        rows = self.rows.get(key, [])
+        for mark, number, snapshots in self.saved:
+            if mark > at:
+                continue
+            missed = [row.at for row in rows if row.at < mark and self.epochs[row.place] > number]
+            if not missed:
+                return [row for row in rows if row.at >= mark], snapshots.get(key, BLANK)
+            at = min(at, *missed)
+        return rows, BLANK
+
+    def restart(self) -> None:
+        """Lose all tails, and make them again."""
+        self.tails = Tails(self.tails.fold, self.tails.size, self.tails.mark)
+        size, mark = self.tails.size, self.tails.mark
+        known = {*self.rows, *(key for _, _, found in self.saved for key in found)}
+        pasts = {key: self.find_past(key, mark) for key in known if mark < key.span + size}
+        self.folded.append(sum(len(rows) for rows, _ in pasts.values()))
+        self.tails.restore(*({key: past[n] for key, past in pasts.items()} for n in (0, 1)))
 
 
 def told(items: Iterable[model.Item]) -> Counter[tuple[int, float, str, tuple[str, ...]]]:
@@ -72,17 +121,20 @@ def flat(items: Iterable[Item]) -> Counter[tuple[int, float, str, tuple[str, ...
     return Counter((each.at, each.needs, *each.values) for each in items)
 
 
+@pytest.mark.parametrize("made", [Stream, SavedStream])
 @pytest.mark.parametrize("restarts", [False, True], ids=["one life", "a life an epoch"])
-def test_each_epoch_adds_what_the_law_says(restarts):
+def test_each_epoch_adds_what_the_law_says(restarts, made):
     """All logs of two epochs, and a tail that is made again knows what the lost one did."""
     logs = 0
     for log in model.list_logs(model.Bounds()):
-        stream = Stream(model.SPAN)
+        stream = made(model.SPAN)
         for number, epoch in enumerate(log):
             if restarts:
                 stream.restart()
             rows = [(KEY, numbered(*epoch.row))] if epoch.row else []
             changes = stream.read(rows, epoch.mark)
+            if isinstance(stream, SavedStream):
+                stream.save()
             now, before = (told(model.law(log, each)) for each in (number, number - 1))
             assert flat(item for each in changes for item in each.added) == now - before, log
             assert flat(item for each in changes for item in each.withdrawn) == before - now, log
@@ -137,6 +189,44 @@ def test_a_key_whose_rows_overlap_shows_what_one_fold_shows(seed, most, monkeypa
         mark += dice.randrange(4)
         stream.read(rows, mark)
         assert +stream.shown == whole(stream, mark)
+
+
+@pytest.mark.parametrize("size", [60, 1_000])
+@pytest.mark.parametrize("seed", range(16))
+def test_a_stream_that_goes_on_from_snapshots_shows_what_one_fold_shows(seed, size):
+    """Snapshots of any age, rows before and behind them, timers that wait at them, and restarts."""
+    dice = random.Random(seed)
+    stream, mark, n = SavedStream(size=size), 0, 0
+    for _ in range(80):
+        rows = []
+        for _ in range(dice.randrange(6)):
+            n += 1
+            at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
+            rows.append(((dice.choice(["a", "b", "c", None]),), numbered(at, n)))
+        mark += dice.choice([0, 0, 1, 4, 25])
+        stream.read(rows, mark)
+        if dice.random() < 0.3:
+            stream.save()
+        if dice.random() < 0.2:
+            stream.restart()
+        assert +stream.shown == whole(stream, mark)
+        if dice.random() < 0.2:
+            # Others may be there no longer.
+            stream.saved = [each for each in stream.saved if dice.random() < 0.7]
+
+
+def test_a_restart_folds_the_rows_since_the_last_snapshot():
+    """Nothing on the way of a start grows with the rows of a span."""
+    stream = SavedStream(1_000_000)
+    for epoch in range(100):
+        stream.read(
+            [(KEY, numbered(10 * epoch + each, 10 * epoch + each)) for each in range(10)], 10 * epoch - 20
+        )
+        if epoch % 10 == 9:
+            stream.save()
+            stream.restart()
+    assert max(stream.folded) <= 30
+    assert +stream.shown == whole(stream, 970)
 
 
 def test_a_hot_key_lets_go_of_its_settled_rows():
@@ -231,7 +321,7 @@ def test_late_rows_are_those_before_what_is_settled():
         KeySpan(("b",), 4): [numbered(4, 2)],
         KeySpan(("c",), 0): [numbered(0, 3)],
     }
-    assert tails.find_late(late) == {KeySpan(KEY, 0), KeySpan(("c",), 0)}
+    assert {*tails.find_late(late)} == {KeySpan(KEY, 0), KeySpan(("c",), 0)}
 
 
 def test_a_key_is_forgotten_when_its_time_is_over():

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from tempfile import TemporaryFile
@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from seamline.lake.joins.past_rows import Earliest, PastRows
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.long_calls import CallLook, describe_long_call
 from seamline.model.functions.folding import FunctionUnusable
-from seamline.model.functions.tails import KeySpan
 from seamline.spark.stream.derived import fold_worker
-from seamline.spark.stream.derived.fold_worker import NUMBER, Change, write_table
+from seamline.spark.stream.derived.fold_worker import NUMBER, Change, WrittenPast, write_table
 
 TICK = 0.05
 """Seconds between looks at a process that does not answer."""
@@ -36,7 +36,7 @@ ENDS_WITHIN = 1.0
 MOST_IDLE = 4
 RUN = f"from {fold_worker.__name__} import main; main()"
 """Not ``-m``: what it answers with are classes of that module, by its name."""
-ReadOlder = Callable[[Collection[KeySpan]], pa.Table]
+ReadPast = Callable[[Earliest], Iterable[PastRows]]
 
 
 class WorkerProcess:
@@ -162,25 +162,45 @@ class FoldProcess:
         self.release = weakref.finalize(self, release_worker, self.worker)
         self.release.atexit = False
 
-    def open(self, rows: pa.Table, mark: float) -> int:
-        """Make the tails of all rows of the spans that are not over; return how many keys have one.
+    def open(self, mark: float, path: str = "") -> bool:
+        """Begin to make tails at a watermark, in microseconds from 1970, from a file of snapshots if there is one.
 
-        ``mark`` is a watermark in microseconds from 1970. Raises FunctionUnusable, as the others do.
+        Returns whether that can be read. Raises FunctionUnusable, as the others do.
         """
-        count: int = self.worker.ask(self.process, "open", self.process, write_table(rows), mark)
+        return bool(self.worker.ask(self.process, "open", self.process, mark, path))
+
+    def restore(self, rows: Iterable[pa.RecordBatch], again: Iterable[PastRows] = ()) -> int:
+        """Make the tails of all keys of the spans that are not over; return how many have one.
+
+        ``rows`` are all that are not in the file, those of a key together, without the keys of ``again``: these go on
+        from other snapshots.
+        """
+        self.worker.ask(self.process, "restore_again", [*map(write_past, again)])
+        for each in rows:
+            self.worker.ask(self.process, "restore", write_table(pa.Table.from_batches([each])))
+        count: int = self.worker.ask(self.process, "restored")
         return count
 
     def take(
-        self, rows: pa.Table, read_older: ReadOlder, mark: float, sides: Sequence[str]
+        self, rows: pa.Table, read_past: ReadPast, mark: float, sides: Sequence[str]
     ) -> Mapping[str, Change]:
         """Take in the rows of an epoch and its watermark; return what changes on some sides.
 
-        ``read_older`` reads all earlier rows of keys in spans.
+        ``read_past`` reads what keys have been through before the rows that come late.
         """
         late = self.worker.ask(self.process, "give", write_table(rows))
-        older = write_table(read_older(late)) if late else None
-        found: Mapping[str, Change] = self.worker.ask(self.process, "take", older, mark, sides)
+        past = [*map(write_past, read_past(late))] if late else []
+        found: Mapping[str, Change] = self.worker.ask(self.process, "take", past, mark, sides)
         return found
+
+    def save(self, path: str) -> tuple[int, str]:
+        """Have snapshots written while the fold goes on; return of how many keys, and why the last ones could not."""
+        keys, why = self.worker.ask(self.process, "save", path)
+        return keys, why
+
+    def await_saved(self) -> str:
+        """Wait until snapshots are written; return why they could not be."""
+        return str(self.worker.ask(self.process, "saved"))
 
     def close(self) -> None:
         """Forget all; the process is kept for another fold if it can be."""
@@ -188,3 +208,8 @@ class FoldProcess:
             with suppress(FunctionUnusable):
                 self.worker.ask(self.process, "close")
         self.release()
+
+
+def write_past(past: PastRows) -> WrittenPast:
+    """Write the past of keys for the process."""
+    return write_table(past.snapshots), write_table(past.rows)

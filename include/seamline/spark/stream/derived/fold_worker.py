@@ -12,23 +12,28 @@ import pickle
 import select
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
+from seamline.lake.joins.snapshots import read_snapshot_file, read_snapshots
 from seamline.model.compile.processes.compiled_process import CompiledProcess, require_same_code
-from seamline.model.functions.folding import FunctionUnusable, describe_error
-from seamline.model.functions.tails import KeyChange, KeySpan, Rows, Tails
+from seamline.model.functions.folding import BLANK, FunctionUnusable, KeyRow, Snapshot, describe_error
+from seamline.model.functions.tails import KeyChange, KeySpan, Tails
 from seamline.model.memory import parse_memory
 from seamline.runtime.collecting import SparingCollector
 from seamline.runtime.machine_memory import limit_own_memory
+from seamline.spark.stream.derived.tail_saving import TailSaving
 
 OF_FUNCTIONS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, RuntimeError)
 """What may be wrong with values that users' code is given, or gives: it concerns that view alone."""
+WrittenPast = tuple[bytes, bytes]
+"""Snapshots of keys, and their rows since (``PastRows``), as ``write_table`` writes them."""
 NUMBER: Final = "Q"
 """How a number is written into the memory that the driver reads, too."""
 
@@ -63,31 +68,95 @@ class FoldWorker:
     Rows that it is given are those of ``write_table``.
     """
 
-    def __init__(self, watch: memoryview) -> None:
-        self.watch = watch
+    def __init__(self, watch: memoryview, saving: TailSaving) -> None:
+        self.watch, self.saving = watch, saving
         self.process: CompiledProcess
         self.tails: Tails
-        self.new: Rows = {}
+        self.new: dict[KeySpan, list[KeyRow]] = {}
+        self.begun: dict[KeySpan, Snapshot] = {}
+        """What keys go on from whose rows are still to come."""
 
-    def open(self, process: CompiledProcess, rows: bytes, mark: float) -> int:
-        """Make the tails of a fold of all rows of the spans that are not over; return how many keys have one."""
+    def open(self, process: CompiledProcess, mark: float, path: str) -> bool:
+        """Begin to make the tails of a fold at a watermark; return whether the file of snapshots can be read."""
         require_same_code(process.function)
-        self.process = process
+        self.process, self.new = process, {}
         self.tails = Tails(replace(process.fold, watch=self.watch), process.size, mark)
-        self.tails.restore(gather_key_rows(process, read_table(rows)))
+        try:
+            self.begun = read_snapshot_file(process, Path(path), mark) if path else {}
+        except (OSError, pa.ArrowException, ValueError, KeyError):
+            return False
+        return True
+
+    def restore_again(self, past: Iterable[WrittenPast]) -> None:
+        """Make the tails of keys that go on from other snapshots than the file's."""
+        rows, begun = self.read_past(past)
+        for key in rows:
+            self.begun.pop(key, None)
+        self.tails.restore(rows, begun)
+
+    def restore(self, rows: bytes) -> None:
+        """Make the tails of other keys of their rows that are not in snapshots; those of a key follow each other."""
+        found = self.new
+        for key, some in gather_key_rows(self.process, read_table(rows)).items():
+            found.setdefault(key, []).extend(some)
+        # The last key's rows may go on with the next ones.
+        last = [*found][-1:]
+        self.new = {key: found.pop(key) for key in last}
+        self.restore_rows(found)
+
+    def restored(self) -> int:
+        """Make the tails that are left; return how many keys have one."""
+        self.restore_rows(self.new)
+        self.restore_rows({key: [] for key in self.begun})
+        self.new = {}
         return len(self.tails.tails)
 
-    def give(self, rows: bytes) -> set[KeySpan]:
-        """Be given the rows of an epoch; return the keys of which all earlier rows are needed."""
+    def restore_rows(self, rows: Mapping[KeySpan, Sequence[KeyRow]]) -> None:
+        """Make the tails of keys, of what they go on from and all of their rows since."""
+        self.tails.restore(rows, {key: self.begun.pop(key, BLANK) for key in rows})
+
+    def give(self, rows: bytes) -> dict[KeySpan, int]:
+        """Be given the rows of an epoch; return the keys of which the past is needed, with their first rows' times."""
         self.new = gather_key_rows(self.process, read_table(rows))
         return self.tails.find_late(self.new)
 
-    def take(self, older: bytes | None, mark: float, sides: Sequence[str]) -> Mapping[str, Change]:
-        """Take them in, with the earlier rows and the epoch's watermark; return what changes on some sides."""
-        known = {} if older is None else gather_key_rows(self.process, read_table(older))
-        changes = self.tails.take(self.new, known, mark)
+    def take(self, past: Iterable[WrittenPast], mark: float, sides: Sequence[str]) -> Mapping[str, Change]:
+        """Take them in, with the past and the epoch's watermark; return what changes on some sides."""
+        known, begun = self.read_past(past)
+        changes = self.tails.take(self.new, known, mark, begun)
         self.new = {}
         return {side: self.make_change(side, changes) for side in sides}
+
+    def read_past(
+        self, past: Iterable[WrittenPast]
+    ) -> tuple[dict[KeySpan, list[KeyRow]], dict[KeySpan, Snapshot]]:
+        """Read the past of keys: their rows, and what they go on from."""
+        rows: dict[KeySpan, list[KeyRow]] = {}
+        begun: dict[KeySpan, Snapshot] = {}
+        for written, since in past:
+            found = gather_key_rows(self.process, read_table(since))
+            rows |= found
+            for key in found:
+                begun.pop(key, None)
+            begun.update(read_snapshots(self.process, read_table(written)))
+        return {key: [] for key in begun} | rows, begun
+
+    def save(self, path: str) -> tuple[int, str]:
+        """Have a child write the snapshots of all keys, unless one is at it.
+
+        Returns how many keys there are, and why the last one could not.
+        """
+        said = self.saving.look()
+        if said is not None:
+            try:
+                self.saving.begin(Path(path), self.process, self.tails)
+            except OSError as error:
+                said = said or describe_error(error)
+        return len(self.tails.tails), said or ""
+
+    def saved(self) -> str:
+        """Wait for the child that writes; return why it could not."""
+        return self.saving.look(wait=True) or ""
 
     def make_change(self, side: str, changes: Sequence[KeyChange]) -> Change:
         """Make the tables of what changes on a side."""
@@ -100,7 +169,7 @@ class FoldWorker:
     def close(self) -> None:
         """Forget all."""
         del self.process, self.tails
-        self.new = {}
+        self.new, self.begun = {}, {}
 
 
 def answer_questions(conn: Connection, worker: FoldWorker) -> None:
@@ -134,7 +203,8 @@ def main() -> None:
     limit_own_memory(parse_memory(most))
     memory = mmap.mmap(int(shared), mmap.PAGESIZE)
     with Connection(int(socket)) as conn:
-        answer_questions(conn, FoldWorker(memoryview(memory).cast(NUMBER)))
+        worker = FoldWorker(memoryview(memory).cast(NUMBER), TailSaving((int(socket), int(lifeline))))
+        answer_questions(conn, worker)
 
 
 def end_with(lifeline: int) -> None:

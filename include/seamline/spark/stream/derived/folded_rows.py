@@ -1,7 +1,7 @@
 """What epochs add to, and withdraw from, what folds emit: the tails of keys are kept by a process of their own.
 
-Tails stand at E, or are made again from the rows of the spans that are not over. A view whose rows cannot be folded is
-behind, and is caught up from the master (rules 6 and 25).
+Tails stand at E, or are made again from a snapshot and the rows that are not in it, of the spans that are not over. A
+view whose rows cannot be folded is behind, and is caught up from the master (rules 6 and 25).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -23,16 +23,18 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.joined_index import side_schema
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.joins.span_rows import micros_of_mark, read_rows_of_keys, read_span_rows
+from seamline.lake.joins.past_rows import Earliest, PastReader, PastRows
+from seamline.lake.joins.snapshot_files import SnapshotFile
+from seamline.lake.joins.span_rows import micros_of_mark, read_rows_by_key
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.errors import NotRestatable
 from seamline.model.functions.folding import FunctionUnusable
-from seamline.model.functions.tails import KeySpan
 from seamline.model.protocol.epoch import Epoch
 from seamline.spark.stream.derived.fold_process import FoldProcess, start_workers
 from seamline.spark.stream.derived.fold_worker import OF_FUNCTIONS, Change
 from seamline.spark.stream.derived.restated_log import RestatedLog
+from seamline.spark.stream.derived.saved_tails import SavedTails
 from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -48,6 +50,8 @@ class KeptTails:
     """The last epoch that they have taken in."""
     restated: int
     """How many restatements their rows are made with."""
+    mark: float
+    """The watermark that they have come to."""
     pending: int | None = None
     """The number of the epoch that they have taken in, and which is being committed."""
 
@@ -59,6 +63,7 @@ class FoldedRows:
         self.writer, self.source, self.pipeline = writer, source, writer.pipeline
         self.processes = list_processes(self.pipeline.views)
         self.kept: dict[str, KeptTails] = {}
+        self.saved = SavedTails(writer, self.processes)
         self.memory = self.pipeline.definition.stream.worker_memory
         start_workers(self.processes.values(), self.memory)
 
@@ -99,15 +104,14 @@ class FoldedRows:
     ) -> None:
         """Add the states of the views of one process."""
         kept = self.open(process, mark)
-        kept.pending = epoch.number
+        kept.pending, before = epoch.number, kept.mark
 
-        def read_older(keys: Collection[KeySpan]) -> pa.Table:
-            return read_rows_of_keys(
-                process, self.pipeline, self.writer.layout, keys, kept.epoch, self.source.find_judge()
-            )
+        def read_past(late: Earliest) -> list[PastRows]:
+            return self.reader(process, kept.epoch).read(late, before)
 
         rows, sides = gather_given_rows(process, result), sorted({view.side for view in wanted})
-        changes = kept.tails.take(rows, read_older, micros_of_mark(epoch.watermark), sides)
+        kept.mark = micros_of_mark(epoch.watermark)
+        changes = kept.tails.take(rows, read_past, kept.mark, sides)
         for view in wanted:
             with isolate_view_failure(view, result):
                 made = list(compute_change_states(view, changes[view.side]))
@@ -118,25 +122,47 @@ class FoldedRows:
         """Return the tails of a process, made from the master where there are none that stand at E."""
         if self.stands(process.id):
             return self.kept[process.id]
-        began, held, since = time.monotonic(), self.writer.master.epoch, None
-        if mark is not None:
-            since = to_unix_micros(mark) // process.size * process.size
+        began, held, micros = time.monotonic(), self.writer.master.epoch, micros_of_mark(mark)
         self.drop(process.id)
-        rows = read_span_rows(
-            process, self.pipeline, self.writer.layout, (since, None), held, self.source.find_judge()
-        )
         tails = FoldProcess(process, self.memory)
-        self.kept[process.id] = kept = KeptTails(tails, held, self.writer.restated)
         try:
-            keys = tails.open(rows, micros_of_mark(mark))
-        except FunctionUnusable:
-            self.drop(process.id)
+            file = self.saved.open(process, tails, micros)
+            keys = self.restore(process, tails, mark, file, held)
+        except BaseException:
+            tails.close()
             raise
-        if rows.num_rows:
-            log.info(
-                "%s keys of %s are folded again after %.1f s", keys, process.name, time.monotonic() - began
-            )
+        self.kept[process.id] = kept = KeptTails(tails, held, self.writer.restated, micros)
+        if keys:
+            took, since = time.monotonic() - began, f", from those at epoch {file.epoch}" if file else ""
+            log.info("%s keys of %s are folded again after %.1f s%s", keys, process.name, took, since)
         return kept
+
+    def restore(
+        self,
+        process: CompiledProcess,
+        tails: FoldProcess,
+        mark: datetime | None,
+        file: SnapshotFile | None,
+        held: int,
+    ) -> int:
+        """Make tails of the rows of the spans that are not over, but for those that a file has; return how many."""
+        reader = self.reader(process, held)
+        late: Earliest = {}
+        again: list[PastRows] = []
+        first = None if mark is None else to_unix_micros(mark) // process.size * process.size
+        if file and first is not None and first < file.mark:
+            if late := reader.find_doubted(file, first):
+                again = reader.read(late, micros_of_mark(mark))
+            first = file.mark
+        given = process, self.pipeline, self.writer.layout, (first, None), held, self.source.find_judge()
+        with closing(read_rows_by_key(*given, late)) as rows:
+            return tails.restore(rows, again)
+
+    def reader(self, process: CompiledProcess, until: int) -> PastReader:
+        """Return what reads the past of a process's keys, up to an epoch."""
+        return PastReader(
+            process, self.pipeline, self.writer.layout, self.saved.files, until, self.source.find_judge()
+        )
 
     def open_all(self, views: Collection[str], mark: datetime | None) -> None:
         """Make the tails that views need and that do not stand at E; what fails is said where an epoch is folded."""
@@ -159,6 +185,11 @@ class FoldedRows:
                 self.drop(id)
                 continue
             kept.epoch, kept.pending = epoch.number, None
+            try:
+                self.saved.save(self.processes[id], kept.tails, epoch)
+            except FunctionUnusable as error:
+                log.warning("The tails of %s must be made again: %s", self.processes[id].name, error)
+                self.drop(id)
 
     def drop(self, id: str) -> None:
         """Forget the tails of one process."""

@@ -138,12 +138,12 @@ class JoinedRows:
             return kept
         self.drop(join.id)
         began = time.monotonic()
-        newest = self.files.find_row(held)
+        newest = self.files.stamps.find_row(held)
         index, known = self.files.open(join)
         above = known.epoch if known else NOTHING
         try:
             horizon = known.horizon if known else find_horizon(join, mark, self.writer.layout)
-            stamp = replace(self.files.stamp(newest, horizon), restated=self.writer.restated)
+            stamp = replace(self.files.stamps.stamp(newest, horizon), restated=self.writer.restated)
             fill_index(index, self.pipeline, self.writer.layout, stamp, self.source.find_judge(), above)
         except BaseException:
             index.close()
@@ -180,13 +180,13 @@ class JoinedRows:
 
     def take_in(self, join: CompiledJoin, kept: Kept, rows: Rows, epoch: Epoch) -> None:
         """Take rows into an index, and from time to time let go of those far behind the watermark."""
-        kept.index.take(rows, kept.horizon, self.files.stamp(epoch, kept.horizon).to_json())
+        kept.index.take(rows, kept.horizon, self.files.stamps.stamp(epoch, kept.horizon).to_json())
         kept.age += 1
         self.writer.indexed[join.name] = kept.index.count_rows()
         if kept.age >= PRUNED_EVERY:
             kept.age, horizon = 0, find_horizon(join, epoch.watermark, self.writer.layout)
             if horizon is not None and (kept.horizon is None or horizon > kept.horizon):
-                kept.index.forget_before(horizon, self.files.stamp(epoch, horizon).to_json())
+                kept.index.forget_before(horizon, self.files.stamps.stamp(epoch, horizon).to_json())
                 kept.horizon = horizon
 
     def drop(self, id: str) -> None:

@@ -1,0 +1,64 @@
+"""Stamps of what is kept of a log's rows, as its writer knows the log: by these it knows what fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from seamline.lake.joins.index_stamp import FORM, IndexStamp
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.log.master import Master
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import NOTHING
+
+
+class LogWriter(Protocol):
+    """Where a log stands, as its writer knows it."""
+
+    @property
+    def pipeline(self) -> CompiledPipeline:
+        """The definition."""
+
+    @property
+    def master(self) -> Master:
+        """The master."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger with the row of every epoch."""
+
+    @property
+    def restated(self) -> int:
+        """How many restatements joined rows are made with."""
+
+
+@dataclass(frozen=True)
+class LogStamps:
+    """The stamps of a writer's log."""
+
+    writer: LogWriter
+    """Who writes the log."""
+    form: str = FORM
+    """How what is stamped is kept."""
+
+    def is_of_log(self, stamp: IndexStamp) -> bool:
+        """Return whether an index has the rows of an epoch of the log, as they are to be made now."""
+        return stamp == self.find_stamp(stamp.epoch, stamp.horizon)
+
+    def find_stamp(self, number: int, horizon: int | None) -> IndexStamp | None:
+        """Stamp what has the rows up to an epoch of the log, as they are to be made now; None where it has none."""
+        if (row := self.find_row(number)) is None:
+            return None
+        return replace(self.stamp(row, horizon), restated=self.writer.restated)
+
+    def find_row(self, number: int) -> Epoch | None:
+        """Return the ledger's row of an epoch, None for none."""
+        return next(iter(self.writer.ledger.read_after(number - 1, number)), None)
+
+    def stamp(self, epoch: Epoch | None, horizon: int | None) -> IndexStamp:
+        """Stamp what has taken in an epoch; None is that of an empty log."""
+        table, version = self.writer.master.table.id, self.writer.pipeline.record_version
+        if epoch is None:
+            return IndexStamp(table, NOTHING, "", version, 0, horizon, self.form)
+        return replace(IndexStamp.of(table, epoch, horizon), record_version=version, form=self.form)
