@@ -21,7 +21,7 @@ from seamline.spark.stream.derived.fold_process import FoldProcess
 from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
-EVERY, PER_KEY = 30.0, 1e-4
+EVERY, PER_KEY = 10.0, 5e-5
 """Seconds between snapshots, and for each key that they have, so that they take a small part of one processor."""
 UPLOADING = Threads("upload", 2)
 
