@@ -1,6 +1,6 @@
 """A live process function at a steady rate: how old a row is when a reader sees what was emitted because of it.
 
-    python -m benchmarks.folded_stream [--rate 5000] [--users 100000] [--hot 0.2] [--seconds 90]
+    python -m benchmarks.folded_stream [--rate 5000] [--users 100000] [--hot 0.2] [--seconds 90] [--processes 1]
 
 Each row is counted in the state of its user, has a timer moved, and emits a row at once, which a view counts; it counts
 as seen as in ``benchmarks.freshness``. ``--hot`` is the share of rows that one user has. Memory is that of the driver
@@ -58,7 +58,7 @@ pipeline = Pipeline(
     derive=[Process("touches", of="rows", by="benchmarks.folded_stream:Touched", keys=["user"])],
     views=[View("by_times", of="touches", keys=["times"], window=Tumbling("1 hour"), measures={"n": count()})],
     batch=Batch("1 day", "2020-01-01"),
-    stream=Stream(trigger="0 seconds", max_offsets_per_epoch=1_000_000),
+    stream=Stream(trigger="0 seconds", max_offsets_per_epoch=1_000_000, fold_processes=PROCESSES),
 )
 """
 
@@ -100,7 +100,7 @@ def live(connection: KafkaConnection, home: Path, options: argparse.Namespace) -
         admin.create_topic(TOPIC, PARTITIONS)
     path = os.pathsep.join(filter(None, (str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     os.environ.update({"BENCH_USERS": str(options.users), "BENCH_HOT": str(options.hot), "PYTHONPATH": path})
-    stack = StreamStack(home, DEFINITION, connection, "touched")
+    stack = StreamStack(home, DEFINITION.replace("PROCESSES", str(options.processes)), connection, "touched")
     stack.start()
     assert stack.driver
     os.environ.update(stack.settings)
@@ -154,6 +154,9 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.folded_stream", description=__doc__)
     parser.add_argument("--rate", type=int, default=5_000)
     parser.add_argument("--users", type=int, default=100_000)
+    parser.add_argument(
+        "--processes", type=int, default=0, help="that share the keys [default: the stream's own]"
+    )
     parser.add_argument("--hot", type=float, default=0.0)
     parser.add_argument("--seconds", type=float, default=WARM + SECONDS, help=f"the first {WARM:.0f} warm up")
     options = parser.parse_args(argv)

@@ -15,7 +15,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -142,6 +142,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--flink-rows", type=int, default=20_000, help="so many of the rows for PyFlink [default: 20,000]"
     )
+    parser.add_argument(
+        "--processes", type=int, default=1, help="that share the keys of a stream's fold [default: 1]"
+    )
     parser.add_argument("--only", default=",".join(TICKERS), help="which, with commas between [default: all]")
     asked = parser.parse_args(argv)
     if min(asked.rows // RATE, asked.users, asked.rounds) < 1:
@@ -161,7 +164,7 @@ def main(argv: list[str]) -> int:
         for number in range(asked.rounds):
             checkpoint = Path(folder) / f"checkpoint-{number}"
             runs: list[Callable[[], tuple[int, float]]] = [
-                partial(run_tails, process, rows),
+                partial(run_tails, process, rows, asked.processes),
                 partial(run_build, spark, process, files),
                 partial(run_peer, spark, files, checkpoint, in_pandas=False),
                 partial(run_peer, spark, files, checkpoint.with_suffix(".pandas"), in_pandas=True),
@@ -224,13 +227,13 @@ def make_rows(count: int, users: int) -> pa.Table:
     return pa.table(columns)
 
 
-def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
-    """Fold epoch by epoch in a process of its own; return how many alarms there are in the end, and seconds."""
-    there, alarms, took = FoldProcess(process, WORKER), 0, []
+def run_tails(process: CompiledProcess, rows: pa.Table, processes: int) -> tuple[int, float]:
+    """Fold epoch by epoch in processes of its own; return how many alarms there are in the end, and seconds."""
+    there, alarms, took = FoldProcess(process, WORKER, processes), 0, []
     there.open(float("-inf"))
     there.restore([])
-    memory = psutil.Process(there.worker.child.pid).memory_info
-    before, began = memory().rss, time.monotonic()
+    memory = [psutil.Process(part.worker.child.pid) for part in there.parts]
+    before, began = add_memory(memory), time.monotonic()
     for number in range(rows.num_rows // RATE):
         since = time.monotonic()
         part, mark = rows.slice(number * RATE, RATE), (number - LATENESS) * SECOND
@@ -239,13 +242,18 @@ def run_tails(process: CompiledProcess, rows: pa.Table) -> tuple[int, float]:
         took.append(1000 * (time.monotonic() - since))
     seconds, keys = time.monotonic() - began, len(set(rows["user"].to_pylist()))
     p50, p99 = (sorted(took)[int(len(took) * share)] for share in (0.5, 0.99))
-    grown = (memory().rss - before) / keys
+    grown = (add_memory(memory) - before) / keys
     print(
         f"  epochs of {RATE:,} rows: p50 {p50:.0f} ms, p99 {p99:.0f} ms; {grown:,.0f} bytes a key at most",
         flush=True,
     )
     there.close()
     return alarms, seconds
+
+
+def add_memory(processes: Iterable[psutil.Process]) -> int:
+    """Add up the bytes that processes have in memory."""
+    return sum(each.memory_info().rss for each in processes)
 
 
 def run_build(spark: SparkSession, process: CompiledProcess, files: Path) -> tuple[int, float]:

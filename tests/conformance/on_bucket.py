@@ -192,7 +192,7 @@ def test_a_fold_goes_on_from_snapshots(
     assert carts.tell(life) == carts.tell(plain) != []
     assert "2 keys of pasts are folded again" in caplog.text and ", from those at epoch 2" in caplog.text
     files = [each.name for each, _ in (place / "carts" / "snapshots").walk_objects()]
-    assert len(files) >= 6 and all(name.endswith(".parquet") for name in files)
+    assert len(files) >= 12 and all(name.endswith(".parquet") for name in files)
     assert not [*(own_spill_folder() / "snapshots").glob("2-*")]
 
 

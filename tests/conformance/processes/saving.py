@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from seamline.spark.stream.derived import saved_tails
@@ -14,8 +16,8 @@ def save_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_tails, "PER_KEY", 0.0)
     save = FoldProcess.save
 
-    def saved(tails: FoldProcess, path: str) -> tuple[int, str]:
-        found = save(tails, path)
+    def saved(tails: FoldProcess, paths: Sequence[str]) -> tuple[int, str]:
+        found = save(tails, paths)
         assert tails.await_saved() == ""
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import subprocess
 import sys
@@ -27,7 +29,7 @@ from seamline.model.compile.processes.long_calls import break_off_long_calls
 from seamline.model.errors import MeasureFailed
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import Tails
-from seamline.spark.stream.derived import fold_process
+from seamline.spark.stream.derived import worker_process
 from seamline.spark.stream.derived.fold_process import FoldProcess
 
 DAY = "2026-01-05"
@@ -49,8 +51,8 @@ def fold() -> Iterator[Any]:
     """Return what starts folds, and end them."""
     made: list[FoldProcess] = []
 
-    def start(process: CompiledProcess) -> FoldProcess:
-        made.append(FoldProcess(process, "2g"))
+    def start(process: CompiledProcess, count: int = 1) -> FoldProcess:
+        made.append(FoldProcess(process, "2g", count))
         made[-1].open(float("-inf"))
         made[-1].restore([])
         return made[-1]
@@ -60,11 +62,12 @@ def fold() -> Iterator[Any]:
         each.close()
 
 
-def test_it_says_what_tails_here_would(fold: Any) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_it_says_what_tails_here_would(fold: Any, count: int) -> None:
     """Also of late rows, whose keys it asks for; and it can be made again for another fold."""
     process, found = compiled(Abandoned), rows(300, seed=5)
     for _ in range(2):
-        there, here = fold(process), Tails(process.fold, process.size)
+        there, here = fold(process, count), Tails(process.fold, process.size)
         held, mark = found.slice(0, 0), 0
         for number in range(6):
             part = found.slice(number * 50, 50)
@@ -125,19 +128,19 @@ def test_what_costs_too_much_ends_its_fold_alone(fold: Any, name: str, words: st
 
 def test_a_process_serves_one_fold(fold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What users' code has left in it is nobody else's; one that has failed is ended."""
-    monkeypatch.setattr(fold_process, "_idle", [])
+    monkeypatch.setattr(worker_process, "_idle", [])
     one, other = compiled(Costly), compiled(Costly, version="2")
     first = fold(one)
-    pid = first.worker.child.pid
+    pid = first.parts[0].worker.child.pid
     first.close()
-    assert fold(other).worker.child.pid != pid
+    assert fold(other).parts[0].worker.child.pid != pid
     again = fold(one)
-    assert again.worker.child.pid == pid
+    assert again.parts[0].worker.child.pid == pid
     with pytest.raises(FunctionUnusable, match="KeyboardInterrupt"):
         again.take(named("leaves"), lambda _: [], 0, [""])
-    assert again.worker.child.poll() is not None
+    assert again.parts[0].worker.child.poll() is not None
     again.close()
-    assert fold(one).worker.child.pid != pid
+    assert fold(one).parts[0].worker.child.pid != pid
 
 
 DRIVER = f"""
@@ -145,7 +148,7 @@ from {__name__} import *
 process = compiled(Costly, timeout="1 hour")
 there = FoldProcess(process, "2g")
 there.open(float("-inf"))
-print(there.worker.child.pid, flush=True)
+print(there.parts[0].worker.child.pid, flush=True)
 there.take(named("searches"), None, 0, [""])
 """
 
@@ -254,7 +257,7 @@ def test_a_fold_goes_on_while_its_snapshots_are_written(fold: Any, tmp_path: Pat
     there = fold(process)
     there.take(found.slice(0, 100), lambda _: [], mark, [""])
     path = tmp_path / "deep" / "1.parquet"
-    keys, why = there.save(str(path))
+    keys, why = there.save([str(path)])
     assert keys and not why
     there.take(found.slice(100, 0), lambda _: [], 10**15, [""])
     assert there.await_saved() == ""
@@ -262,6 +265,46 @@ def test_a_fold_goes_on_while_its_snapshots_are_written(fold: Any, tmp_path: Pat
     here.take(gather_key_rows(process, found.slice(0, 100)), {}, mark)
     assert read_snapshot_file(process, path, 0) == dict(here.list_snapshots())
     (tmp_path / "file").touch()
-    assert there.save(str(tmp_path / "file" / "1.parquet"))[1] == ""
+    assert there.save([str(tmp_path / "file" / "1.parquet")])[1] == ""
     assert "FileExistsError" in there.await_saved()
     assert [*path.parent.iterdir()] == [path]
+
+
+def test_another_number_of_processes_goes_on_from_what_some_have_written(fold: Any, tmp_path: Path) -> None:
+    """Each takes its keys from all files, and all together have each key once."""
+    process, found, mark = compiled(Abandoned), rows(300, seed=5), 18 * 3600 * 10**6
+    there = fold(process, 2)
+    there.take(found, lambda _: [], mark, [""])
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    there.save(paths)
+    assert there.await_saved() == ""
+    halves = [read_snapshot_file(process, Path(each), 0) for each in paths]
+    assert all(halves) and not halves[0].keys() & halves[1].keys()
+    whole = halves[0] | halves[1]
+    parts = [read_snapshot_file(process, Path(each), 0, (n, 3)) for n in range(3) for each in paths]
+    assert sum_of(map(len, parts)) == len(whole) == len({key for each in parts for key in each})
+    further = {}
+    for number in (1, 3):
+        again = fold(process, number)
+        assert again.open(mark, paths)
+        keys = again.restore([])
+        change = again.take(found.slice(0, 0), lambda _: [], 10**15, [""])[""]
+        further[number] = keys, sorted(map(str, change.added.to_pylist()))
+    assert further[1] == further[3] and all(further[1])
+    assert not fold(process, 2).open(mark, [*paths, str(tmp_path / "none.parquet")])
+
+
+def sum_of(counts: Iterator[int]) -> int:
+    """Add up; ``sum`` is a measure here."""
+    return functools.reduce(operator.add, counts, 0)
+
+
+def test_all_processes_have_answered_where_one_cannot_go_on(fold: Any) -> None:
+    """Else they would be asked something else while they are at it."""
+    process = replace(compiled(Costly), budget=HALF)
+    there = fold(process, 3)
+    with pytest.raises(FunctionUnusable, match="a call took longer than"):
+        there.take(named("loops"), lambda _: [], 0, [""])
+    ended = [part.worker.child.poll() is not None for part in there.parts]
+    assert ended.count(True) == 1
+    assert not any(part.worker.asking for part, gone in zip(there.parts, ended, strict=True) if not gone)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import list_instants, read_values
 from seamline.lake.joins.restated_rows import Judge
-from seamline.lake.joins.snapshot_files import SnapshotFile, SnapshotFiles
+from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
 from seamline.lake.joins.snapshots import read_snapshots_of_keys, snapshot_schema
 from seamline.lake.joins.span_rows import read_rows_of_keys, read_span_rows
 from seamline.lake.storage.layout import Layout
@@ -38,7 +38,7 @@ class PastReader:
         process: CompiledProcess,
         pipeline: CompiledPipeline,
         layout: Layout,
-        files: SnapshotFiles,
+        files: SnapshotFolders,
         until: int,
         judge: Judge | None = None,
     ) -> None:
@@ -60,7 +60,7 @@ class PastReader:
             after, between = self.read_since(left, file)
             doubted = find_earliest(self.process, between)
             kept = [key for key in left if key not in doubted]
-            found = read_snapshots_of_keys(self.process, str(file.place), kept) if kept else None
+            found = read_snapshots_of_keys(self.process, map(str, file.places), kept) if kept else None
             parts.append(PastRows(self.no_snapshots() if found is None else found, after))
             left = {key: min(left[key], at) for key, at in doubted.items()}
         return parts
@@ -70,7 +70,7 @@ class PastReader:
         rows = read_rows_of_keys(self.process, self.pipeline, self.layout, keys, self.until, self.judge)
         return PastRows(self.no_snapshots(), rows)
 
-    def read_since(self, keys: Earliest, file: SnapshotFile) -> tuple[pa.Table, pa.Table]:
+    def read_since(self, keys: Earliest, file: SnapshotFiles) -> tuple[pa.Table, pa.Table]:
         """Read the rows of keys from a snapshot's watermark on, and those before that which came after it."""
         given = self.process, self.pipeline, self.layout, keys, self.until, self.judge
         return (
@@ -78,7 +78,7 @@ class PastReader:
             read_rows_of_keys(*given, times=(None, file.mark), above=file.epoch),
         )
 
-    def find_doubted(self, file: SnapshotFile, since: int) -> Earliest:
+    def find_doubted(self, file: SnapshotFiles, since: int) -> Earliest:
         """Find the keys of which a snapshot lacks rows, in the spans from an instant on."""
         rows = read_span_rows(
             self.process, self.pipeline, self.layout, (since, file.mark), self.until, self.judge, file.epoch

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.engine.key_parts import split_by_key
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.joins.folded_rows import make_span, read_values, thaw
 from seamline.lake.storage.arrow_types import arrow_type
@@ -36,11 +37,18 @@ OWN = (
 MOST_KEYS, MOST_BYTES = 20_000, 32 << 20
 """Keys, and bytes of their states, about, that are written at once."""
 Found = Iterable[tuple[KeySpan, Snapshot]]
+Part = tuple[int, int]
+"""The number of a part of the keys, and how many parts there are."""
 
 
 def list_state_fields(process: CompiledProcess) -> tuple[Field, ...]:
     """List the columns of a process's state."""
     return process.function.state.fields
+
+
+def list_key_columns(process: CompiledProcess) -> list[str]:
+    """List the columns of a file that have those of the key."""
+    return [f"{OF_KEY}{each.name}" for each in process.keys]
 
 
 def snapshot_schema(process: CompiledProcess) -> pa.Schema:
@@ -103,18 +111,27 @@ def read_snapshots(process: CompiledProcess, rows: pa.Table | pa.RecordBatch) ->
         yield make_span((key, span)), Snapshot(freeze(state), tuple(timers), seen, chained)
 
 
-def read_snapshot_file(process: CompiledProcess, path: Path, after: float) -> dict[KeySpan, Snapshot]:
-    """Read a file's snapshots of spans that end after an instant; OSError or ArrowException where it is broken."""
+def read_snapshot_file(
+    process: CompiledProcess, path: Path, after: float, part: Part = (0, 1)
+) -> dict[KeySpan, Snapshot]:
+    """Read a part of a file's snapshots of spans that end after an instant.
+
+    OSError or ArrowException where the file is broken.
+    """
     found: dict[KeySpan, Snapshot] = {}
+    number, count = part
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for batch in file.iter_batches(MOST_KEYS):
-            mine = (each for each in read_snapshots(process, batch) if each[0].span + process.size > after)
+            rows = split_by_key(pa.Table.from_batches([batch]), list_key_columns(process), count)[number]
+            mine = (each for each in read_snapshots(process, rows) if each[0].span + process.size > after)
             found.update(mine)
     return found
 
 
-def read_snapshots_of_keys(process: CompiledProcess, path: str, keys: Collection[KeySpan]) -> pa.Table:
-    """Read a file's rows of some keys in spans; duckdb.Error where it is broken."""
+def read_snapshots_of_keys(
+    process: CompiledProcess, paths: Iterable[str], keys: Collection[KeySpan]
+) -> pa.Table:
+    """Read files' rows of some keys in spans; duckdb.Error where one is broken."""
     with open_duckdb() as con:
         con.register("sought", make_snapshot_keys(process, keys))
         same = [f"s.{SPAN} = f.{SPAN}"]
@@ -123,7 +140,7 @@ def read_snapshots_of_keys(process: CompiledProcess, path: str, keys: Collection
             for name in (quote_identifier(f"{OF_KEY}{each.name}") for each in process.keys)
         ]
         found = con.sql(
-            f"SELECT f.* FROM {read_parquet_sql([path])} f SEMI JOIN sought s ON {' AND '.join(same)}"
+            f"SELECT f.* FROM {read_parquet_sql(paths)} f SEMI JOIN sought s ON {' AND '.join(same)}"
         )
         return found.to_arrow_table().cast(snapshot_schema(process))
 

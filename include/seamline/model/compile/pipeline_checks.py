@@ -35,6 +35,7 @@ COUNTS: Mapping[str, tuple[int, str]] = {
     "stream.max_offsets_per_epoch": (1, "offsets"),
     "stream.edge_epochs": (1, "epochs"),
     "stream.parts": (0, "parts"),
+    "stream.fold_processes": (0, "processes"),
     "retries": (0, "retries"),
 }
 """Settings that count something, with the least of it that there can be."""

@@ -34,6 +34,9 @@ class Stream:
     parts: int = 0
     """Into how many parts an epoch goes that has many keys, or whose event ids are compared: each part is the
     work of one of Spark's tasks. 0 for as many as tasks run at once. It may change from one start to the next."""
+    fold_processes: int = 0
+    """How many processes share the keys of a function, each with the memory of a worker. 0 for half of the machine's
+    processors, at most 4. It may change from one start to the next."""
     edge_epochs: int = 30
     """The most epochs between two edges; a cut falls on an edge."""
     edge_every: str = "1 minute"

@@ -77,7 +77,7 @@ def test_states_of_all_types_come_back(tmp_path: Path, monkeypatch: pytest.Monke
     later = read_snapshot_file(process, path, process.size)
     assert later.keys() == {key for key in found if key.span} and later
     sought = [*found][::3]
-    table = read_snapshots_of_keys(process, str(path), [*sought, KeySpan(("none", 1), 0)])
+    table = read_snapshots_of_keys(process, [str(path)], [*sought, KeySpan(("none", 1), 0)])
     assert dict(snapshots.read_snapshots(process, table)) == {key: found[key] for key in sought}
 
 

@@ -1,185 +1,114 @@
-"""What the driver knows of a process that keeps the tails of a fold: it asks, and ends it where a call takes too long.
-
-A process that is not needed any more is kept for the same fold, as one takes most of a second to start. It serves no
-other: what users' code leaves behind in a process, nobody knows.
-"""
+"""The tails of a fold, in processes that share its keys: each key is in one of them, by the hash of its columns."""
 
 from __future__ import annotations
 
-import mmap
 import os
-import pickle
-import socket
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from multiprocessing.connection import Connection
-from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
+from seamline.lake.engine.key_parts import split_by_key
 from seamline.lake.joins.past_rows import Earliest, PastRows
+from seamline.lake.joins.snapshots import list_key_columns
 from seamline.model.compile.processes.compiled_process import CompiledProcess
-from seamline.model.compile.processes.long_calls import CallLook, describe_long_call
 from seamline.model.functions.folding import FunctionUnusable
-from seamline.spark.stream.derived import fold_worker
-from seamline.spark.stream.derived.fold_worker import NUMBER, Change, WrittenPast, write_table
+from seamline.model.functions.tails import KeySpan
+from seamline.spark.stream.derived.fold_worker import Change, WrittenPast, write_table
+from seamline.spark.stream.derived.worker_process import release_worker, take_worker
 
-TICK = 0.05
-"""Seconds between looks at a process that does not answer."""
-ENDS_WITHIN = 1.0
-"""Seconds in which a process ends that has closed its socket."""
-MOST_IDLE = 4
-RUN = f"from {fold_worker.__name__} import main; main()"
-"""Not ``-m``: what it answers with are classes of that module, by its name."""
+MOST = 4
+"""Processes that share a fold's keys, where nobody has said how many: the driver and Spark want processors, too."""
 ReadPast = Callable[[Earliest], Iterable[PastRows]]
+T = TypeVar("T")
 
 
-class WorkerProcess:
-    """A process that can be asked."""
-
-    def __init__(self, memory: str) -> None:
-        self.memory = memory
-        # It imports the same modules, users' own among them, from wherever this process has them.
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        (ours, theirs), (self.lifeline, held) = socket.socketpair(), socket.socketpair()
-        with TemporaryFile() as file, theirs, held:
-            file.write(bytes(mmap.PAGESIZE))
-            file.flush()
-            self.watch = memoryview(mmap.mmap(file.fileno(), mmap.PAGESIZE)).cast(NUMBER)
-            fds = theirs.fileno(), held.fileno(), file.fileno()
-            command = [sys.executable, "-c", RUN, *map(str, fds), memory]
-            self.child = subprocess.Popen(command, env=env, pass_fds=fds, stdin=subprocess.DEVNULL)
-        self.conn = Connection(ours.detach())
-        self.path, self.used_by = [*sys.path], ""
-        self.asking = False
-        self.end = weakref.finalize(self, end_child, self.child, self.conn, self.lifeline)
-        """Ends the process, whatever it is doing; so does the last reference's going."""
-
-    def fits(self, process: CompiledProcess, memory: str) -> bool:
-        """Return whether it can serve a fold: it is new, or has served the same."""
-        same = self.used_by in ("", process.id) and (self.memory, self.path) == (memory, sys.path)
-        return same and self.child.poll() is None
-
-    def ask(self, process: CompiledProcess, question: str, *given: Any) -> Any:
-        """Ask, and return the answer; FunctionUnusable where the fold cannot go on.
-
-        No call may take longer than the fold's budget; everything else takes as long as it takes.
-        """
-        if self.asking:
-            # Whoever asked before has not waited for the answer.
-            self.end()
-        look, self.asking, self.used_by = CallLook(self.watch, process.budget.seconds), True, process.id
-        name = process.function.name
-        try:
-            self.conn.send_bytes(cloudpickle.dumps((question, given)))  # type: ignore[no-untyped-call]
-            while not self.conn.poll(TICK):
-                if look.is_too_long():
-                    raise FunctionUnusable(describe_long_call(process))
-                if self.child.poll() is not None and not self.conn.poll():
-                    raise EOFError
-            why, answer = pickle.loads(self.conn.recv_bytes())
-            if why is not None:
-                raise FunctionUnusable(why)
-        except (EOFError, OSError) as error:
-            with suppress(subprocess.TimeoutExpired):
-                self.child.wait(ENDS_WITHIN)
-            self.end()
-            code = self.child.returncode
-            raise FunctionUnusable(f"{name}: the process that folds has ended with code {code}") from error
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            # What cannot be pickled says so by any of these.
-            self.end()
-            raise FunctionUnusable(f"{name}: {type(error).__name__}: {error}") from error
-        except FunctionUnusable:
-            self.end()
-            raise
-        self.asking = False
-        return answer
+def count_processes(wanted: int) -> int:
+    """Return how many processes share a fold's keys: as many as wanted, or half of the machine's processors."""
+    return wanted or min(MOST, max(1, (os.cpu_count() or 1) // 2))
 
 
-def end_child(child: subprocess.Popen[bytes], conn: Connection, lifeline: socket.socket) -> None:
-    """End a process that is asked over a socket."""
-    conn.close()
-    lifeline.close()
-    child.kill()
-    child.wait()
-
-
-_idle: list[WorkerProcess] = []
-
-
-def release_worker(worker: WorkerProcess) -> None:
-    """Keep a process for another fold, or end it."""
-    if not worker.asking and worker.child.poll() is None and len(_idle) < MOST_IDLE:
-        _idle.append(worker)
-    else:
-        worker.end()
-
-
-def start_workers(processes: Iterable[CompiledProcess], memory: str) -> None:
-    """Start processes for folds, while something else is done; what cannot be started is told by the fold."""
-    _idle[:] = [each for each in _idle if each.child.poll() is None][-MOST_IDLE:]
-    free, missing = [*_idle], 0
-    for process in processes:
-        if fitting := choose_worker(free, process, memory):
-            free.remove(fitting)
-        else:
-            missing += 1
-    with suppress(OSError):
-        _idle.extend(WorkerProcess(memory) for _ in range(missing))
-
-
-def take_worker(process: CompiledProcess, memory: str) -> WorkerProcess:
-    """Take an idle process for a fold, or start one; FunctionUnusable where the machine has no room for one."""
-    if chosen := choose_worker(_idle, process, memory):
-        _idle.remove(chosen)
-        return chosen
-    try:
-        return WorkerProcess(memory)
-    except OSError as error:
-        said = f"{process.function.name}: no process can be started to fold in: {error}"
-        raise FunctionUnusable(said) from error
-
-
-def choose_worker(
-    idle: Iterable[WorkerProcess], process: CompiledProcess, memory: str
-) -> WorkerProcess | None:
-    """Choose an idle process for a fold, the one that has served it if there is one."""
-    fitting = (each for each in idle if each.fits(process, memory))
-    return max(fitting, key=lambda each: bool(each.used_by), default=None)
-
-
-class FoldProcess:
-    """The tails of one fold, in a process of its own; users' code is bounded by ``memory`` and the fold's budget."""
+class FoldPart:
+    """The tails of some keys, in a process of their own; users' code is bounded by ``memory`` and the fold's budget."""
 
     def __init__(self, process: CompiledProcess, memory: str) -> None:
         self.process, self.worker = process, take_worker(process, memory)
         self.release = weakref.finalize(self, release_worker, self.worker)
         self.release.atexit = False
 
-    def open(self, mark: float, path: str = "") -> bool:
-        """Begin to make tails at a watermark, in microseconds from 1970, from a file of snapshots if there is one.
+    def ask(self, question: str, *given: Any) -> Any:
+        """Ask, and return the answer; FunctionUnusable where the fold cannot go on."""
+        return self.worker.ask(self.process, question, *given)
 
-        Returns whether that can be read. Raises FunctionUnusable, as the others do.
+    def close(self) -> None:
+        """Forget all; the process is kept for another fold if it can be."""
+        if not self.worker.conn.closed:
+            with suppress(FunctionUnusable):
+                self.ask("close")
+        self.release()
+
+
+class FoldProcess:
+    """The tails of one fold, in ``count`` processes. Raises FunctionUnusable where it cannot go on."""
+
+    def __init__(self, process: CompiledProcess, memory: str, count: int = 1) -> None:
+        self.process, self.keys = process, [key.name for key in process.keys]
+        self.parts: list[FoldPart] = []
+        self.threads = ThreadPoolExecutor(count, thread_name_prefix="fold")
+        try:
+            for _ in range(count):
+                self.parts.append(FoldPart(process, memory))
+        except FunctionUnusable:
+            self.close()
+            raise
+
+    def each(self, ask: Callable[[FoldPart, int], T]) -> list[T]:
+        """Ask all processes at once, each with its number; all have answered where one cannot go on."""
+        if len(self.parts) == 1:
+            return [ask(self.parts[0], 0)]
+        asked: list[Future[T]] = [
+            self.threads.submit(ask, part, number) for number, part in enumerate(self.parts)
+        ]
+        wait(asked)
+        return [each.result() for each in asked]
+
+    def split(self, rows: pa.Table, keys: Sequence[str]) -> list[bytes]:
+        """Split rows by their key among the processes."""
+        return [write_table(each) for each in split_by_key(rows, keys, len(self.parts))]
+
+    def split_past(self, past: Iterable[PastRows]) -> list[list[WrittenPast]]:
+        """Split the past of keys among the processes."""
+        columns = list_key_columns(self.process)
+        found: list[list[WrittenPast]] = [[] for _ in self.parts]
+        for each in past:
+            halves = self.split(each.snapshots, columns), self.split(each.rows, self.keys)
+            for mine, snapshots, rows in zip(found, *halves, strict=True):
+                mine.append((snapshots, rows))
+        return found
+
+    def open(self, mark: float, paths: Sequence[str] = ()) -> bool:
+        """Begin to make tails at a watermark, in microseconds from 1970, from files of snapshots if there are any.
+
+        Returns whether these can be read.
         """
-        return bool(self.worker.ask(self.process, "open", self.process, mark, path))
+        given, count = [*paths], len(self.parts)
+        return all(self.each(lambda part, n: part.ask("open", self.process, mark, given, (n, count))))
 
     def restore(self, rows: Iterable[pa.RecordBatch], again: Iterable[PastRows] = ()) -> int:
         """Make the tails of all keys of the spans that are not over; return how many have one.
 
-        ``rows`` are all that are not in the file, those of a key together, without the keys of ``again``: these go on
+        ``rows`` are all that are not in the files, those of a key together, without the keys of ``again``: these go on
         from other snapshots.
         """
-        self.worker.ask(self.process, "restore_again", [*map(write_past, again)])
-        for each in rows:
-            self.worker.ask(self.process, "restore", write_table(pa.Table.from_batches([each])))
-        count: int = self.worker.ask(self.process, "restored")
-        return count
+        past = self.split_past(again)
+        self.each(lambda part, n: part.ask("restore_again", past[n]))
+        for batch in rows:
+            split = self.split(pa.Table.from_batches([batch]), self.keys)
+            self.each(lambda part, n, mine=split: part.ask("restore", mine[n]))  # type: ignore[misc]
+        return sum(self.each(lambda part, _: int(part.ask("restored"))))
 
     def take(
         self, rows: pa.Table, read_past: ReadPast, mark: float, sides: Sequence[str]
@@ -188,26 +117,39 @@ class FoldProcess:
 
         ``read_past`` reads what keys have been through before the rows that come late.
         """
-        late = self.worker.ask(self.process, "give", write_table(rows))
-        past = [*map(write_past, read_past(late))] if late else []
-        found: Mapping[str, Change] = self.worker.ask(self.process, "take", past, mark, sides)
-        return found
+        split = self.split(rows, self.keys)
+        late: dict[KeySpan, int] = {}
+        for found in self.each(lambda part, n: part.ask("give", split[n])):
+            late |= found
+        past = self.split_past(read_past(late) if late else ())
+        changes = self.each(lambda part, n: part.ask("take", past[n], mark, sides))
+        return {side: unite_changes([each[side] for each in changes]) for side in sides}
 
-    def save(self, path: str) -> tuple[int, str]:
-        """Have snapshots written while the fold goes on; return of how many keys, and why the last ones could not."""
-        keys, why = self.worker.ask(self.process, "save", path)
-        return keys, why
+    def save(self, paths: Sequence[str]) -> tuple[int, str]:
+        """Have snapshots written while the fold goes on, by each process to a file of its own.
+
+        Returns of how many keys, and why the last ones could not.
+        """
+        said = self.each(lambda part, n: part.ask("save", paths[n]))
+        return sum(keys for keys, _ in said), next((why for _, why in said if why), "")
 
     def await_saved(self) -> str:
         """Wait until snapshots are written; return why they could not be."""
-        return str(self.worker.ask(self.process, "saved"))
+        return next(filter(None, self.each(lambda part, _: str(part.ask("saved")))), "")
 
     def close(self) -> None:
-        """Forget all; the process is kept for another fold if it can be."""
-        if not self.worker.conn.closed:
-            with suppress(FunctionUnusable):
-                self.worker.ask(self.process, "close")
-        self.release()
+        """Forget all; the processes are kept for another fold if they can be."""
+        for part in self.parts:
+            part.close()
+        self.threads.shutdown(wait=False)
+
+
+def unite_changes(changes: Sequence[Change]) -> Change:
+    """Unite what epochs change in several processes."""
+    if len(changes) == 1:
+        return changes[0]
+    added, withdrawn = zip(*changes, strict=True)
+    return Change(pa.concat_tables(added), pa.concat_tables(withdrawn))
 
 
 def write_past(past: PastRows) -> WrittenPast:

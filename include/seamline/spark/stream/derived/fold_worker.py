@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
-from seamline.lake.joins.snapshots import read_snapshot_file, read_snapshots
+from seamline.lake.joins.snapshots import Part, read_snapshot_file, read_snapshots
 from seamline.model.compile.processes.compiled_process import CompiledProcess, require_same_code
 from seamline.model.functions.folding import BLANK, FunctionUnusable, KeyRow, Snapshot, describe_error
 from seamline.model.functions.tails import KeyChange, KeySpan, Tails
@@ -76,13 +76,15 @@ class FoldWorker:
         self.begun: dict[KeySpan, Snapshot] = {}
         """What keys go on from whose rows are still to come."""
 
-    def open(self, process: CompiledProcess, mark: float, path: str) -> bool:
-        """Begin to make the tails of a fold at a watermark; return whether the file of snapshots can be read."""
+    def open(self, process: CompiledProcess, mark: float, paths: Iterable[str], part: Part) -> bool:
+        """Begin to make the tails of a part of a fold's keys; return whether the files of snapshots can be read."""
         require_same_code(process.function)
         self.process, self.new = process, {}
         self.tails = Tails(replace(process.fold, watch=self.watch), process.size, mark)
         try:
-            self.begun = read_snapshot_file(process, Path(path), mark) if path else {}
+            self.begun = {}
+            for path in paths:
+                self.begun |= read_snapshot_file(process, Path(path), mark, part)
         except (OSError, pa.ArrowException, ValueError, KeyError):
             return False
         return True

@@ -24,17 +24,18 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.engine.joined_index import side_schema
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.past_rows import Earliest, PastReader, PastRows
-from seamline.lake.joins.snapshot_files import SnapshotFile
+from seamline.lake.joins.snapshot_files import SnapshotFiles
 from seamline.lake.joins.span_rows import micros_of_mark, read_rows_by_key
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.errors import NotRestatable
 from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.protocol.epoch import Epoch
-from seamline.spark.stream.derived.fold_process import FoldProcess, start_workers
+from seamline.spark.stream.derived.fold_process import FoldProcess, count_processes
 from seamline.spark.stream.derived.fold_worker import OF_FUNCTIONS, Change
 from seamline.spark.stream.derived.restated_log import RestatedLog
 from seamline.spark.stream.derived.saved_tails import SavedTails
+from seamline.spark.stream.derived.worker_process import start_workers
 from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
@@ -65,7 +66,8 @@ class FoldedRows:
         self.kept: dict[str, KeptTails] = {}
         self.saved = SavedTails(writer, self.processes)
         self.memory = self.pipeline.definition.stream.worker_memory
-        start_workers(self.processes.values(), self.memory)
+        self.count = count_processes(self.pipeline.definition.stream.fold_processes)
+        start_workers([each for each in self.processes.values() for _ in range(self.count)], self.memory)
 
     def derive(
         self, epoch: Epoch, result: KernelResult, views: Collection[str], mark: datetime | None
@@ -124,7 +126,7 @@ class FoldedRows:
             return self.kept[process.id]
         began, held, micros = time.monotonic(), self.writer.master.epoch, micros_of_mark(mark)
         self.drop(process.id)
-        tails = FoldProcess(process, self.memory)
+        tails = FoldProcess(process, self.memory, self.count)
         try:
             file = self.saved.open(process, tails, micros)
             keys = self.restore(process, tails, mark, file, held)
@@ -142,7 +144,7 @@ class FoldedRows:
         process: CompiledProcess,
         tails: FoldProcess,
         mark: datetime | None,
-        file: SnapshotFile | None,
+        file: SnapshotFiles | None,
         held: int,
     ) -> int:
         """Make tails of the rows of the spans that are not over, but for those that a file has; return how many."""

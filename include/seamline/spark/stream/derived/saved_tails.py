@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from seamline.lake.engine.pane_ranges import to_unix_micros
-from seamline.lake.joins.snapshot_files import SnapshotFile, SnapshotFiles
+from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
 from seamline.lake.store.drafted_files import name_draft, send_draft
-from seamline.lake.store.fetched_files import localize_file
+from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.side_by_side import Threads
 from seamline.model.compile.processes.compiled_process import CompiledProcess
@@ -30,20 +30,20 @@ class SavedTails:
     """The snapshots of a pipeline's processes."""
 
     def __init__(self, writer: Writer, ids: Iterable[str]) -> None:
-        self.files = SnapshotFiles(writer, writer.layout, ids)
+        self.files = SnapshotFolders(writer, writer.layout, ids)
         self.due: dict[str, float] = {}
         """When the next ones of a process are written, by the clock that only goes on."""
-        self.drafts: dict[str, tuple[Path, Location]] = {}
+        self.drafts: dict[str, list[tuple[Path, Location]]] = {}
         """What is being written of a process on this machine's disk, and where it belongs."""
 
-    def open(self, process: CompiledProcess, tails: FoldProcess, mark: float) -> SnapshotFile | None:
-        """Begin to make tails from the newest file that can be read; return it, None where there is none."""
-        while file := self.files.find(process, mark):
+    def open(self, process: CompiledProcess, tails: FoldProcess, mark: float) -> SnapshotFiles | None:
+        """Begin to make tails from the newest files that can be read; return them, None where there are none."""
+        while files := self.files.find(process, mark):
             with suppress(OSError):
-                if tails.open(mark, localize_file(file.place)):
-                    return file
-            log.warning("Snapshots of %s cannot be read, and are deleted: %s", process.name, file.place)
-            self.files.discard(process, file)
+                if tails.open(mark, localize_files(files.places)):
+                    return files
+            log.warning("Snapshots of %s cannot be read, and are deleted: %s", process.name, files.places[0])
+            self.files.discard(process, files)
         tails.open(mark)
         return None
 
@@ -52,13 +52,13 @@ class SavedTails:
         now = time.monotonic()
         if epoch.watermark is None or now < self.due.get(process.id, now):
             return
-        if draft := self.drafts.pop(process.id, None):
+        for draft in self.drafts.pop(process.id, ()):
             UPLOADING.submit(put_draft, draft)
         self.files.look(process)
-        place = self.files.place(process, epoch, to_unix_micros(epoch.watermark))
-        path = name_draft(place, own_spill_folder() / "snapshots")
-        self.drafts[process.id] = path, place
-        keys, why = tails.save(str(path))
+        folder, mark = own_spill_folder() / "snapshots", to_unix_micros(epoch.watermark)
+        places = self.files.name(process, epoch, mark, len(tails.parts))
+        self.drafts[process.id] = [(name_draft(place, folder), place) for place in places]
+        keys, why = tails.save([str(path) for path, _ in self.drafts[process.id]])
         if why:
             log.warning("The snapshots of %s could not be written: %s", process.name, why)
         self.due[process.id] = now + EVERY + keys * PER_KEY
