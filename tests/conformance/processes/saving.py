@@ -16,9 +16,9 @@ def save_each_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_tails, "PER_KEY", 0.0)
     save = FoldProcess.save
 
-    def saved(tails: FoldProcess, paths: Sequence[str]) -> tuple[int, str]:
+    def saved(tails: FoldProcess, paths: Sequence[str]) -> int:
         found = save(tails, paths)
-        assert tails.await_saved() == ""
+        assert tails.find_saved(wait=True) == ""
         return found
 
     monkeypatch.setattr(FoldProcess, "save", saved)

@@ -31,6 +31,7 @@ from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.functions.tails import Tails
 from seamline.spark.stream.derived import worker_process
 from seamline.spark.stream.derived.fold_process import FoldProcess
+from seamline.spark.stream.derived.tail_saving import TailSaving
 
 DAY = "2026-01-05"
 HALF = Budget(0.5, 1 << 20)
@@ -257,16 +258,16 @@ def test_a_fold_goes_on_while_its_snapshots_are_written(fold: Any, tmp_path: Pat
     there = fold(process)
     there.take(found.slice(0, 100), lambda _: [], mark, [""])
     path = tmp_path / "deep" / "1.parquet"
-    keys, why = there.save([str(path)])
-    assert keys and not why
+    assert there.save([str(path)])
     there.take(found.slice(100, 0), lambda _: [], 10**15, [""])
-    assert there.await_saved() == ""
+    assert there.find_saved(wait=True) == ""
     here = Tails(process.fold, process.size)
     here.take(gather_key_rows(process, found.slice(0, 100)), {}, mark)
     assert read_snapshot_file(process, path, 0) == dict(here.list_snapshots())
     (tmp_path / "file").touch()
-    assert there.save([str(tmp_path / "file" / "1.parquet")])[1] == ""
-    assert "FileExistsError" in there.await_saved()
+    there.save([str(tmp_path / "file" / "1.parquet")])
+    assert "FileExistsError" in there.find_saved(wait=True)
+    assert there.find_saved() == ""
     assert [*path.parent.iterdir()] == [path]
 
 
@@ -277,7 +278,7 @@ def test_another_number_of_processes_goes_on_from_what_some_have_written(fold: A
     there.take(found, lambda _: [], mark, [""])
     paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
     there.save(paths)
-    assert there.await_saved() == ""
+    assert there.find_saved(wait=True) == ""
     halves = [read_snapshot_file(process, Path(each), 0) for each in paths]
     assert all(halves) and not halves[0].keys() & halves[1].keys()
     whole = halves[0] | halves[1]
@@ -308,3 +309,20 @@ def test_all_processes_have_answered_where_one_cannot_go_on(fold: Any) -> None:
     ended = [part.worker.child.poll() is not None for part in there.parts]
     assert ended.count(True) == 1
     assert not any(part.worker.asking for part, gone in zip(there.parts, ended, strict=True) if not gone)
+
+
+def test_a_machine_without_room_for_a_child_folds_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is told once, and tried again."""
+
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    process = compiled(Abandoned)
+    saving, tails = TailSaving(()), Tails(process.fold, process.size)
+    with monkeypatch.context() as crowded:
+        crowded.setattr(os, "fork", fork)
+        saving.begin(tmp_path / "1.parquet", process, tails)
+    assert [saving.look(), saving.look()] == [
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "",
+    ]

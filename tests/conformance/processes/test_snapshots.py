@@ -148,8 +148,20 @@ def test_a_file_that_cannot_be_read_is_none(
     folder = life.engine.layout.table("snapshots")
     files = sorted(folder.glob("*/*.parquet"))
     assert len(files) == 12
-    for each in files:
-        each.write_bytes(each.read_bytes()[:-20] + b"x" * 20)
+
+    def tear() -> None:
+        for each in folder.glob("*/*.parquet"):
+            each.write_bytes(each.read_bytes()[:-20] + b"x" * 20)
+
+    tear()
+    reads.clear()
+    # A late row has its key read from the beginning, and no view is behind.
+    life.send(click("ada", "10:10"), topic="clicks")
+    life.epoch()
+    assert not life.engine.writer.behind
+    assert [why for why, _ in reads] == ["past", "missed", "past", "missed", "past"] * 2
+    assert reads[4] == ("past", 3)
+    tear()
     other = folder / "of-another-0"
     other.mkdir()
     (other / "1-1-00.parquet").write_bytes(b"")
@@ -158,7 +170,7 @@ def test_a_file_that_cannot_be_read_is_none(
     assert not [*other.iterdir()]
     life.send(click("ada", "12:00"), topic="clicks")
     life.epoch()
-    assert reads == [("start", 3)] * 2
+    assert reads == [("start", 4)] * 2
     assert not {*files} & {*folder.glob("*/*.parquet")}
 
 
@@ -181,10 +193,16 @@ def test_a_log_that_was_brought_back_has_no_snapshots(
     saved.files.look(process)
     assert saved.files.found[process.id] == [oldest]
     assert newest.places[0].exists()
+    # The next ones are whole: nobody waits for the others any more.
+    life.send(click("ada", "11:00"), topic="clicks")
+    life.epoch()
+    saved.files.look(process)
+    assert len(saved.files.found[process.id]) == 2
+    assert not newest.places[0].exists()
     for changed in ({"restated": 1}, {}):
         monkeypatch.setattr(life.engine.writer, "restated", changed.get("restated", 0))
         if not changed:
-            monkeypatch.setattr(type(saved.files.stamps), "find_row", lambda *_: None)
+            monkeypatch.setattr(type(saved.files.stamps), "find_rows", lambda *_: {})
         before = [*saved.files.found[process.id]]
         saved.files.found.clear()
         saved.files.look(process)

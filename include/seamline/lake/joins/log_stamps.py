@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -44,17 +45,20 @@ class LogStamps:
 
     def is_of_log(self, stamp: IndexStamp) -> bool:
         """Return whether an index has the rows of an epoch of the log, as they are to be made now."""
-        return stamp == self.find_stamp(stamp.epoch, stamp.horizon)
+        row = self.find_row(stamp.epoch)
+        return row is not None and stamp == self.stamp_now(row, stamp.horizon)
 
-    def find_stamp(self, number: int, horizon: int | None) -> IndexStamp | None:
-        """Stamp what has the rows up to an epoch of the log, as they are to be made now; None where it has none."""
-        if (row := self.find_row(number)) is None:
-            return None
+    def stamp_now(self, row: Epoch, horizon: int | None) -> IndexStamp:
+        """Stamp what has the rows up to an epoch of the log, as they are to be made now."""
         return replace(self.stamp(row, horizon), restated=self.writer.restated)
 
     def find_row(self, number: int) -> Epoch | None:
         """Return the ledger's row of an epoch, None for none."""
         return next(iter(self.writer.ledger.read_after(number - 1, number)), None)
+
+    def find_rows(self, numbers: Collection[int]) -> dict[int, Epoch]:
+        """Return the ledger's rows of some epochs, by their numbers."""
+        return self.writer.ledger.read_some(numbers)
 
     def stamp(self, epoch: Epoch | None, horizon: int | None) -> IndexStamp:
         """Stamp what has taken in an epoch; None is that of an empty log."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import list_instants, read_values
@@ -13,10 +15,13 @@ from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
 from seamline.lake.joins.snapshots import read_snapshots_of_keys, snapshot_schema
 from seamline.lake.joins.span_rows import read_rows_of_keys, read_span_rows
 from seamline.lake.storage.layout import Layout
+from seamline.lake.store.fetched_files import localize_files
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.tails import KeySpan
 
+log = logging.getLogger("seamline.stream")
+BROKEN = (OSError, pa.ArrowException, duckdb.Error)
 Earliest = Mapping[KeySpan, int]
 """Keys in spans, each with an event time in microseconds from 1970."""
 
@@ -59,11 +64,21 @@ class PastReader:
                 return [*parts, self.read_whole(left)]
             after, between = self.read_since(left, file)
             doubted = find_earliest(self.process, between)
-            kept = [key for key in left if key not in doubted]
-            found = read_snapshots_of_keys(self.process, map(str, file.places), kept) if kept else None
-            parts.append(PastRows(self.no_snapshots() if found is None else found, after))
+            try:
+                found = self.read_snapshots([key for key in left if key not in doubted], file)
+            except BROKEN as error:
+                log.warning("Snapshots of %s are deleted: %s", self.process.name, error)
+                self.files.discard(self.process, file)
+                continue
+            parts.append(PastRows(found, after))
             left = {key: min(left[key], at) for key, at in doubted.items()}
         return parts
+
+    def read_snapshots(self, keys: Collection[KeySpan], file: SnapshotFiles) -> pa.Table:
+        """Read what keys had come to."""
+        if not keys:
+            return self.no_snapshots()
+        return read_snapshots_of_keys(self.process, localize_files(file.places), keys)
 
     def read_whole(self, keys: Earliest) -> PastRows:
         """Read all rows of keys in spans."""

@@ -42,6 +42,8 @@ class SnapshotFolders:
         self.stamps, self.layout = LogStamps(writer, FORM), layout
         self.found: dict[str, list[SnapshotFiles]] = {}
         """By the id of a process: the files that there were at the last look, the newest first."""
+        self.named: dict[str, set[str]] = {}
+        """By the same: what the names of files begin with that fit the log, as it was looked for, or was named here."""
         self.restated = writer.restated
         """How many restatements the rows of these are made with."""
         known = {layout.snapshots(id) for id in ids}
@@ -53,41 +55,56 @@ class SnapshotFolders:
     def name(self, process: CompiledProcess, epoch: Epoch, mark: int, count: int) -> list[Location]:
         """Return the places of so many files, which have the rows up to an epoch from before a watermark."""
         folder, stem = self.layout.snapshots(process.id), name_stem(process, self.stamps.stamp(epoch, mark))
+        self.named.setdefault(process.id, set()).add(stem)
         return [folder / f"{stem}-{number}-{count}.parquet" for number in range(count)]
 
     def look(self, process: CompiledProcess) -> None:
         """Look which files there are; delete those that do not fit the log, or are too many."""
         if self.restated != self.stamps.writer.restated:
-            self.found, self.restated = {}, self.stamps.writer.restated
-        found, other = self.list_files(process)
+            self.found, self.named, self.restated = {}, {}, self.stamps.writer.restated
+        found, partial, other = self.list_files(process)
         kept = choose_kept_snapshots((each.mark for each in found), process.size)
         # Of those with the same watermark, the newest epoch has the most rows.
         by_mark = {each.mark: each for each in sorted(found, key=get_epoch) if each.mark in kept}
         self.found[process.id] = sorted(by_mark.values(), key=get_epoch, reverse=True)
         other += [each for each in found if each != by_mark.get(each.mark)]
+        # Whoever wrote these has ended, or writes the next ones by now.
+        other += [each for each in partial if found and each.epoch < max(map(get_epoch, found))]
         delete_files(place for each in other for place in each.places)
 
-    def list_files(self, process: CompiledProcess) -> tuple[list[SnapshotFiles], list[SnapshotFiles]]:
-        """List the files of a process that fit the log, and those that do not; not those that are being written."""
-        known, fitting, other = {*self.found.get(process.id, ())}, [], []
+    def list_files(self, process: CompiledProcess) -> tuple[list[SnapshotFiles], ...]:
+        """List the files of a process that fit the log, those of which some are missing, and those that do not fit."""
+        fitting: list[SnapshotFiles] = []
+        partial: list[SnapshotFiles] = []
+        other: list[SnapshotFiles] = []
         stems: dict[str, list[Location]] = {}
         for place in list_places(self.layout.snapshots(process.id), "*.parquet"):
             if named := NAMED.fullmatch(place.name):
                 stems.setdefault(named[1], []).append(place)
-        for stem, places in stems.items():
-            epoch, mark, count = (int(NAMED.fullmatch(places[0].name)[at]) for at in (2, 3, 4))  # type: ignore[index]
-            files = SnapshotFiles(epoch, mark, tuple(places))
-            if files in known or self.fits(process, stem, files):
-                if len(places) == count:
-                    fitting.append(files)
+        made = {
+            stem: SnapshotFiles(*read_name(places[0])[:2], tuple(places)) for stem, places in stems.items()
+        }
+        known = self.named.get(process.id, set())
+        # A read of the ledger takes longer than an epoch may: only a driver that starts finds files of others.
+        rows = self.stamps.find_rows({files.epoch for stem, files in made.items() if stem not in known})
+        self.named[process.id] = {
+            stem
+            for stem, files in made.items()
+            if stem in known or self.fits(process, stem, files, rows.get(files.epoch))
+        }
+        # The newest may be on their way into a bucket.
+        self.named[process.id] |= {*sorted(known, key=lambda stem: int(stem.partition("-")[0]))[-3:]}
+        for stem, files in made.items():
+            if stem in self.named[process.id]:
+                whole = len(files.places) == read_name(files.places[0])[2]
+                (fitting if whole else partial).append(files)
             else:
                 other.append(files)
-        return fitting, other
+        return fitting, partial, other
 
-    def fits(self, process: CompiledProcess, stem: str, files: SnapshotFiles) -> bool:
+    def fits(self, process: CompiledProcess, stem: str, files: SnapshotFiles, row: Epoch | None) -> bool:
         """Return whether files have the rows of an epoch of the log, as they are to be made now."""
-        stamp = self.stamps.find_stamp(files.epoch, files.mark)
-        return stamp is not None and name_stem(process, stamp) == stem
+        return row is not None and name_stem(process, self.stamps.stamp_now(row, files.mark)) == stem
 
     def find(self, process: CompiledProcess, before: float) -> SnapshotFiles | None:
         """Return the newest files of which the watermark is not after an instant."""
@@ -99,6 +116,13 @@ class SnapshotFolders:
         """Delete files of which one cannot be read."""
         self.found[process.id].remove(files)
         delete_files(files.places)
+
+
+def read_name(place: Location) -> tuple[int, int, int]:
+    """Return the epoch, the watermark, and how many files there are of that moment."""
+    named = NAMED.fullmatch(place.name)
+    assert named
+    return int(named[2]), int(named[3]), int(named[4])
 
 
 def get_epoch(files: SnapshotFiles) -> int:

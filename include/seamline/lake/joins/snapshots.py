@@ -7,13 +7,13 @@ cache: whoever finds none folds all rows of the span.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seamline.lake.engine.duckdb_connections import open_duckdb
-from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.key_parts import split_by_key
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.joins.folded_rows import make_span, read_values, thaw
@@ -131,17 +131,20 @@ def read_snapshot_file(
 def read_snapshots_of_keys(
     process: CompiledProcess, paths: Iterable[str], keys: Collection[KeySpan]
 ) -> pa.Table:
-    """Read files' rows of some keys in spans; duckdb.Error where one is broken."""
-    with open_duckdb() as con:
+    """Read files' rows of some keys in spans; OSError, ArrowException or duckdb.Error where one is broken."""
+    with open_duckdb() as con, ExitStack() as opened:
+        files = [
+            opened.enter_context(pq.ParquetFile(path, page_checksum_verification=True)) for path in paths
+        ]
+        batches = (batch for file in files for batch in file.iter_batches(MOST_KEYS))
+        con.register("held", pa.RecordBatchReader.from_batches(snapshot_schema(process), batches))
         con.register("sought", make_snapshot_keys(process, keys))
         same = [f"s.{SPAN} = f.{SPAN}"]
         same += [
             f"s.{name} IS NOT DISTINCT FROM f.{name}"
             for name in (quote_identifier(f"{OF_KEY}{each.name}") for each in process.keys)
         ]
-        found = con.sql(
-            f"SELECT f.* FROM {read_parquet_sql(paths)} f SEMI JOIN sought s ON {' AND '.join(same)}"
-        )
+        found = con.sql(f"SELECT f.* FROM held f SEMI JOIN sought s ON {' AND '.join(same)}")
         return found.to_arrow_table().cast(snapshot_schema(process))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow.compute as pc
 
 from seamline.lake.log.ledger_files import groups_of
@@ -60,6 +62,14 @@ class Ledger:
         found = self.table.handle.to_pyarrow_dataset().to_table(["row"], filter=wanted)
         epochs = {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
         return [epochs[each] for each in sorted(epochs)]
+
+    def read_some(self, numbers: Collection[int]) -> dict[int, Epoch]:
+        """Read the rows of some epochs, by their numbers; those that there are none of are left out."""
+        if not numbers:
+            return {}
+        wanted = pc.field("epoch").isin([*numbers])
+        found = self.table.handle.to_pyarrow_dataset().to_table(["row"], filter=wanted)
+        return {epoch.number: epoch for epoch in map(Epoch.from_json, found["row"].to_pylist())}
 
     def read_sizes(self, after: int, most: int) -> dict[int, int]:
         """Read the rows of the first ``most`` epochs above one, by their numbers in order."""

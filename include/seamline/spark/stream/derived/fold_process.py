@@ -125,17 +125,17 @@ class FoldProcess:
         changes = self.each(lambda part, n: part.ask("take", past[n], mark, sides))
         return {side: unite_changes([each[side] for each in changes]) for side in sides}
 
-    def save(self, paths: Sequence[str]) -> tuple[int, str]:
-        """Have snapshots written while the fold goes on, by each process to a file of its own.
+    def save(self, paths: Sequence[str]) -> int:
+        """Have snapshots written while the fold goes on, by each process to a file of its own; return of how many keys.
 
-        Returns of how many keys, and why the last ones could not.
+        None may be being written.
         """
-        said = self.each(lambda part, n: part.ask("save", paths[n]))
-        return sum(keys for keys, _ in said), next((why for _, why in said if why), "")
+        return sum(self.each(lambda part, n: int(part.ask("save", paths[n]))))
 
-    def await_saved(self) -> str:
-        """Wait until snapshots are written; return why they could not be."""
-        return next(filter(None, self.each(lambda part, _: str(part.ask("saved")))), "")
+    def find_saved(self, *, wait: bool = False) -> str | None:
+        """Return why snapshots could not be written, empty where they have been; None while they are being written."""
+        said: list[str | None] = self.each(lambda part, _: part.ask("saved", wait))
+        return None if None in said else next(filter(None, said), "")
 
     def close(self) -> None:
         """Forget all; the processes are kept for another fold if they can be."""

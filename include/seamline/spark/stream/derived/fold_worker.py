@@ -143,22 +143,14 @@ class FoldWorker:
             begun.update(read_snapshots(self.process, read_table(written)))
         return {key: [] for key in begun} | rows, begun
 
-    def save(self, path: str) -> tuple[int, str]:
-        """Have a child write the snapshots of all keys, unless one is at it.
+    def save(self, path: str) -> int:
+        """Have a child write the snapshots of all keys; return how many keys there are."""
+        self.saving.begin(Path(path), self.process, self.tails)
+        return len(self.tails.tails)
 
-        Returns how many keys there are, and why the last one could not.
-        """
-        said = self.saving.look()
-        if said is not None:
-            try:
-                self.saving.begin(Path(path), self.process, self.tails)
-            except OSError as error:
-                said = said or describe_error(error)
-        return len(self.tails.tails), said or ""
-
-    def saved(self) -> str:
-        """Wait for the child that writes; return why it could not."""
-        return self.saving.look(wait=True) or ""
+    def saved(self, wait: bool) -> str | None:
+        """Return why the child that writes could not, empty where it has, or there is none; None while it is at it."""
+        return self.saving.look(wait=wait)
 
     def make_change(self, side: str, changes: Sequence[KeyChange]) -> Change:
         """Make the tables of what changes on a side."""

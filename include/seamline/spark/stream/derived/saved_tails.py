@@ -52,16 +52,19 @@ class SavedTails:
         now = time.monotonic()
         if epoch.watermark is None or now < self.due.get(process.id, now):
             return
+        self.due[process.id] = now + EVERY
+        why = tails.find_saved()
+        if why is None:
+            return
+        if why:
+            log.warning("Snapshots of %s could not be written: %s", process.name, why)
         for draft in self.drafts.pop(process.id, ()):
             UPLOADING.submit(put_draft, draft)
         self.files.look(process)
         folder, mark = own_spill_folder() / "snapshots", to_unix_micros(epoch.watermark)
         places = self.files.name(process, epoch, mark, len(tails.parts))
         self.drafts[process.id] = [(name_draft(place, folder), place) for place in places]
-        keys, why = tails.save([str(path) for path, _ in self.drafts[process.id]])
-        if why:
-            log.warning("The snapshots of %s could not be written: %s", process.name, why)
-        self.due[process.id] = now + EVERY + keys * PER_KEY
+        self.due[process.id] += PER_KEY * tails.save([str(path) for path, _ in self.drafts[process.id]])
 
 
 def put_draft(draft: tuple[Path, Location]) -> None:

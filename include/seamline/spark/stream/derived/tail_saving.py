@@ -30,19 +30,21 @@ class TailSaving:
     def __init__(self, fds: Iterable[int]) -> None:
         self.fds = [*fds]
         self.child, self.began, self.told = 0, 0.0, -1
+        self.refused = ""
 
     def begin(self, path: Path, process: CompiledProcess, tails: Tails) -> None:
-        """Have a child write the snapshots of all keys; OSError where none can be had."""
+        """Have a child write the snapshots of all keys; ``look`` says where none could be had."""
         told, tell = os.pipe()
         try:
             with warnings.catch_warnings():
                 # Arrow has threads, which wait for work; nothing else has any here.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = os.fork()
-        except OSError:
+        except OSError as error:
             os.close(told)
             os.close(tell)
-            raise
+            self.refused = f"{type(error).__name__}: {error}"
+            return
         if not child:
             self.write(path, process, tails, tell)
         os.close(tell)
@@ -68,14 +70,15 @@ class TailSaving:
     def look(self, *, wait: bool = False) -> str | None:
         """Return what a child has said that has come to its end, empty if it has written; None while there is none."""
         if not self.child:
-            return ""
+            said, self.refused = self.refused, ""
+            return said
         if not wait and time.monotonic() - self.began > LONGEST:
             os.kill(self.child, signal.SIGKILL)
         found, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
         if not found:
             return None
-        said = os.read(self.told, MOST_SAID).decode(errors="replace").strip()
+        text = os.read(self.told, MOST_SAID).decode(errors="replace").strip()
         os.close(self.told)
         self.child = 0
         code = os.waitstatus_to_exitcode(status)
-        return "" if not code else said.rpartition("\n")[2] or f"its child has ended with code {code}"
+        return "" if not code else text.rpartition("\n")[2] or f"its child has ended with code {code}"
