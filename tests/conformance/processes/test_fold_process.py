@@ -23,6 +23,7 @@ from seamline import Batch, KafkaSource, Pipeline, Process, Tumbling, View, Wate
 from seamline.lake.joins.folded_rows import fold_rows_of_keys, fold_sorted_rows, gather_key_rows
 from seamline.lake.joins.past_rows import PastRows
 from seamline.lake.joins.snapshots import read_snapshot_file, snapshot_schema
+from seamline.lake.store.drafted_files import name_unfinished
 from seamline.model.compile.processes import long_calls
 from seamline.model.compile.processes.compiled_process import Budget, CompiledProcess
 from seamline.model.compile.processes.long_calls import break_off_long_calls
@@ -267,7 +268,8 @@ def test_a_fold_goes_on_while_its_snapshots_are_written(fold: Any, tmp_path: Pat
     (tmp_path / "file").touch()
     there.save([str(tmp_path / "file" / "1.parquet")])
     assert "FileExistsError" in there.find_saved(wait=True)
-    assert there.find_saved() == ""
+    # That is told until the next ones are begun.
+    assert "FileExistsError" in there.find_saved()
     assert [*path.parent.iterdir()] == [path]
 
 
@@ -312,7 +314,7 @@ def test_all_processes_have_answered_where_one_cannot_go_on(fold: Any) -> None:
 
 
 def test_a_machine_without_room_for_a_child_folds_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is told once, and tried again."""
+    """It is told, and tried again."""
 
     def fork() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
@@ -322,7 +324,21 @@ def test_a_machine_without_room_for_a_child_folds_on(monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as crowded:
         crowded.setattr(os, "fork", fork)
         saving.begin(tmp_path / "1.parquet", process, tails)
-    assert [saving.look(), saving.look()] == [
-        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
-        "",
-    ]
+    assert saving.look() == "BlockingIOError: [Errno 11] Resource temporarily unavailable"
+    saving.begin(tmp_path / "1.parquet", process, tails)
+    assert saving.look(wait=True) == ""
+
+
+def test_a_child_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    """Each would leave a file as large as all states, and the next one too."""
+    saving, child = TailSaving(()), subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    told, tell = os.pipe()
+    os.close(tell)
+    saving.child, saving.told, saving.path = child.pid, told, tmp_path / "1.parquet"
+    draft = name_unfinished(saving.path, child.pid)
+    draft.write_bytes(b"half")
+    assert saving.look() is None
+    child.kill()
+    assert saving.look(wait=True) == "the process that writes them has ended with code -9"
+    assert not draft.exists()
+    child.returncode = -9

@@ -22,6 +22,7 @@ from seamline.model.functions.tails import KeySpan
 
 log = logging.getLogger("seamline.stream")
 BROKEN = (OSError, pa.ArrowException, duckdb.Error)
+"""What a file on this machine's disk that is torn raises."""
 Earliest = Mapping[KeySpan, int]
 """Keys in spans, each with an event time in microseconds from 1970."""
 
@@ -59,39 +60,56 @@ class PastReader:
         parts: list[PastRows] = []
         left = dict(late)
         while left:
-            file = self.files.find(self.process, min(mark, *left.values()))
-            if file is None:
-                return [*parts, self.read_whole(left)]
-            after, between = self.read_since(left, file)
-            doubted = find_earliest(self.process, between)
-            try:
-                found = self.read_snapshots([key for key in left if key not in doubted], file)
-            except BROKEN as error:
-                log.warning("Snapshots of %s are deleted: %s", self.process.name, error)
-                self.files.discard(self.process, file)
-                continue
-            parts.append(PastRows(found, after))
-            left = {key: min(left[key], at) for key, at in doubted.items()}
+            groups: dict[SnapshotFiles | None, dict[KeySpan, int]] = {}
+            for key, at in left.items():
+                groups.setdefault(self.files.find(self.process, min(mark, at)), {})[key] = at
+            left = {}
+            for file, keys in groups.items():
+                if file is None:
+                    parts.append(self.read_whole(keys))
+                else:
+                    left |= self.read_group(keys, file, parts)
         return parts
 
-    def read_snapshots(self, keys: Collection[KeySpan], file: SnapshotFiles) -> pa.Table:
-        """Read what keys had come to."""
+    def read_group(
+        self, keys: Mapping[KeySpan, int], file: SnapshotFiles, parts: list[PastRows]
+    ) -> dict[KeySpan, int]:
+        """Read the past of keys that begins with one moment; return those that have to go on from an older one."""
+        given = self.process, self.pipeline, self.layout
+        between = read_rows_of_keys(
+            *given, keys, self.until, self.judge, times=(None, file.mark), above=file.epoch
+        )
+        doubted = find_earliest(self.process, between)
+        kept = [key for key in keys if key not in doubted]
+        found = self.read_snapshots(kept, file)
+        if found is None:
+            return dict(keys)
+        if kept:
+            rows = read_rows_of_keys(*given, kept, self.until, self.judge, times=(file.mark, None))
+            parts.append(PastRows(found, rows))
+        return {key: min(keys[key], at) for key, at in doubted.items()}
+
+    def read_snapshots(self, keys: Collection[KeySpan], file: SnapshotFiles) -> pa.Table | None:
+        """Read what keys had come to; None where a file is broken, or is not there any more: it is deleted."""
         if not keys:
             return self.no_snapshots()
-        return read_snapshots_of_keys(self.process, localize_files(file.places), keys)
+        try:
+            paths = localize_files(file.places)
+        except FileNotFoundError as error:
+            said = str(error)
+        else:
+            try:
+                return read_snapshots_of_keys(self.process, paths, keys)
+            except BROKEN as error:
+                said = str(error)
+        log.warning("Snapshots of %s cannot be read, and are deleted: %s", self.process.name, said)
+        self.files.discard(self.process, file)
+        return None
 
     def read_whole(self, keys: Earliest) -> PastRows:
         """Read all rows of keys in spans."""
         rows = read_rows_of_keys(self.process, self.pipeline, self.layout, keys, self.until, self.judge)
         return PastRows(self.no_snapshots(), rows)
-
-    def read_since(self, keys: Earliest, file: SnapshotFiles) -> tuple[pa.Table, pa.Table]:
-        """Read the rows of keys from a snapshot's watermark on, and those before that which came after it."""
-        given = self.process, self.pipeline, self.layout, keys, self.until, self.judge
-        return (
-            read_rows_of_keys(*given, times=(file.mark, None)),
-            read_rows_of_keys(*given, times=(None, file.mark), above=file.epoch),
-        )
 
     def find_doubted(self, file: SnapshotFiles, since: int) -> Earliest:
         """Find the keys of which a snapshot lacks rows, in the spans from an instant on."""

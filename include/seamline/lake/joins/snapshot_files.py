@@ -36,7 +36,7 @@ class SnapshotFiles(NamedTuple):
 
 
 class SnapshotFolders:
-    """The files of some processes in a warehouse, as the writer of the log knows it; those of others are deleted."""
+    """The files of some processes in a warehouse, as the writer of the log knows it."""
 
     def __init__(self, writer: LogWriter, layout: Layout, ids: Iterable[str]) -> None:
         self.stamps, self.layout = LogStamps(writer, FORM), layout
@@ -46,8 +46,12 @@ class SnapshotFolders:
         """By the same: what the names of files begin with that fit the log, as it was looked for, or was named here."""
         self.restated = writer.restated
         """How many restatements the rows of these are made with."""
-        known = {layout.snapshots(id) for id in ids}
-        for folder in list_places(layout.table("snapshots"), "*") if known else ():
+        self.ids = [*ids]
+
+    def clear(self) -> None:
+        """Delete the files of other processes, and what was not written to its end."""
+        known = {self.layout.snapshots(id) for id in self.ids}
+        for folder in list_places(self.layout.table("snapshots"), "*") if known else ():
             # What is left of a driver that died as it wrote has no name of ours.
             left = (each for each in list_all_files(folder) if not NAMED.fullmatch(each.name))
             delete_files(left if folder in known else list_all_files(folder))
@@ -68,8 +72,9 @@ class SnapshotFolders:
         by_mark = {each.mark: each for each in sorted(found, key=get_epoch) if each.mark in kept}
         self.found[process.id] = sorted(by_mark.values(), key=get_epoch, reverse=True)
         other += [each for each in found if each != by_mark.get(each.mark)]
-        # Whoever wrote these has ended, or writes the next ones by now.
-        other += [each for each in partial if found and each.epoch < max(map(get_epoch, found))]
+        # Whoever wrote these has ended, or could not write the others, and is at the next ones by now.
+        newest = max(map(get_epoch, (*found, *partial)), default=0)
+        other += [each for each in partial if each.epoch < newest]
         delete_files(place for each in other for place in each.places)
 
     def list_files(self, process: CompiledProcess) -> tuple[list[SnapshotFiles], ...]:

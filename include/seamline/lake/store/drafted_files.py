@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,7 +26,7 @@ def name_draft(place: Location, folder: Path) -> Path:
 def open_draft(path: Path) -> Iterator[BinaryIO]:
     """Open a file that has its name once the block has ended, with all of its bytes on disk; OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft = name_unfinished(path, os.getpid())
     try:
         with draft.open("wb") as file:
             yield file
@@ -35,6 +35,17 @@ def open_draft(path: Path) -> Iterator[BinaryIO]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def name_unfinished(path: Path, pid: int) -> Path:
+    """Return where a process writes a file that has no name yet."""
+    return path.with_name(f"{path.name}.{pid}")
+
+
+def forget_draft(path: Path, pid: int) -> None:
+    """Delete what a process has left that was killed as it wrote."""
+    with suppress(OSError):
+        name_unfinished(path, pid).unlink()
 
 
 def send_draft(path: Path, place: Location) -> None:

@@ -48,6 +48,8 @@ def make_freezer(type: SqlType) -> Freezer:
             return freeze_text
         case TypeKind.INT | TypeKind.BIGINT:
             return make_integer_freezer(type)
+        case TypeKind.DECIMAL:
+            return make_decimal_freezer(type)
         case TypeKind.DOUBLE:
             return make_double_freezer(type)
         case TypeKind.ARRAY:
@@ -106,6 +108,17 @@ def make_double_freezer(type: SqlType) -> Freezer:
         if found is None:
             return None
         return NAN if found != found else found or 0.0
+
+    return freeze
+
+
+def make_decimal_freezer(type: SqlType) -> Freezer:
+    """Make the freezer of a type of decimals: there is one zero, as tables have no other."""
+    freeze_any = make_plain_freezer(type)
+
+    def freeze(value: Any) -> Any:
+        found = freeze_any(value)
+        return found if found or found is None else abs(found)
 
     return freeze
 

@@ -32,7 +32,7 @@ RARE: dict[str, list[Any]] = {
     "a": ["\u00e9\U0001f600\x00"],
     "d": [-(2**63), 2**63 - 1],
     "e": [float("nan"), float("inf"), -0.0, 5e-324],
-    "f": [Decimal("-12345678901234567890.123456789012345678")],
+    "f": [Decimal("-12345678901234567890.123456789012345678"), Decimal("-0.0")],
     "g": [date.min, date.max],
     "h": [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)],
 }

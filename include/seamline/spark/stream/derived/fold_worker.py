@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import duckdb
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
@@ -85,7 +86,7 @@ class FoldWorker:
             self.begun = {}
             for path in paths:
                 self.begun |= read_snapshot_file(process, Path(path), mark, part)
-        except (OSError, pa.ArrowException, ValueError, KeyError):
+        except (OSError, pa.ArrowException, duckdb.Error, *OF_FUNCTIONS):
             return False
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.side_by_side import Threads
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.functions.folding import FunctionUnusable
 from seamline.model.protocol.epoch import Epoch
 from seamline.runtime.spill_folder import own_spill_folder
 from seamline.spark.stream.derived.fold_process import FoldProcess
@@ -27,19 +29,27 @@ UPLOADING = Threads("upload", 2)
 
 
 class SavedTails:
-    """The snapshots of a pipeline's processes."""
+    """The snapshots of a pipeline's processes: a cache, for which no epoch fails and no view stands still."""
 
     def __init__(self, writer: Writer, ids: Iterable[str]) -> None:
         self.files = SnapshotFolders(writer, writer.layout, ids)
         self.due: dict[str, float] = {}
         """When the next ones of a process are written, by the clock that only goes on."""
+        self.waited: dict[str, int] = {}
+        """How often those of a process were not written yet when the next ones were due."""
         self.drafts: dict[str, list[tuple[Path, Location]]] = {}
         """What is being written of a process on this machine's disk, and where it belongs."""
+        self.sent: dict[str, list[Future[None]]] = {}
+        """What is being put where it belongs, of a process."""
+        try:
+            self.files.clear()
+        except Exception as error:  # noqa: BLE001 - see above
+            log.warning("Old snapshots could not be deleted: %s", error)
 
     def open(self, process: CompiledProcess, tails: FoldProcess, mark: float) -> SnapshotFiles | None:
         """Begin to make tails from the newest files that can be read; return them, None where there are none."""
         while files := self.files.find(process, mark):
-            with suppress(OSError):
+            with suppress(FileNotFoundError):
                 if tails.open(mark, localize_files(files.places)):
                     return files
             log.warning("Snapshots of %s cannot be read, and are deleted: %s", process.name, files.places[0])
@@ -48,20 +58,45 @@ class SavedTails:
         return None
 
     def save(self, process: CompiledProcess, tails: FoldProcess, epoch: Epoch) -> None:
-        """Have the snapshots of tails written that have taken in an epoch, if it is time."""
+        """Have the snapshots of tails written that have taken in an epoch, if it is time.
+
+        FunctionUnusable where the tails are no more; what else there is, is told.
+        """
         now = time.monotonic()
         if epoch.watermark is None or now < self.due.get(process.id, now):
             return
         self.due[process.id] = now + EVERY
+        try:
+            if self.publish(process, tails):
+                self.begin(process, tails, epoch, to_unix_micros(epoch.watermark))
+        except FunctionUnusable:
+            raise
+        except Exception as error:  # noqa: BLE001 - the epoch is committed, whatever becomes of a cache
+            log.warning("Snapshots of %s could not be written: %s", process.name, error)
+
+    def publish(self, process: CompiledProcess, tails: FoldProcess) -> bool:
+        """Put what was written where it belongs; return whether the next may be begun.
+
+        They may not while the last ones are on their way, and where these took long, before ten times as long.
+        """
+        if not all(each.done() for each in self.sent.get(process.id, ())):
+            return False
         why = tails.find_saved()
         if why is None:
-            return
+            self.waited[process.id] = self.waited.get(process.id, 0) + 1
+            return False
         if why:
             log.warning("Snapshots of %s could not be written: %s", process.name, why)
-        for draft in self.drafts.pop(process.id, ()):
-            UPLOADING.submit(put_draft, draft)
+        drafts = self.drafts.pop(process.id, ())
+        self.sent[process.id] = [UPLOADING.submit(put_draft, each) for each in drafts if each[0] != each[1]]
         self.files.look(process)
-        folder, mark = own_spill_folder() / "snapshots", to_unix_micros(epoch.watermark)
+        waited = self.waited.pop(process.id, 0)
+        self.due[process.id] += 9 * EVERY * waited
+        return not waited
+
+    def begin(self, process: CompiledProcess, tails: FoldProcess, epoch: Epoch, mark: int) -> None:
+        """Have the next ones written."""
+        folder = own_spill_folder() / "snapshots"
         places = self.files.name(process, epoch, mark, len(tails.parts))
         self.drafts[process.id] = [(name_draft(place, folder), place) for place in places]
         self.due[process.id] += PER_KEY * tails.save([str(path) for path, _ in self.drafts[process.id]])

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
-import time
-import traceback
 import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from seamline.lake.joins.snapshots import write_snapshots
+from seamline.lake.store.drafted_files import forget_draft
 from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.functions.folding import describe_error
 from seamline.model.functions.tails import Tails
 
 NICE = 10
 """How far behind others the child stands where they want the processor."""
-LONGEST = 900.0
+LONGEST = 900
 """Seconds after which a child is ended."""
-MOST_SAID = 4_000
-"""Bytes that are kept of what a child says of an error; a pipe has room for them."""
+SET_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of Linux."""
 
 
 class TailSaving:
@@ -29,12 +30,19 @@ class TailSaving:
 
     def __init__(self, fds: Iterable[int]) -> None:
         self.fds = [*fds]
-        self.child, self.began, self.told = 0, 0.0, -1
-        self.refused = ""
+        self.child, self.told = 0, -1
+        self.path = Path()
+        self.said = ""
+        """What the last child has said."""
 
     def begin(self, path: Path, process: CompiledProcess, tails: Tails) -> None:
         """Have a child write the snapshots of all keys; ``look`` says where none could be had."""
-        told, tell = os.pipe()
+        self.path, self.said = path, ""
+        try:
+            told, tell = os.pipe()
+        except OSError as error:
+            self.said = describe_error(error)
+            return
         try:
             with warnings.catch_warnings():
                 # Arrow has threads, which wait for work; nothing else has any here.
@@ -42,13 +50,13 @@ class TailSaving:
                 child = os.fork()
         except OSError as error:
             os.close(told)
+            self.said = describe_error(error)
+        else:
+            if not child:
+                self.write(path, process, tails, tell)
+            self.child, self.told = child, told
+        finally:
             os.close(tell)
-            self.refused = f"{type(error).__name__}: {error}"
-            return
-        if not child:
-            self.write(path, process, tails, tell)
-        os.close(tell)
-        self.child, self.began, self.told = child, time.monotonic(), told
 
     def write(self, path: Path, process: CompiledProcess, tails: Tails, tell: int) -> None:
         """Write, and end this process."""
@@ -57,28 +65,37 @@ class TailSaving:
             gc.disable()
             for fd in self.fds:
                 os.close(fd)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.nice(NICE)
+            stand_back()
             write_snapshots(path, process, tails.list_snapshots())
             code = 0
-        except BaseException:  # noqa: BLE001 - whatever it is, no line of the parent's may be run here
+        except BaseException as error:  # noqa: BLE001 - whatever it is, no line of the parent's may be run here
             with suppress(OSError):
-                os.write(tell, traceback.format_exc().encode(errors="replace")[-MOST_SAID:])
+                os.write(tell, describe_error(error).encode())
         finally:
             os._exit(code)
 
     def look(self, *, wait: bool = False) -> str | None:
-        """Return what a child has said that has come to its end, empty if it has written; None while there is none."""
+        """Return what the last child has said, empty if it has written; None while it is at it."""
         if not self.child:
-            said, self.refused = self.refused, ""
-            return said
-        if not wait and time.monotonic() - self.began > LONGEST:
-            os.kill(self.child, signal.SIGKILL)
+            return self.said
         found, status = os.waitpid(self.child, 0 if wait else os.WNOHANG)
         if not found:
             return None
-        text = os.read(self.told, MOST_SAID).decode(errors="replace").strip()
-        os.close(self.told)
+        with open(self.told, "rb") as pipe:  # noqa: PTH123 - it has no path
+            text = pipe.read().decode()
+        if code := os.waitstatus_to_exitcode(status):
+            forget_draft(self.path, self.child)
+            self.said = text or f"the process that writes them has ended with code {code}"
         self.child = 0
-        code = os.waitstatus_to_exitcode(status)
-        return "" if not code else text.rpartition("\n")[2] or f"its child has ended with code {code}"
+        return self.said
+
+
+def stand_back() -> None:
+    """Let all others go first, also where memory is short; end with the parent, and when it takes too long."""
+    for sign in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(sign, signal.SIG_DFL)
+    signal.alarm(LONGEST)
+    os.nice(NICE)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
+        Path("/proc/self/oom_score_adj").write_text("1000")
