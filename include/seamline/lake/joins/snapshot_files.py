@@ -20,7 +20,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.kept_snapshots import choose_kept_snapshots
 
 FORM = "snapshots 1"
-"""How they are kept."""
+"""How they are kept, and made: another number where what folds rows, other than users' code, comes to other states."""
 NAMED = re.compile(r"((\d+)-(-?\d+)-[0-9a-f]+)-\d+-(\d+)\.parquet")
 
 

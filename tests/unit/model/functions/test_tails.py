@@ -153,17 +153,23 @@ def whole(stream: Stream, mark: float) -> Counter[tuple[KeySpan, Item]]:
     )
 
 
+def generate_rows(dice: random.Random, mark: int, number: int) -> list[tuple[tuple[str | None], KeyRow]]:
+    """Return a few rows of a few keys, before a watermark and behind it, whose numbers go on from one."""
+    rows: list[tuple[tuple[str | None], KeyRow]] = []
+    for each in range(dice.randrange(6)):
+        at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
+        rows.append(((dice.choice(["a", "b", "c", None]),), numbered(at, number + 1 + each)))
+    return rows
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_streams_show_what_one_fold_shows(seed):
     """Many keys, rows of any lateness, watermarks that stand still or leap, and restarts."""
     dice = random.Random(seed)
     stream, mark, n = Stream(size=60), 0, 0
     for _ in range(60):
-        rows = []
-        for _ in range(dice.randrange(6)):
-            n += 1
-            at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
-            rows.append(((dice.choice(["a", "b", "c", None]),), numbered(at, n)))
+        rows = generate_rows(dice, mark, n)
+        n += len(rows)
         mark += dice.choice([0, 0, 1, 4, 25])
         if dice.random() < 0.1:
             stream.restart()
@@ -198,11 +204,8 @@ def test_a_stream_that_goes_on_from_snapshots_shows_what_one_fold_shows(seed, si
     dice = random.Random(seed)
     stream, mark, n = SavedStream(size=size), 0, 0
     for _ in range(80):
-        rows = []
-        for _ in range(dice.randrange(6)):
-            n += 1
-            at = max(0, mark + dice.choice([-90, -20, -3, 0, 1, 5, 30]) + dice.randrange(5))
-            rows.append(((dice.choice(["a", "b", "c", None]),), numbered(at, n)))
+        rows = generate_rows(dice, mark, n)
+        n += len(rows)
         mark += dice.choice([0, 0, 1, 4, 25])
         stream.read(rows, mark)
         if dice.random() < 0.3:
