@@ -10,8 +10,7 @@ from tests.conformance.processes.saving import save_each_epoch
 from tests.unit.process_functions import Abandoned, Remembers
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Stream, Tumbling, View, Watermark, count, sum
-from seamline.lake.joins import past_rows
-from seamline.lake.joins.snapshot_files import SnapshotFolders
+from seamline.lake.joins import past_rows, snapshot_files
 from seamline.spark.stream.derived import folded_rows
 from seamline.spark.stream.derived.saved_tails import SavedTails
 
@@ -191,18 +190,18 @@ def test_a_log_that_was_brought_back_has_no_snapshots(
         life.epoch()
     saved = life.engine.derived.folded.saved
     [process, _] = life.engine.derived.folded.processes.values()
-    saved.files.look(process)
+    saved.files.tidy(process)
     newest, oldest = saved.files.found[process.id]
     assert len(newest.places) == len(oldest.places) == 2
     # One of two processes has not written its keys yet, or never will.
     newest.places[1].unlink()
-    saved.files.look(process)
+    saved.files.tidy(process)
     assert saved.files.found[process.id] == [oldest]
     assert newest.places[0].exists()
     # The next ones are whole: nobody waits for the others any more.
     life.send(click("ada", "11:00"), topic="clicks")
     life.epoch()
-    saved.files.look(process)
+    saved.files.tidy(process)
     assert len(saved.files.found[process.id]) == 2
     assert not newest.places[0].exists()
     for changed in ({"restated": 1}, {}):
@@ -211,7 +210,7 @@ def test_a_log_that_was_brought_back_has_no_snapshots(
             monkeypatch.setattr(type(saved.files.stamps), "find_rows", lambda *_: {})
         before = [*saved.files.found[process.id]]
         saved.files.found.clear()
-        saved.files.look(process)
+        saved.files.tidy(process)
         assert saved.files.found[process.id] == [], changed
         assert not any(place.exists() for each in before for place in each.places)
 
@@ -226,13 +225,20 @@ def test_no_epoch_fails_for_a_snapshot(
     def refuse(*_: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(SnapshotFolders, "look", refuse)
-    monkeypatch.setattr(SnapshotFolders, "clear", refuse)
-    monkeypatch.setattr(SnapshotFolders, "find", lambda *_: None)
+    for hour in (7, 8):
+        life.send(click("ada", f"{hour:02}:00"), topic="clicks")
+        life.epoch()
+    # There are files that cannot be read, others that are to go, and nobody may delete them.
+    for each in life.engine.layout.table("snapshots").glob("*/*.parquet"):
+        each.write_bytes(b"torn")
+        each.with_name(each.name.replace("0-2", "0-3")).write_bytes(b"of other parts")
+        (each.parent / "0-1-00-0-1.parquet").write_bytes(b"of another log")
+    monkeypatch.setattr(snapshot_files, "delete_files", refuse)
     life.restart()
     assert "Old snapshots could not be deleted: [Errno 13] Permission denied" in caplog.text
     for hour in (9, 10):
         life.send(click("ada", f"{hour:02}:00"), topic="clicks")
         life.epoch()
     assert "Snapshots of pasts could not be written: [Errno 13] Permission denied" in caplog.text
+    assert "Snapshots of pasts could not be deleted: [Errno 13] Permission denied" in caplog.text
     assert {*life.engine.derived.folded.kept} and not life.engine.writer.behind

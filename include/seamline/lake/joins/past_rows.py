@@ -12,7 +12,7 @@ import pyarrow as pa
 from seamline.lake.joins.folded_rows import list_instants, read_values
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
-from seamline.lake.joins.snapshots import read_snapshots_of_keys, snapshot_schema
+from seamline.lake.joins.snapshots import is_torn, read_snapshots_of_keys, snapshot_schema
 from seamline.lake.joins.span_rows import read_rows_of_keys, read_span_rows
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.fetched_files import localize_files
@@ -22,7 +22,7 @@ from seamline.model.functions.tails import KeySpan
 
 log = logging.getLogger("seamline.stream")
 BROKEN = (OSError, pa.ArrowException, duckdb.Error)
-"""What a file on this machine's disk that is torn raises."""
+"""What the reading of a file raises."""
 Earliest = Mapping[KeySpan, int]
 """Keys in spans, each with an event time in microseconds from 1970."""
 
@@ -74,7 +74,7 @@ class PastReader:
     def read_group(
         self, keys: Mapping[KeySpan, int], file: SnapshotFiles, parts: list[PastRows]
     ) -> dict[KeySpan, int]:
-        """Read the past of keys that begins with one moment; return those that have to go on from an older one."""
+        """Read the past of keys from the snapshots of one moment; return the keys that need older ones."""
         given = self.process, self.pipeline, self.layout
         between = read_rows_of_keys(
             *given, keys, self.until, self.judge, times=(None, file.mark), above=file.epoch
@@ -90,7 +90,7 @@ class PastReader:
         return {key: min(keys[key], at) for key, at in doubted.items()}
 
     def read_snapshots(self, keys: Collection[KeySpan], file: SnapshotFiles) -> pa.Table | None:
-        """Read what keys had come to; None where a file is broken, or is not there any more: it is deleted."""
+        """Read what keys had come to; None if a file is broken or missing: those of its moment are then deleted."""
         if not keys:
             return self.no_snapshots()
         try:
@@ -101,6 +101,8 @@ class PastReader:
             try:
                 return read_snapshots_of_keys(self.process, paths, keys)
             except BROKEN as error:
+                if not is_torn(error):
+                    raise
                 said = str(error)
         log.warning("Snapshots of %s cannot be read, and are deleted: %s", self.process.name, said)
         self.files.discard(self.process, file)

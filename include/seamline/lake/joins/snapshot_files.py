@@ -7,6 +7,7 @@ log has for them; then the number of the part of the keys, and of how many parts
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.kept_snapshots import choose_kept_snapshots
 
+log = logging.getLogger("seamline.stream")
 FORM = "snapshots 1"
 """How they are kept, and made: another number where what folds rows, other than users' code, comes to other states."""
 NAMED = re.compile(r"((\d+)-(-?\d+)-[0-9a-f]+)-\d+-(\d+)\.parquet")
@@ -62,8 +64,12 @@ class SnapshotFolders:
         self.named.setdefault(process.id, set()).add(stem)
         return [folder / f"{stem}-{number}-{count}.parquet" for number in range(count)]
 
-    def look(self, process: CompiledProcess) -> None:
+    def tidy(self, process: CompiledProcess) -> None:
         """Look which files there are; delete those that do not fit the log, or are too many."""
+        delete_files(self.look(process))
+
+    def look(self, process: CompiledProcess) -> list[Location]:
+        """Look which files there are; return those that do not fit the log, or are too many."""
         if self.restated != self.stamps.writer.restated:
             self.found, self.named, self.restated = {}, {}, self.stamps.writer.restated
         found, partial, other = self.list_files(process)
@@ -72,10 +78,10 @@ class SnapshotFolders:
         by_mark = {each.mark: each for each in sorted(found, key=get_epoch) if each.mark in kept}
         self.found[process.id] = sorted(by_mark.values(), key=get_epoch, reverse=True)
         other += [each for each in found if each != by_mark.get(each.mark)]
-        # Whoever wrote these has ended, or could not write the others, and is at the next ones by now.
+        # The driver that wrote these has ended, or failed to write the rest and has since begun newer ones.
         newest = max(map(get_epoch, (*found, *partial)), default=0)
         other += [each for each in partial if each.epoch < newest]
-        delete_files(place for each in other for place in each.places)
+        return [place for each in other for place in each.places]
 
     def list_files(self, process: CompiledProcess) -> tuple[list[SnapshotFiles], ...]:
         """List the files of a process that fit the log, those of which some are missing, and those that do not fit."""
@@ -114,13 +120,20 @@ class SnapshotFolders:
     def find(self, process: CompiledProcess, before: float) -> SnapshotFiles | None:
         """Return the newest files of which the watermark is not after an instant."""
         if process.id not in self.found or self.restated != self.stamps.writer.restated:
-            self.look(process)
+            self.try_to_delete(process, self.look(process))
         return next((each for each in self.found[process.id] if each.mark <= before), None)
 
     def discard(self, process: CompiledProcess, files: SnapshotFiles) -> None:
-        """Delete files of which one cannot be read."""
+        """Go on without files of which one cannot be read, and delete them if that is possible."""
         self.found[process.id].remove(files)
-        delete_files(files.places)
+        self.try_to_delete(process, files.places)
+
+    def try_to_delete(self, process: CompiledProcess, places: Iterable[Location]) -> None:
+        """Delete files; whoever reads goes on where they cannot be."""
+        try:
+            delete_files(places)
+        except OSError as error:
+            log.warning("Snapshots of %s could not be deleted: %s", process.name, error)
 
 
 def read_name(place: Location) -> tuple[int, int, int]:

@@ -6,10 +6,12 @@ cache: whoever finds none folds all rows of the span.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -146,6 +148,13 @@ def read_snapshots_of_keys(
         ]
         found = con.sql(f"SELECT f.* FROM held f SEMI JOIN sought s ON {' AND '.join(same)}")
         return found.to_arrow_table().cast(snapshot_schema(process))
+
+
+def is_torn(error: Exception) -> bool:
+    """Return whether a file that could not be read is to blame, and not the machine: its memory, or its disk."""
+    if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+        return False
+    return not isinstance(error, OSError) or error.errno in (None, errno.ENOENT)
 
 
 def make_snapshot_keys(process: CompiledProcess, keys: Collection[KeySpan]) -> pa.Table:

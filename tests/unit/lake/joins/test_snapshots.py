@@ -9,13 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from tests.conformance.processes.test_folded import compiled
 from tests.unit.process_functions import Abandoned
 
 from seamline.lake.joins import snapshots
-from seamline.lake.joins.snapshots import read_snapshot_file, read_snapshots_of_keys, write_snapshots
+from seamline.lake.joins.snapshots import is_torn, read_snapshot_file, read_snapshots_of_keys, write_snapshots
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.functions.folding import Snapshot
 from seamline.model.functions.kept_rows import KeptRows
@@ -131,3 +132,21 @@ def test_what_is_torn_is_not_read(tmp_path: Path) -> None:
         path.write_bytes(whole[:at] + bytes(64) + whole[at + 64 :])
         with pytest.raises((OSError, pa.ArrowException)):
             read_snapshot_file(process, path, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "torn"),
+    [
+        (pa.ArrowInvalid("no footer"), True),
+        (OSError("a page's checksum differs"), True),
+        (FileNotFoundError(2, "No such file"), True),
+        (duckdb.IOException("no footer"), True),
+        (pa.ArrowMemoryError("malloc"), False),
+        (duckdb.OutOfMemoryException("malloc"), False),
+        (OSError(24, "Too many open files"), False),
+        (OSError(116, "Stale file handle"), False),
+    ],
+)
+def test_a_machine_in_trouble_does_not_make_a_file_torn(error: Exception, torn: bool) -> None:
+    """All files would be deleted one after the other, and all rows of a span read instead."""
+    assert is_torn(error) is torn

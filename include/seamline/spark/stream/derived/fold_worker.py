@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 
 from seamline.lake.joins.folded_rows import gather_key_rows, make_emitted_table
-from seamline.lake.joins.snapshots import Part, read_snapshot_file, read_snapshots
+from seamline.lake.joins.snapshots import Part, is_torn, read_snapshot_file, read_snapshots
 from seamline.model.compile.processes.compiled_process import CompiledProcess, require_same_code
 from seamline.model.functions.folding import BLANK, FunctionUnusable, KeyRow, Snapshot, describe_error
 from seamline.model.functions.tails import KeyChange, KeySpan, Tails
@@ -86,7 +86,9 @@ class FoldWorker:
             self.begun = {}
             for path in paths:
                 self.begun |= read_snapshot_file(process, Path(path), mark, part)
-        except (OSError, pa.ArrowException, duckdb.Error, *OF_FUNCTIONS):
+        except (OSError, pa.ArrowException, duckdb.Error, *OF_FUNCTIONS) as error:
+            if not is_torn(error):
+                raise
             return False
         return True
 

@@ -46,7 +46,7 @@ class KeptTails:
     """The tails of one process."""
 
     tails: FoldProcess
-    """Of each key, in a process of their own."""
+    """Of each key, in the processes that share them."""
     epoch: int
     """The last epoch that they have taken in."""
     restated: int

@@ -24,7 +24,7 @@ from seamline.spark.stream.epoch_writer import Writer
 
 log = logging.getLogger("seamline.stream")
 EVERY, PER_KEY = 10.0, 5e-5
-"""Seconds between snapshots, and for each key that they have, so that they take a small part of one processor."""
+"""Seconds between snapshots, and for each key that they have."""
 UPLOADING = Threads("upload", 2)
 
 
@@ -43,7 +43,7 @@ class SavedTails:
         """What is being put where it belongs, of a process."""
         try:
             self.files.clear()
-        except Exception as error:  # noqa: BLE001 - see above
+        except Exception as error:  # noqa: BLE001 - a cache: the stream starts without it
             log.warning("Old snapshots could not be deleted: %s", error)
 
     def open(self, process: CompiledProcess, tails: FoldProcess, mark: float) -> SnapshotFiles | None:
@@ -60,7 +60,7 @@ class SavedTails:
     def save(self, process: CompiledProcess, tails: FoldProcess, epoch: Epoch) -> None:
         """Have the snapshots of tails written that have taken in an epoch, if it is time.
 
-        FunctionUnusable where the tails are no more; what else there is, is told.
+        FunctionUnusable where the tails are no more; any other error is logged.
         """
         now = time.monotonic()
         if epoch.watermark is None or now < self.due.get(process.id, now):
@@ -77,7 +77,8 @@ class SavedTails:
     def publish(self, process: CompiledProcess, tails: FoldProcess) -> bool:
         """Put what was written where it belongs; return whether the next may be begun.
 
-        They may not while the last ones are on their way, and where these took long, before ten times as long.
+        They may not while the last ones are being written, or those before are on their way; where the last ones were
+        late, the next are later by nine times as long as these were waited for.
         """
         if not all(each.done() for each in self.sent.get(process.id, ())):
             return False
@@ -85,11 +86,11 @@ class SavedTails:
         if why is None:
             self.waited[process.id] = self.waited.get(process.id, 0) + 1
             return False
-        if why:
-            log.warning("Snapshots of %s could not be written: %s", process.name, why)
         drafts = self.drafts.pop(process.id, ())
+        if why and drafts:
+            log.warning("Snapshots of %s could not be written: %s", process.name, why)
         self.sent[process.id] = [UPLOADING.submit(put_draft, each) for each in drafts if each[0] != each[1]]
-        self.files.look(process)
+        self.files.tidy(process)
         waited = self.waited.pop(process.id, 0)
         self.due[process.id] += 9 * EVERY * waited
         return not waited

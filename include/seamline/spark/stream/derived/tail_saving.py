@@ -36,8 +36,8 @@ class TailSaving:
         """What the last child has said."""
 
     def begin(self, path: Path, process: CompiledProcess, tails: Tails) -> None:
-        """Have a child write the snapshots of all keys; ``look`` says where none could be had."""
-        self.path, self.said = path, ""
+        """Have a child write the snapshots of all keys; ``look`` says why, if none could be started."""
+        self.path, self.said, parent = path, "", os.getpid()
         try:
             told, tell = os.pipe()
         except OSError as error:
@@ -53,19 +53,21 @@ class TailSaving:
             self.said = describe_error(error)
         else:
             if not child:
-                self.write(path, process, tails, tell)
+                self.write(path, process, tails, tell, parent)
             self.child, self.told = child, told
         finally:
             os.close(tell)
 
-    def write(self, path: Path, process: CompiledProcess, tails: Tails, tell: int) -> None:
-        """Write, and end this process."""
+    def write(self, path: Path, process: CompiledProcess, tails: Tails, tell: int, parent: int) -> None:
+        """Write, and end this process; at once where its parent has ended before it could be told."""
         code = 1
         try:
             gc.disable()
             for fd in self.fds:
                 os.close(fd)
             stand_back()
+            if os.getppid() != parent:
+                return
             write_snapshots(path, process, tails.list_snapshots())
             code = 0
         except BaseException as error:  # noqa: BLE001 - whatever it is, no line of the parent's may be run here
@@ -91,7 +93,10 @@ class TailSaving:
 
 
 def stand_back() -> None:
-    """Let all others go first, also where memory is short; end with the parent, and when it takes too long."""
+    """Give way to all others: be slow where the processor is wanted, and be killed first where memory is short.
+
+    End with the parent, and after ``LONGEST``.
+    """
     for sign in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(sign, signal.SIG_DFL)
     signal.alarm(LONGEST)
