@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange, NotFound
+from seamline.model.measures import NetSum
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.restated_views import count_named_restatements, list_view_restatements
@@ -233,7 +234,8 @@ def present_parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[P
     merged = states.aggregate_states(view, taken, by, {"rows": "sum"})
     groups = merged.select([*by, "rows"]).to_pylist()
     found = []
-    for group, row in zip(groups, states.present_states(view, merged, keep=[]).to_pylist(), strict=True):
+    shares = states.present_states(view, count_changed_totals(view, merged), keep=[]).to_pylist()
+    for group, row in zip(groups, shares, strict=True):
         interval = format_interval_id(group["_at"])
         way = answer.intervals[interval]
         speed = group["_speed"]
@@ -241,6 +243,20 @@ def present_parts(view: CompiledView, taken: pa.Table, answer: Answer) -> list[P
         epochs = (group["from_epoch"], group["to_epoch"]) if speed else (0, way.cut)
         found.append(Part(source, epochs, group["rows"], row))
     return sorted(found, key=lambda part: (part.source.startswith("slice"), part.epochs))
+
+
+def count_changed_totals(view: CompiledView, merged: pa.Table) -> pa.Table:
+    """Let a share that has withdrawn as many values as it added present the total that it changes, not NULL."""
+    for state in view.states:
+        if not isinstance(state.measure, NetSum):
+            continue
+        *totals, counted = (part.name for part in state.parts)
+        changed = reduce(pc.or_, (pc.fill_null(pc.not_equal(merged[name], 0), False) for name in totals))
+        evened = pc.and_(pc.equal(merged[counted], 0), changed)
+        at = merged.schema.get_field_index(counted)
+        shown = pc.if_else(evened, pa.scalar(1, merged.schema.field(at).type), merged[counted])
+        merged = merged.set_column(at, merged.schema.field(at), shown)
+    return merged
 
 
 def present_merged_row(view: CompiledView, taken: pa.Table) -> Row:

@@ -55,12 +55,25 @@ def format_emitted_row(row: Row) -> str:
     """Show an emitted row with the call that emitted it, and the states before and after that."""
     place = f" of {format_place(row)}" if row["_topic"] is not None else ""
     states = f"{row['_before']} -> {row['_after']}"
-    return f"  {row[CALL]}{place} at {format_utc_instant(row['_event_time'])}: {format_values(row)}; {states}"
+    called = f"{row[CALL]}{place} at {format_utc_instant(row['_event_time'])}"
+    return f"  {called}: {format_values(row)}; {states}; rows folded {row['_folded']}"
+
+
+def name_rows(found: Explanation) -> str:
+    """Name what the rows of a page are."""
+    if is_emitted(found):
+        return "Emitted rows"
+    return "Joined rows" if is_joined(found) else "Rows of the master"
 
 
 def is_joined(found: Explanation) -> bool:
     """Return whether the rows of a page are those of a join; a page without rows has none."""
     return any(KIND in row for row in found.page)
+
+
+def is_emitted(found: Explanation) -> bool:
+    """Return whether the rows of a page are what a function emitted; a page without rows has none."""
+    return any(CALL in row for row in found.page)
 
 
 def tabulate_rows(found: Explanation) -> list[Row]:
@@ -76,6 +89,7 @@ def tabulate_derived_row(row: Row) -> Row:
             "called by": row[CALL],
             "of record": format_place(row) if row["_topic"] is not None else "",
             "event time": row["_event_time"],
+            "rows folded": row["_folded"],
             "state before": row["_before"],
             "state after": row["_after"],
         }
@@ -141,8 +155,7 @@ def format_explained_parts(found: Explanation) -> Iterator[str]:
 def format_master_rows(found: Explanation) -> Iterator[str]:
     """Show the rows of the master that were asked for."""
     if found.page:
-        emitted = CALL in found.page[0]
-        yield "Emitted rows:" if emitted else "Joined rows:" if is_joined(found) else "Rows of the master:"
+        yield f"{name_rows(found)}:"
     for row in found.page:
         if CALL in row:
             yield format_emitted_row(row)

@@ -116,7 +116,7 @@ def explain(
 ) -> Response:
     """Take one number apart."""
     from seamline.serve.explain import explain as take_apart
-    from seamline.serve.explanation import is_joined, tabulate_rows
+    from seamline.serve.explanation import is_emitted, is_joined, name_rows, tabulate_rows
 
     compiled, layout = open_requested_pipeline(pipeline)
     find_view(compiled, layout, view)
@@ -130,7 +130,9 @@ def explain(
         here="views",
         found=found,
         rows=tabulate_rows(found),
+        named=name_rows(found),
         joined=is_joined(found),
+        emitted=is_emitted(found),
         page=page,
         before=f"?{urlencode([*others, ('page', page - 1)])}" if page else "",
         after=f"?{urlencode([*others, ('page', page + 1)])}" if page < pages else "",

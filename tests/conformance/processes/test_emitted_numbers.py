@@ -101,15 +101,18 @@ def test_an_emitted_number_is_taken_apart_to_its_calls(life):
     assert found.proven, found.proofs
     told = "\n".join(format_explanation(found))
     assert "timer at 2026-01-05T10:30:00Z: user=ada, kind=abandoned, amount=2.00; " in told
-    assert "cart=Decimal('2.00') -> no state" in told
+    assert "cart=2.00 -> no state; rows folded 1: clicks/0@0" in told
     # A late click: the cart was not left after all.
     life.send(click("ada", f"{DAY}T10:20", "7"), topic="clicks")
     life.epoch()
     later = explain_number(pipeline, lost, layout, {"user": "ada", "kind": "abandoned"}, asked)
     assert later.proven, later.proofs
     assert (later.row["batch_part"], later.row["speed_part"], later.row["amount"]) == (1, 0, 7)
+    # The generation's, and what the slice changes of it: one row withdrawn, one added.
+    assert [(part.rows, part.values["amount"]) for part in later.parts] == [(1, 2), (0, 5)]
     [row] = tabulate_rows(later)
     assert row["called by"] == "timer" and row["of record"] == "" and row["amount"] == 7
+    assert row["rows folded"] == "2: clicks/0@0, clicks/0@6"
     raised = explain_number(
         pipeline, pipeline.view("raised"), layout, {"call": "row"}, (parse_moment(f"{DAY}T11:00"), None)
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ from tests.unit.process_functions import Abandoned, Remembers
 
 from seamline import Batch, KafkaSource, Pipeline, Process, Stream, Tumbling, View, Watermark, count, sum
 from seamline.lake.joins import past_rows, snapshot_files
+from seamline.lake.joins.snapshot_files import SnapshotFolders
+from seamline.lake.storage.layout import Layout
+from seamline.lake.store.locations import list_all_files
 from seamline.spark.stream.derived import folded_rows
 from seamline.spark.stream.derived.saved_tails import SavedTails
 
@@ -213,6 +218,19 @@ def test_a_log_that_was_brought_back_has_no_snapshots(
         saved.files.tidy(process)
         assert saved.files.found[process.id] == [], changed
         assert not any(place.exists() for each in before for place in each.places)
+
+
+def test_files_of_functions_that_are_gone_go_too(tmp_path: Path) -> None:
+    """Also where a definition has no function any more; what is not written to its end goes of those that stay."""
+    layout = Layout(tmp_path, "carts")
+    writer: Any = SimpleNamespace(restated=0)
+    for id, name in (("carts-1", "7-8-ab-0-1.parquet"), ("carts-1", "7-9-ab-0-1.parquet.17"), ("old-2", "1")):
+        layout.snapshots(id).mkdir(parents=True, exist_ok=True)
+        (layout.snapshots(id) / name).touch()
+    SnapshotFolders(writer, layout, ["carts-1"]).clear()
+    assert [each.name for each in list_all_files(layout.table("snapshots"))] == ["7-8-ab-0-1.parquet"]
+    SnapshotFolders(writer, layout, []).clear()
+    assert list_all_files(layout.table("snapshots")) == []
 
 
 def test_no_epoch_fails_for_a_snapshot(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,8 +26,10 @@ from seamline.model.functions.tails import KeySpan
 from seamline.model.functions.tracing import CALL, TracedCall, trace_calls
 from seamline.model.time.intervals import Interval
 
-Emitting = tuple[KeySpan, TracedCall, Item]
-"""The key, the call, and what it has emitted."""
+MOST_FOLDED = 5
+"""Rows behind a state that are named, the newest."""
+Emitting = tuple[KeySpan, TracedCall, Item, str]
+"""The key, the call, what it has emitted, and the rows that were folded by then."""
 
 
 def read_emitted_rows(
@@ -42,8 +45,9 @@ def read_emitted_rows(
 ) -> pa.Table:
     """Read the emitted rows of a key and window in one interval, as an epoch shows them; ``sought`` has the key.
 
-    ``_call`` says which call emitted a row, and ``_before`` and ``_after`` are the states around it; the place is that
-    of the record that the call was given, if it was given one.
+    ``_call`` says which call emitted a row, ``_folded`` which rows of the key were folded since it had no state, and
+    ``_before`` and ``_after`` are the states around the call; the place is that of the record that the call was given,
+    if it was given one.
     """
     process = view.process
     assert process
@@ -90,21 +94,47 @@ def trace_rows(process: CompiledProcess, rows: pa.Table, mark: float) -> Iterato
     """Fold rows of whole spans; yield what a watermark shows, with the calls that emitted it."""
     with told_as_failure(process) as own:
         for key, mine in gather_key_rows(own, rows).items():
+            folded = FoldedSoFar()
             for step in trace_calls(own.fold, sorted(mine), mark, key.span + own.size):
-                yield from ((key, step, item) for item in step.items if item.needs <= mark)
+                folded.take(step)
+                yield from ((key, step, item, str(folded)) for item in step.items if item.needs <= mark)
+
+
+class FoldedSoFar:
+    """The rows of a key since it had no state: how many, and the newest."""
+
+    def __init__(self) -> None:
+        self.rows, self.newest = 0, deque[str](maxlen=MOST_FOLDED)
+
+    def take(self, step: TracedCall) -> None:
+        """Take the row of a call, if it has one."""
+        if not step.row:
+            return
+        if step.before is None:
+            self.rows = 0
+            self.newest.clear()
+        self.rows += 1
+        place = step.row.place
+        self.newest.append(f"{place.topic}/{place.partition}@{place.offset}")
+
+    def __str__(self) -> str:
+        which = f", of which the last {MOST_FOLDED}" if self.rows > MOST_FOLDED else ""
+        return f"{self.rows:,}{which}: {', '.join(self.newest)}"
 
 
 def describe_emitted_rows(process: CompiledProcess, side: str, found: Sequence[Emitting]) -> pa.Table:
     """Make a table of emitted rows with what is known of the calls."""
-    rows = make_emitted_table(process, side, ((key, item) for key, _, item in found))
-    places = [step.row.place if step.row else None for _, step, _ in found]
+    rows = make_emitted_table(process, side, ((key, item) for key, _, item, _ in found))
+    steps = [step for _, step, _, _ in found]
+    places = [step.row.place if step.row else None for step in steps]
     told = {
-        CALL: pa.array([step.call for _, step, _ in found], pa.string()),
+        CALL: pa.array([step.call for step in steps], pa.string()),
         "_topic": pa.array([place and place.topic for place in places], pa.string()),
         "_partition": pa.array([place and place.partition for place in places], pa.int32()),
         "_offset": pa.array([place and place.offset for place in places], pa.int64()),
-        "_before": pa.array([describe_state(process, step.before) for _, step, _ in found], pa.string()),
-        "_after": pa.array([describe_state(process, step.after) for _, step, _ in found], pa.string()),
+        "_folded": pa.array([folded for *_, folded in found], pa.string()),
+        "_before": pa.array([describe_state(process, step.before) for step in steps], pa.string()),
+        "_after": pa.array([describe_state(process, step.after) for step in steps], pa.string()),
     }
     for name, column in told.items():
         rows = rows.append_column(name, column)

@@ -53,7 +53,7 @@ class SnapshotFolders:
     def clear(self) -> None:
         """Delete the files of other processes, and what was not written to its end."""
         known = {self.layout.snapshots(id) for id in self.ids}
-        for folder in list_places(self.layout.table("snapshots"), "*") if known else ():
+        for folder in list_places(self.layout.table("snapshots"), "*"):
             # What is left of a driver that died as it wrote has no name of ours.
             left = (each for each in list_all_files(folder) if not NAMED.fullmatch(each.name))
             delete_files(left if folder in known else list_all_files(folder))

@@ -5,6 +5,7 @@ For whoever writes without a client of a store, as the child of a process that h
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,6 +47,13 @@ def forget_draft(path: Path, pid: int) -> None:
     """Delete what a process has left that was killed as it wrote."""
     with suppress(OSError):
         name_unfinished(path, pid).unlink()
+
+
+def forget_drafts(path: Path) -> None:
+    """Delete what any process has left that was killed as it wrote a file of this name."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*"):
+        with suppress(OSError):
+            left.unlink()
 
 
 def send_draft(path: Path, place: Location) -> None:

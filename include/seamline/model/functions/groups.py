@@ -42,7 +42,7 @@ class BothSides(KeptRows):
     def describe(self, values: Values) -> str:
         """Write how many rows there are on each side."""
         left, right = (sum(map(len, values[at])) for at in (0, self.lefts))
-        return f"{left:,} left rows, {right:,} right rows"
+        return f"rows: {left:,} left, {right:,} right"
 
 
 class GroupedRows:

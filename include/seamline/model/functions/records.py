@@ -5,11 +5,14 @@ from __future__ import annotations
 import keyword
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from seamline.model.errors import DefinitionError
 from seamline.model.functions.frozen import make_freezer
+from seamline.model.time.intervals import format_utc_instant
 from seamline.model.types.schema import Field, Schema, TypeKind
 
 Values = tuple[Any, ...]
@@ -48,6 +51,19 @@ def make_record_type(name: str, fields: Sequence[Field]) -> Any:
 def keep(value: Any) -> Any:
     """Return a value that is frozen."""
     return value
+
+
+def format_value(value: Any) -> str:
+    """Write a frozen value for people: exact numbers and instants as they are read elsewhere, text in quotes."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, datetime):
+        return format_utc_instant(value)
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {format_value(each)}' for name, each in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(format_value, value))}]"
+    return "NULL" if value is None else repr(value)
 
 
 def measure_value(value: Any) -> int:
@@ -123,7 +139,9 @@ class RecordFreezer:
 
     def describe(self, values: Values) -> str:
         """Write the values with their columns' names, at most ``MOST_LETTERS`` of them."""
-        said = ", ".join(f"{field.name}={value!r}" for field, value in zip(self.fields, values, strict=True))
+        said = ", ".join(
+            f"{field.name}={format_value(value)}" for field, value in zip(self.fields, values, strict=True)
+        )
         return said if len(said) <= MOST_LETTERS else f"{said[:MOST_LETTERS]}..."
 
     def list_names(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seamline.lake.store.drafted_files import name_draft, open_draft, send_draft
+from seamline.lake.store.drafted_files import forget_drafts, name_draft, open_draft, send_draft
 from seamline.lake.store.locations import Location, list_places
 
 
@@ -21,6 +21,15 @@ def test_a_file_has_its_name_once_it_is_whole(tmp_path: Path) -> None:
     assert not half.__exit__(OSError, OSError("no more"), None)
     assert [*path.parent.iterdir()] == [path]
     assert path.read_bytes() == b"whole"
+
+
+def test_what_a_killed_process_left_is_deleted(tmp_path: Path) -> None:
+    """Of one name, whoever wrote it; what is whole stays."""
+    path = tmp_path / "1-[2].parquet"
+    for name in (path.name, f"{path.name}.17", f"{path.name}.18", "2.parquet.17"):
+        (tmp_path / name).touch()
+    forget_drafts(path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name, "2.parquet.17"]
 
 
 def test_a_file_on_disk_is_written_where_it_belongs(tmp_path: Path) -> None:

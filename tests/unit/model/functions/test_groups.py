@@ -105,5 +105,5 @@ def test_a_state_is_told_by_its_sides() -> None:
     """And a class that raises is named with its own method."""
     _, half = FOLD.go_on(BLANK, [row(0, 1), row(1, 2, right=True), row(2, 3)], 5)
     assert half.state is not None
-    assert FOLD.function.state.describe(half.state) == "2 left rows, 1 right rows"
+    assert FOLD.function.state.describe(half.state) == "rows: 2 left, 1 right"
     assert FOLD.function.last_call == "group"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
-from seamline.lake.store.drafted_files import name_draft, send_draft
+from seamline.lake.store.drafted_files import forget_drafts, name_draft, send_draft
 from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
 from seamline.lake.store.side_by_side import Threads
@@ -89,6 +89,9 @@ class SavedTails:
         drafts = self.drafts.pop(process.id, ())
         if why and drafts:
             log.warning("Snapshots of %s could not be written: %s", process.name, why)
+            # A child that ended with the process that it writes for leaves what it had begun.
+            for path, _ in drafts:
+                forget_drafts(path)
         self.sent[process.id] = [UPLOADING.submit(put_draft, each) for each in drafts if each[0] != each[1]]
         self.files.tidy(process)
         waited = self.waited.pop(process.id, 0)
