@@ -588,7 +588,7 @@ def test_slices_do_not_answer_for_a_restated_generation_that_is_lost(rated):
     made.epoch()
     shutil.rmtree(place)
     backup.rename(place)
-    engine.joined.forget()
+    engine.derived.forget()
     engine.token += 1
     Writer(engine.layout, engine.pipeline, engine.token, acceptance=Acceptance("ada", "it is lost"))
     made.restart()

@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.structs import OffsetAndMetadata
 from tests.ports import free_ports
 
+from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
 from seamline.cli import main
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.first_records import read_first_records
@@ -28,9 +30,13 @@ from seamline.kafka.topic_ends import SharedEnds, ends_of, oldest_from
 from seamline.local.broker import Broker
 from seamline.local.demo.stages import KEPT
 from seamline.local.flights import Span, replay_flights
-from seamline.model.errors import KafkaUnavailable, SetupError, TopicMissing
+from seamline.model.compile.compiled_pipeline import compile_pipeline
+from seamline.model.errors import BadRange, KafkaUnavailable, SetupError, TopicMissing
 from seamline.model.protocol.log_tail import Tail, hash_record_value
+from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
+from seamline.plan.stream.start_positions import StartPlace
+from seamline.supervisor.topic_losses import offsets_now
 
 
 @pytest.fixture(scope="module")
@@ -312,6 +318,40 @@ def test_group_offsets_are_kept(admin: TopicAdmin) -> None:
     admin.create_topic("lag", 2)
     admin.commit_group_offsets("seamline-lag", "lag", {0: 7, 1: 9})
     assert admin.group_offsets("seamline-lag", "lag") == {0: 7, 1: 9}
+
+
+def test_a_stream_goes_on_where_a_group_of_consumers_was(
+    broker: Broker, admin: TopicAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another job has read by its group; a partition that it never read, and one that Kafka has cut."""
+    admin.create_topic("taken", 3)
+    with RecordWriter(broker.connection) as writer:
+        for partition in (0, 1, 2):
+            for number in range(10):
+                writer.send("taken", partition=partition, value=b"%d" % number)
+    consumer = KafkaConsumer(
+        **broker.connection.for_client(),
+        group_id="etl: old",
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+    )
+    consumer.assign([TopicPartition("taken", partition) for partition in (0, 1)])
+    consumer.commit({TopicPartition("taken", at): OffsetAndMetadata(at * 2 + 4, "", -1) for at in (0, 1)})
+    consumer.close()
+    admin.delete_records("taken", {1: 8})
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.connection.brokers}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    source = KafkaSource(topic="taken", schema="n INT, at TIMESTAMP", event_time="at")
+    view = View("all", keys=[], window=Tumbling("1 hour"), measures={"n": count()})
+    compiled = compile_pipeline(
+        Pipeline(name="taken", source=source, views=[view], batch=Batch("1 day", "2026-01-01"))
+    )
+    id = admin.topic_id("taken")
+    found = offsets_now(compiled, StartPlace.parse("group:etl: old"))
+    assert found.chosen == {Lane(id, 0): 4, Lane(id, 1): 8}
+    assert [note.partition(":")[0] for note in found.notes] == ["taken/1", "taken/2"]
+    with pytest.raises(BadRange, match="'etl' has recorded no offset of taken"):
+        offsets_now(compiled, StartPlace.parse("group:etl"))
 
 
 def test_missing_topic_is_named(broker: Broker, admin: TopicAdmin) -> None:

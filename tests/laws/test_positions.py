@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from seamline.model.errors import BadRange
 from seamline.model.protocol.holes import Gap
 from seamline.model.protocol.offsets import Lane
-from seamline.plan.stream.start_positions import From, StartPlace, find_skipped_gaps, resolve_offsets
+from seamline.plan.stream.start_positions import (
+    From,
+    StartPlace,
+    find_skipped_gaps,
+    place_group,
+    resolve_offsets,
+)
 
 ONE, TWO = Lane("t", 0), Lane("t", 1)
 
@@ -52,6 +58,11 @@ def test_a_lane_that_is_not_named_goes_on():
         ("2026-03-01T06:00Z", StartPlace(From.TIMESTAMP, datetime(2026, 3, 1, 6, tzinfo=UTC))),
         ("0:1200,1:1180", StartPlace(From.OFFSETS, offsets={("", 0): 1200, ("", 1): 1180})),
         ("a.b/0:7, c/3:8", StartPlace(From.OFFSETS, offsets={("a.b", 0): 7, ("c", 3): 8})),
+        (
+            '{"a.b":{"0":7,"1":0},"c":{"3":8}}',
+            StartPlace(From.OFFSETS, offsets={("a.b", 0): 7, ("a.b", 1): 0, ("c", 3): 8}),
+        ),
+        ("group:etl/v2: daily", StartPlace(From.GROUP, group="etl/v2: daily")),
     ],
 )
 def test_a_place_is_a_word_an_instant_or_offsets(text, place):
@@ -59,7 +70,13 @@ def test_a_place_is_a_word_an_instant_or_offsets(text, place):
     assert StartPlace.parse(text) == place
 
 
-@pytest.mark.parametrize("text", ["", "newest", "0:x", "0:1;1:2", "0:1,zero:2", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "newest", "0:x", "0:1;1:2", "0:1,zero:2", "2026-13-01", "group:", "group: ", "{", "{}", '{"a": {}}',
+        '{"a": 7}', '{"a": {"0": "7"}}', '{"a": {"x": 7}}', '{"a": {"0": true}}', '{"a": {"0": -2, "1": 4}}',
+    ],
+)  # fmt: skip
 def test_what_is_no_place_is_refused_with_what_is(text):
     """The message names the forms."""
     with pytest.raises(BadRange, match="write"):
@@ -74,3 +91,16 @@ def test_offsets_name_their_topic_where_there_are_several():
         resolve_offsets(StartPlace.parse("1:7"), {"a": "A", "b": "B"})
     with pytest.raises(BadRange, match="not read topic 'c'"):
         resolve_offsets(StartPlace.parse("c/1:7"), {"a": "A"})
+
+
+def test_a_group_goes_on_where_it_was_and_what_it_never_read_is_said():
+    """A partition that is new to the group, and one of which Kafka has deleted what the group had not read."""
+    names, begins = {"A": "a", "B": "b"}, {Lane("A", 0): 3, Lane("A", 1): 5, Lane("B", 0): 0}
+    found = place_group("etl", {Lane("A", 0): 7, Lane("A", 1): 2}, begins, names)
+    assert found.chosen == {Lane("A", 0): 7, Lane("A", 1): 5}
+    deleted, unknown = found.notes
+    assert deleted.startswith("a/1: the group was at 2, and Kafka has nothing before 5")
+    assert unknown.startswith("b/0: the group has recorded no offset; it is read from 0")
+    with pytest.raises(BadRange, match="'etl' has recorded no offset of a or b") as refused:
+        place_group("etl", {}, begins, names)
+    assert "CHECKPOINT/offsets" in refused.value.hint

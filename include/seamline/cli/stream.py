@@ -30,8 +30,8 @@ def add_position_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "place",
             default="ledger",
             show_default=True,
-            help="Where to continue: ledger (where the log ends), earliest, latest, an instant of Kafka's time, "
-            "or offsets: 0:1200,1:1180, or topic/0:1200.",
+            help="Where to continue: ledger (where the log ends), earliest, latest, group:ID (where a consumer group "
+            "is), an instant of Kafka's time, or offsets: 0:1200,1:1180, topic/0:1200, or JSON as Spark has it.",
         ),
         click.option(
             "--then-backfill-gap",

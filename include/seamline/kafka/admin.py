@@ -166,9 +166,13 @@ class TopicAdmin:
         self._with_coordinator(name, commit)
 
     def group_offsets(self, group: str, name: str) -> dict[int, int]:
-        """Return the next offset per partition that a group has recorded."""
+        """Return the next offset per partition that a group has recorded; partitions without one are left out."""
         recorded = self._with_coordinator(name, lambda: self._client.list_group_offsets({group: None})[group])
-        return {place.partition: at.offset for place, at in recorded.items() if place.topic == name}
+        return {
+            place.partition: at.offset
+            for place, at in recorded.items()
+            if place.topic == name and at.offset >= 0
+        }
 
     def _describe(self, name: str) -> dict[str, Any]:
         with self._translated(name):

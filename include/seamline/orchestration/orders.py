@@ -28,8 +28,8 @@ FORM = {
         "ledger",
         type="string",
         title="Read from",
-        description="Of a start or restart: ledger (where the log ends), earliest, latest, an instant of Kafka's "
-        "time, or offsets like 0:1200,1:1180.",
+        description="Of a start or restart: ledger (where the log ends), earliest, latest, group:ID (where a "
+        "consumer group is), an instant of Kafka's time, or offsets like 0:1200,1:1180.",
     ),
     "then_backfill_gap": Param(
         False,

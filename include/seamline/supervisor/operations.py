@@ -158,9 +158,15 @@ class PositionMove:
     """Why, recorded in the control log."""
     answers: bool = False
     """Whether the pipeline asks other systems, whose skipped answers are read anyway."""
+    notes: tuple[str, ...] = ()
+    """What is to be known about where partitions continue, a line each."""
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Describe what is passed over."""
+        return [*self.describe_gaps(pipeline, fill=fill), *(f"  {each}" for each in self.notes)]
+
+    def describe_gaps(self, pipeline: str, *, fill: bool) -> list[str]:
+        """Describe the offsets that are passed over, and what becomes of them."""
         gaps = [each.gap for each in self.accepted]
         count = sum(len(gap.range) for gap in gaps)
         if not count:
@@ -190,12 +196,13 @@ def plan_offset_move(
     kept = find_gaps(ledger, offsets.beginnings)
     before = control.read().accepted
     waiting = {each.gap.lane for each in to_register(ledger, before)}
-    reason = order.reason or f"started at {place.kind}"
+    reason = order.reason or f"started at {place.kind} {place.group}".rstrip()
     return PositionMove(
         accepted=tuple(AcceptedGap(gap, order.actor, reason, now, order.lost) for gap in found),
         void=tuple(each for each in before if each.gap.lane in waiting and each.gap not in kept),
         reason=reason,
         answers=bool(pipeline.asks),
+        notes=offsets.notes,
     )
 
 

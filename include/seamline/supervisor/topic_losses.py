@@ -17,7 +17,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.holes import Gap, find_gaps
 from seamline.model.protocol.offsets import Lane, Vector
-from seamline.plan.stream.start_positions import From, StartPlace, resolve_offsets
+from seamline.plan.stream.start_positions import From, StartPlace, place_group, resolve_offsets
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Offsets:
     """The offset after the last."""
     chosen: Vector
     """The first offset to read."""
+    notes: tuple[str, ...] = ()
+    """What is to be known about these, a line each."""
 
 
 def by_lane(
@@ -51,6 +53,7 @@ def offsets_now(
     with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
         first = by_lane(admin, definition, admin.beginning_offsets)
         ends = by_lane(admin, definition, admin.end_offsets)
+        notes: tuple[str, ...] = ()
         match place.kind:
             case From.LATEST:
                 chosen = ends
@@ -60,9 +63,14 @@ def offsets_now(
                 chosen = by_lane(admin, definition, partial(at_or_after, admin, place))
             case From.OFFSETS:
                 chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in definition.topics})
+            case From.GROUP:
+                names = {admin.topic_id(name): name for name in definition.topics}
+                recorded = by_lane(admin, definition, partial(admin.group_offsets, place.group))
+                found = place_group(place.group, recorded, first, names)
+                chosen, notes = found.chosen, found.notes
             case From.LEDGER:
                 chosen = {}
-    return Offsets(first, ends, chosen)
+    return Offsets(first, ends, chosen, notes)
 
 
 def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int, int]:

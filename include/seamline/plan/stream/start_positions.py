@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,16 +15,21 @@ from seamline.model.protocol.offsets import Lane, Vector
 from seamline.model.time.intervals import parse_moment
 
 ONE = re.compile(r"(?:(?P<topic>[^/:,]+)/)?(?P<partition>\d+):(?P<offset>\d+)")
+GROUP_PREFIX = "group:"
 
 
 class From(StrEnum):
-    """A kind of place. LEDGER: where the log ends, and the beginning of what it never read."""
+    """A kind of place. LEDGER: where the log ends, and the beginning of what it never read.
+
+    GROUP: where the members of a consumer group would go on.
+    """
 
     LEDGER = "ledger"
     EARLIEST = "earliest"
     LATEST = "latest"
     TIMESTAMP = "timestamp"
     OFFSETS = "offsets"
+    GROUP = "group"
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,20 @@ class StartPlace:
     """For TIMESTAMP, by Kafka's own time; None otherwise."""
     offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The next offset to read, by topic and partition; the topic is empty where the pipeline reads only one."""
+    group: str = ""
+    """For GROUP, its id; else empty."""
 
     @classmethod
     def parse(cls, text: str) -> StartPlace:
-        """Read a word, an instant, or offsets like ``0:1200,1:1180`` or ``topic/0:1200``; BadRange."""
+        """Read a word, ``group:ID``, an instant, or offsets; BadRange.
+
+        Offsets are ``0:1200,1:1180``, ``topic/0:1200``, or JSON as Spark has it: ``{"topic": {"0": 1200}}``.
+        """
         words = text.strip()
+        if group := words.removeprefix(GROUP_PREFIX).strip() if words.startswith(GROUP_PREFIX) else "":
+            return cls(From.GROUP, group=group)
+        if words.startswith("{"):
+            return cls(From.OFFSETS, offsets=parse_spark_offsets(words))
         if words in (From.LEDGER, From.EARLIEST, From.LATEST):
             return cls(From(words))
         if ONE.match(words):
@@ -50,7 +65,8 @@ class StartPlace:
         except BadRange:
             raise BadRange(
                 f"{text!r} is not a start position.",
-                hint="write ledger, earliest, latest, an instant (2026-03-01T06:00Z), or offsets (0:1200,1:1180).",
+                hint="write ledger, earliest, latest, group:ID, an instant (2026-03-01T06:00Z), or offsets "
+                '(0:1200,1:1180, or {"topic": {"0": 1200}}).',
             ) from None
 
 
@@ -63,6 +79,79 @@ def offsets_of(text: str) -> dict[tuple[str, int], int]:
             raise BadRange(f"{each!r} is not PARTITION:OFFSET.", hint="write 0:1200,1:1180 or topic/0:1200.")
         found[one["topic"] or "", int(one["partition"])] = int(one["offset"])
     return found
+
+
+def parse_spark_offsets(text: str) -> dict[tuple[str, int], int]:
+    """Read offsets in JSON, as Spark's ``startingOffsets`` and the last line of its checkpoints have them; BadRange."""
+    try:
+        found = {
+            (topic, int(partition)): whole_number(offset)
+            for topic, offsets in json.loads(text).items()
+            for partition, offset in offsets.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise BadRange(
+            f"{text!r} is not a JSON object of offsets by topic and partition.",
+            hint='write {"topic": {"0": 1200, "1": 1180}}.',
+        ) from None
+    if not found:
+        raise BadRange(
+            f"{text!r} names no offset.", hint='write {"topic": {"0": 1200}}, or earliest, or latest.'
+        )
+    if negative := [f"{topic}/{partition}" for (topic, partition), at in found.items() if at < 0]:
+        raise BadRange(
+            f"{', '.join(negative)}: -1 and -2 mean the end and the beginning, and are no offsets.",
+            hint="write earliest or latest for all partitions, or the offset of each.",
+        )
+    return found
+
+
+def whole_number(value: object) -> int:
+    """Return a number of JSON that is whole; ValueError."""
+    if type(value) is not int:
+        raise ValueError(value)
+    return value
+
+
+@dataclass(frozen=True)
+class GroupPlace:
+    """Where a consumer group stands: where each lane goes on, and what is to be known about it."""
+
+    chosen: Vector
+    """The first offset to read, of each lane for which the group has one."""
+    notes: tuple[str, ...]
+    """What is not as the group has recorded it, a line each."""
+
+
+def place_group(
+    group: str, recorded: Mapping[Lane, int], beginnings: Vector, names: Mapping[str, str]
+) -> GroupPlace:
+    """Decide where each lane goes on that a group has read; ``names`` are the topics by id.
+
+    A lane without an offset of the group's is read from its first, and one that Kafka has cut past the group's place
+    from what is left. BadRange where the group has recorded nothing of any topic.
+    """
+    if not recorded:
+        raise BadRange(
+            f"The consumer group {group!r} has recorded no offset of {' or '.join(sorted(names.values()))}.",
+            hint="check its id, and that it commits to Kafka; Spark keeps offsets in the last line of the newest file "
+            'in CHECKPOINT/offsets: pass that line, {"topic": {"0": 1200}}, instead.',
+        )
+    notes = []
+    for lane, begins in sorted(beginnings.items()):
+        of = f"{names[lane.topic_id]}/{lane.partition}"
+        at = recorded.get(lane)
+        if at is None:
+            notes.append(
+                f"{of}: the group has recorded no offset; it is read from {begins}, the first there is"
+            )
+        elif at < begins:
+            notes.append(
+                f"{of}: the group was at {at}, and Kafka has nothing before {begins} any more: it is read from there"
+            )
+    return GroupPlace(
+        {lane: max(at, beginnings.get(lane, at)) for lane, at in recorded.items()}, tuple(notes)
+    )
 
 
 def resolve_offsets(place: StartPlace, topics: Mapping[str, str]) -> dict[Lane, int]:
