@@ -53,6 +53,7 @@ def offsets_now(
     with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
         first = by_lane(admin, definition, admin.beginning_offsets)
         ends = by_lane(admin, definition, admin.end_offsets)
+        chosen: Vector
         notes: tuple[str, ...] = ()
         match place.kind:
             case From.LATEST:

@@ -174,7 +174,12 @@ def generation_rows(layout: Layout, view: CompiledView, interval: Interval, gene
     """Present what one generation has of the windows that its interval touches: of a longer one its share."""
     held = Generations(Table.open(layout.generations(view)), view)
     found = held.read(generation, [*partial_schema(view).names, "interval"])
-    taken = found.filter(pc.equal(found["interval"], interval.id)).drop_columns(["interval"])
+    return present_windows(view, found.filter(pc.equal(found["interval"], interval.id)))
+
+
+def present_windows(view: CompiledView, found: pa.Table) -> pa.Table:
+    """Merge states (``partial_schema``) into windows, and present them: places and measures."""
+    taken = found.select(partial_schema(view).names)
     for name, value in (("_speed", 0), ("_newest", -1)):
         taken = taken.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), taken.num_rows))
     found = merge_into_windows(view, taken)

@@ -1,0 +1,145 @@
+"""A table that another job has made beside a view's answer: what of its columns is compared, and how both differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.lake.audit.foreign_tables import open_foreign_table
+from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.read.row_differences import Difference, compare_rows, is_numeric, list_row_place_names
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.errors import BadRange
+from seamline.model.protocol.read_request import ReadRequest
+from seamline.model.time.intervals import format_utc_instant
+from seamline.model.time.window_arithmetic import Whole
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """What a table has of a view's columns."""
+
+    about: str
+    """What it is, for people: ``Delta version 7``, ``3 files``."""
+    written_at: datetime
+    """When it was last written, or made."""
+    places: tuple[str, ...]
+    """The columns that tell its rows apart: keys and bounds of windows."""
+    measures: tuple[str, ...]
+    """The measures that it has."""
+    rows: pa.Table
+    """These columns, by the view's names."""
+
+
+def read_compared_table(view: CompiledView, text: str, names: Mapping[str, str]) -> ComparedTable:
+    """Read what a table has of a view's columns; BadRange where it lacks a key, or has no measure."""
+    known = [*list_row_place_names(view), *(each.name for each in view.measures)]
+    if unknown := [name for name in names if name not in known]:
+        raise BadRange(f"{view.qualified} has no column {unknown[0]!r}.", hint=f"it has {', '.join(known)}.")
+    types = {key.name: key.type.spark for key in view.keys}
+    types |= {"window_start": "TIMESTAMP", "window_end": "TIMESTAMP"}
+    with open_foreign_table(text) as table:
+        places = [
+            name for name in list_row_place_names(view) if is_compared_by(view, name, names, table.columns)
+        ]
+        measures = [
+            each.name
+            for each in view.measures
+            if each.name in names or names.get(each.name, each.name) in table.columns
+        ]
+        if not measures:
+            raise BadRange(
+                f"{text!r} has no column with the name of a measure of {view.qualified}.",
+                hint=f"it has {', '.join(table.columns)}: say which is which by "
+                f"--measure {view.measures[0].name}=COLUMN.",
+            )
+        columns = {name: names.get(name, name) for name in (*places, *measures)}
+        rows = table.read(columns, {name: type for name, type in types.items() if name in columns})
+        return ComparedTable(table.about, table.written_at, tuple(places), tuple(measures), rows)
+
+
+def is_compared_by(view: CompiledView, name: str, names: Mapping[str, str], every: Sequence[str]) -> bool:
+    """Return whether rows are told apart by a place: by all keys and the start of a window, and its end if given."""
+    if isinstance(view.windows, Whole) and name.startswith("window_"):
+        return False
+    return name != "window_end" or names.get(name, name) in every
+
+
+def bound_windows(text: str, table: ComparedTable, request: ReadRequest) -> ReadRequest:
+    """Fill in the bounds that were not given: the table's first and last window; BadRange where it has none."""
+    found = pc.min_max(table.rows["window_start"]).as_py()
+    if found["min"] is None:
+        raise BadRange(f"{text!r} has no row.", hint="name a table that has rows.")
+    return replace(
+        request,
+        start=request.start or found["min"],
+        end=request.end or found["max"] + timedelta(microseconds=1),
+    )
+
+
+def starts_within(rows: pa.Table, request: ReadRequest) -> pa.Array:
+    """Return which windows start within the bounds."""
+    starts = rows["window_start"]
+    return pc.and_(
+        pc.greater_equal(starts, pa.scalar(request.start, INSTANT)),
+        pc.less(starts, pa.scalar(request.end, INSTANT)),
+    )
+
+
+def require_one_row(rows: pa.Table, places: Sequence[str], who: str, hint: str) -> None:
+    """Require that no place is there twice; BadRange names one that is."""
+    quoted = ", ".join(map(quote_identifier, places)) or "ALL"
+    columns = f"{', '.join(map(quote_identifier, places))}, " if places else ""
+    twice = query_tables(
+        f"SELECT {columns}count(*) AS _rows FROM rows GROUP BY {quoted} HAVING count(*) > 1 LIMIT 1",
+        rows=rows,
+    ).to_pylist()
+    if twice:
+        count = twice[0].pop("_rows")
+        named = ", ".join(f"{name}={format_value(value)}" for name, value in twice[0].items()) or "all keys"
+        raise BadRange(f"{who} has {count} rows for {named}.", hint=hint)
+
+
+def format_value(value: object) -> str:
+    """Write a key's value for people."""
+    return format_utc_instant(value) if isinstance(value, datetime) else str(value)
+
+
+def find_difference(
+    theirs: pa.Table, ours: pa.Table, places: Sequence[str], measures: Sequence[str], tolerance: float
+) -> Difference:
+    """Find how two sides differ, but for the rounding of doubles."""
+    return compare_rows(settle_roundings(theirs, ours, places, measures, tolerance), ours, places, measures)
+
+
+def settle_roundings(
+    theirs: pa.Table, ours: pa.Table, places: Sequence[str], measures: Sequence[str], tolerance: float
+) -> pa.Table:
+    """Replace numbers of a table by ours where one of both is a double, and they differ by rounding."""
+    doubled = [
+        name
+        for name in measures
+        if any(pa.types.is_floating(side.schema.field(name).type) for side in (theirs, ours))
+        and all(is_numeric(side.schema.field(name).type) for side in (theirs, ours))
+    ]
+    if not doubled:
+        return theirs
+    on = " AND ".join(f"t.{q} IS NOT DISTINCT FROM o.{q}" for q in map(quote_identifier, places)) or "true"
+    columns = []
+    for name in (*places, *measures):
+        quoted = quote_identifier(name)
+        text = f"t.{quoted}"
+        if name in doubled:
+            one, other = f"t.{quoted}::DOUBLE", f"o.{quoted}::DOUBLE"
+            near = f"abs({one} - {other}) <= {tolerance!r} * greatest(abs({one}), abs({other}))"
+            text = f"CASE WHEN {near} THEN {other} ELSE {one} END"
+        columns.append(f"{text} AS {quoted}")
+    return query_tables(
+        f"SELECT {', '.join(columns)} FROM theirs t LEFT JOIN ours o ON {on}", theirs=theirs, ours=ours
+    )

@@ -1,0 +1,149 @@
+"""Tables that others have made, read as they are kept: Delta, Parquet, CSV and JSON lines, on disk or in a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from seamline.lake.engine.duckdb_connections import open_beside
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.store.locations import Location, list_all_files, list_places, parse_location
+from seamline.model.errors import BadRange, NotFound
+from seamline.runtime.spill_folder import own_spill_folder
+
+READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".json": "read_json", ".jsonl": "read_json",
+           ".ndjson": "read_json"}  # fmt: skip
+"""DuckDB's functions by the ends of files' names; of CSV the types are found."""
+FOREIGN = "foreign_table"
+KINDS = "a Delta table, or files that end in " + ", ".join(READERS)
+
+
+@dataclass(frozen=True)
+class ForeignTable:
+    """A table of somebody's."""
+
+    place: str
+    """Where it is, as it was named."""
+    about: str
+    """What it is, for people: ``Delta version 7``, ``3 files``."""
+    written_at: datetime
+    """When it was last written, UTC."""
+    columns: tuple[str, ...]
+    """The names of its columns."""
+    con: duckdb.DuckDBPyConnection
+    """Where it can be read while it is open."""
+    query: str
+    """What reads it."""
+
+    def read(self, columns: Mapping[str, str], types: Mapping[str, str]) -> pa.Table:
+        """Read columns (ours by name: theirs); ``types`` are those of Spark that some are cast to.
+
+        Instants without a zone are UTC. BadRange where one is not there, or a value is none of its type.
+        """
+        if missing := [theirs for theirs in columns.values() if theirs not in self.columns]:
+            raise BadRange(
+                f"{self.place!r} has no column {missing[0]!r}.",
+                hint=f"it has {', '.join(self.columns)}: say which is meant by --key or --measure NAME=COLUMN.",
+            )
+        chosen = ", ".join(
+            f"{cast_sql(quote_identifier(theirs), types.get(ours))} AS {quote_identifier(ours)}"
+            for ours, theirs in columns.items()
+        )
+        try:
+            return self.con.sql(f"SELECT {chosen} FROM ({self.query})").to_arrow_table()
+        except duckdb.Error as error:
+            raise BadRange(
+                f"A column of {self.place!r} has not the type that it is compared by: {error}.",
+                hint="name the columns that have the view's keys and the starts of its windows: --key NAME=COLUMN.",
+            ) from None
+
+
+@contextmanager
+def open_foreign_table(text: str) -> Iterator[ForeignTable]:
+    """Open a table while the block runs. NotFound where nothing is there; BadRange for what is no table."""
+    place = parse_location(text)
+    # Files of others change: the connections of this thread remember what was in them.
+    with ExitStack() as stack:
+        con = stack.enter_context(open_beside())
+        if is_delta_table(place):
+            table = DeltaTable(str(place))
+            written = datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, UTC)
+            con.register(FOREIGN, table.to_pyarrow_dataset())
+            about, query = f"Delta version {table.version()}", f"SELECT * FROM {FOREIGN}"
+        else:
+            files = list_table_files(place)
+            written = datetime.fromtimestamp(max(each.stat().st_mtime for each in files), UTC)
+            about = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+            paths = ", ".join(quote_literal(path) for path in stack.enter_context(copy_objects(files)))
+            query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}])"
+        yield describe_table(con, text, about, written, query)
+
+
+@contextmanager
+def copy_objects(files: Sequence[Location]) -> Iterator[list[str]]:
+    """Return paths of files on this machine while the block runs; objects are copied, as they may change."""
+    folder = own_spill_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder) as within:
+        paths = []
+        for number, file in enumerate(files):
+            path = file if isinstance(file, Path) else Path(within, f"{number}{file.suffix}")
+            if path != file:
+                path.write_bytes(file.read_bytes())
+            paths.append(str(path))
+        yield paths
+
+
+def describe_table(
+    con: duckdb.DuckDBPyConnection, text: str, about: str, written_at: datetime, query: str
+) -> ForeignTable:
+    """Describe a table that can be read; BadRange where it cannot."""
+    try:
+        columns = con.sql(f"SELECT * FROM ({query}) LIMIT 0").columns
+    except duckdb.Error as error:
+        raise BadRange(f"{text!r} cannot be read: {error}.", hint=f"name {KINDS}.") from None
+    return ForeignTable(text, about, written_at, tuple(columns), con, query)
+
+
+def is_delta_table(place: Location) -> bool:
+    """Return whether a folder has the log of a Delta table."""
+    return bool(list_places(place / "_delta_log", "*.json"))
+
+
+def list_table_files(place: Location) -> list[Location]:
+    """List the files of one kind below a folder, or the one that was named; NotFound, BadRange."""
+    if place.suffix in READERS:
+        if not place.exists():
+            raise NotFound(f"There is no file {str(place)!r}.", hint=f"name {KINDS}.")
+        return [place]
+    below = (
+        [each for each in list_all_files(place) if not each.name.startswith(("_", "."))]
+        if place.exists()
+        else []
+    )
+    found = {end: [each for each in below if each.suffix == end] for end in READERS}
+    kinds = [end for end, files in found.items() if files]
+    if not kinds:
+        raise NotFound(f"There is no table at {str(place)!r}.", hint=f"name {KINDS}, or a folder of these.")
+    if len(kinds) > 1:
+        raise BadRange(
+            f"{str(place)!r} has files that end in {' and '.join(kinds)}.",
+            hint="name one file, or a folder of one kind.",
+        )
+    return found[kinds[0]]
+
+
+def cast_sql(column: str, type: str | None) -> str:
+    """Write a column, cast to a type of Spark's where one is given."""
+    if type is None:
+        return column
+    return f"CAST({column} AS {'TIMESTAMPTZ' if type == 'TIMESTAMP' else type})"
