@@ -70,6 +70,7 @@ class Sale:
     customer: str | None = "a"
     amount: int = 1
     id: int | None = None
+    sent_at: datetime | None = None
 
     @property
     def at(self) -> datetime:
@@ -208,6 +209,7 @@ class Shop:
                 "_epoch": number,
                 "_record_version": self.compiled.record_version,
                 "_event_time": sale.at,
+                "_kafka_timestamp": sale.sent_at,
                 "_value": b"{}",
                 "id": self.offset + at if sale.id is None else sale.id,
                 "customer": sale.customer,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import click
 
-from seamline.cli.context import current_actor, interval_of, open_pipeline, parse_name_values
+from seamline.cli.context import current_actor, interval_of, open_pipeline
 from seamline.model.errors import NotFound
 from seamline.model.protocol.manifest import How
-from seamline.model.time.intervals import parse_duration, parse_moment
+from seamline.model.time.intervals import parse_duration
 
 VIEW = click.argument("view", metavar="PIPELINE.VIEW")
 INTERVAL = click.argument("interval")
@@ -106,76 +106,6 @@ def diff(view: str, interval: str, earlier: str, later: str, format: str, limit:
     one, other = found.before.generation, found.after.generation
     click.echo(f"{one.id} (cut {one.cut}) -> {other.id} (cut {other.cut})", err=True)
     click.echo("\n".join(format_difference(found.difference)), err=True)
-
-
-@click.command()
-@VIEW
-@click.option(
-    "--with",
-    "table",
-    required=True,
-    help="The other job's table: a folder of Delta, Parquet, CSV or JSON lines, or a file, here or in a bucket.",
-)
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    metavar="NAME=COLUMN",
-    help="A key, window_start or window_end by the table's name of it; of the same name if not given.",
-)
-@click.option("--measure", "measures", multiple=True, metavar="NAME=COLUMN", help="A measure, likewise.")
-@click.option("--from", "start", help="First window start, UTC. [default: the table's first]")
-@click.option(
-    "--to", "end", help="End of the window starts, UTC (exclusive). [default: after the table's last]"
-)
-@click.option("--written-at", help="When the table was made, UTC. [default: when it was last written]")
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    default=1e-9,
-    show_default=True,
-    help="Share by which doubles may differ that were added up in another order.",
-)
-@click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
-def compare(
-    view: str,
-    table: str,
-    keys: tuple[str, ...],
-    measures: tuple[str, ...],
-    start: str | None,
-    end: str | None,
-    written_at: str | None,
-    tolerance: float,
-    format: str,
-    limit: int | None,
-) -> int:
-    """Compare what is answered with a TABLE of another job: rows that differ, and why (that on stderr).
-
-    Exit code 1 if a difference is unexplained.
-    """
-    from seamline.lake.audit.table_comparing import compare_with_table
-    from seamline.lake.tables.view_versions import find_view
-    from seamline.model.protocol.read_request import ReadRequest
-    from seamline.serve.query import rows_written
-    from seamline.serve.table_differences import build_differing_rows, format_table_comparison
-
-    name, _, view_name = view.partition(".")
-    pipeline, layout = open_pipeline(name)
-    found = compare_with_table(
-        pipeline,
-        find_view(pipeline, layout, view_name),
-        layout,
-        table,
-        names=parse_name_values((*keys, *measures)),
-        request=ReadRequest.parse(start=start, end=end),
-        tolerance=tolerance,
-        written_at=parse_moment(written_at) if written_at else None,
-    )
-    rows = build_differing_rows(found)
-    rows_written(rows if limit is None else rows.slice(0, limit), format, sys.stdout)
-    click.echo("\n".join(format_table_comparison(found)), err=True)
-    return 1 if found.unexplained else 0
 
 
 @click.command()
@@ -299,4 +229,4 @@ def retention(pipeline: str, keep: int, older_than: str | None, delete: bool, re
         click.echo(str(clean_generations(layout, manifest_of(layout))))
 
 
-COMMANDS = (history, rollback, diff, compare, certificate, report, publish, retention)
+COMMANDS = (history, rollback, diff, certificate, report, publish, retention)

@@ -1,4 +1,4 @@
-"""Commands that only look: check, query, sql, explain, status, lookups, side."""
+"""Commands that only look: check, query, explain, compare, status, and others."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from seamline.cli.context import load_configured_catalog, open_pipeline, parse_n
 from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.read_request import ReadOptions
+from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_quantity
 from seamline.plan.wording.source_text import list_source_lines
 
@@ -175,6 +176,76 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
 
 
 @click.command()
+@click.argument("view", metavar="PIPELINE.VIEW")
+@click.option(
+    "--with",
+    "table",
+    required=True,
+    help="The other job's table: a folder of Delta, Parquet, CSV or JSON lines, or a file, here or in a bucket.",
+)
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="A key, window_start or window_end by the table's name of it; of the same name if not given.",
+)
+@click.option("--measure", "measures", multiple=True, metavar="NAME=COLUMN", help="A measure, likewise.")
+@click.option("--from", "start", help="First window start, UTC. [default: the table's first]")
+@click.option(
+    "--to", "end", help="End of the window starts, UTC (exclusive). [default: after the table's last]"
+)
+@click.option("--written-at", help="When the table was made, UTC. [default: when it was last written]")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    default=1e-9,
+    show_default=True,
+    help="Share by which doubles may differ that were added up in another order.",
+)
+@click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
+def compare(
+    view: str,
+    table: str,
+    keys: tuple[str, ...],
+    measures: tuple[str, ...],
+    start: str | None,
+    end: str | None,
+    written_at: str | None,
+    tolerance: float,
+    format: str,
+    limit: int | None,
+) -> int:
+    """Compare what is answered with a TABLE of another job: rows that differ, and why (that on stderr).
+
+    Exit code 1 if a difference is unexplained.
+    """
+    from seamline.lake.audit.table_comparing import compare_with_table
+    from seamline.lake.tables.view_versions import find_view
+    from seamline.model.protocol.read_request import ReadRequest
+    from seamline.serve.query import rows_written
+    from seamline.serve.table_differences import build_differing_rows, format_table_comparison
+
+    name, _, view_name = view.partition(".")
+    pipeline, layout = open_pipeline(name)
+    found = compare_with_table(
+        pipeline,
+        find_view(pipeline, layout, view_name),
+        layout,
+        table,
+        names=parse_name_values((*keys, *measures)),
+        request=ReadRequest.parse(start=start, end=end),
+        tolerance=tolerance,
+        written_at=parse_moment(written_at) if written_at else None,
+    )
+    rows = build_differing_rows(found)
+    rows_written(rows if limit is None else rows.slice(0, limit), format, sys.stdout)
+    click.echo("\n".join(format_table_comparison(found)), err=True)
+    return 1 if found.unexplained else 0
+
+
+@click.command()
 @click.argument("pipelines", metavar="[PIPELINE]...", nargs=-1)
 def status(pipelines: tuple[str, ...]) -> None:
     """Show the status of each pipeline: epoch, edge, watermark, stream, intervals by state."""
@@ -205,4 +276,4 @@ def side(name: str, format: str, limit: int | None) -> None:
     rows_written(read(name).slice(0, limit), format, sys.stdout)
 
 
-COMMANDS = (check, query, sql, explain, status, lookups, side)
+COMMANDS = (check, query, sql, explain, compare, status, lookups, side)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seamline.cli.context import current_actor, load_configured_pipeline, open_pipeline, parse_range
+from seamline.model.errors import BadRange
 
 if TYPE_CHECKING:
     from seamline.supervisor.operations import Order
@@ -158,6 +159,11 @@ def execute_order(
     from seamline.supervisor.operations import Action, Order, Upgrade, carry_out
 
     compiled, layout = open_pipeline(pipeline)
+    if (lost_from is None) != (lost_to is None):
+        raise BadRange(
+            "--lost-from and --lost-to belong together.",
+            hint="pass both, or neither: then it may be of any time.",
+        )
     if "upgrade" in asked:
         asked["upgrade"] = Upgrade(asked["upgrade"])
     order: Order = Order(

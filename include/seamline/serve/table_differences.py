@@ -72,11 +72,11 @@ def format_table_comparison(found: Compared) -> Iterator[str]:
 
 
 def format_bounds(found: Compared) -> str:
-    """Describe which windows are compared, if not all."""
-    request = found.request
-    if request.start is None or request.end is None:
+    """Describe which windows are compared."""
+    if found.windows is None:
         return ""
-    return f", windows that start from {format_utc_instant(request.start)} to before {format_utc_instant(request.end)}"
+    first, last = map(format_utc_instant, found.windows)
+    return f", windows that start from {first} to {last}"
 
 
 def format_span(seconds: int) -> str:

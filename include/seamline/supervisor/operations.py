@@ -27,12 +27,12 @@ from seamline.model.protocol.holes import (
     to_register,
 )
 from seamline.model.protocol.manifest import Manifest
-from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
+from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.savepoint import Savepoint, find_savepoint, with_one_more
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.start_positions import From, StartPlace, find_skipped_gaps
 from seamline.runtime.processes import Life, life_of
-from seamline.supervisor.topic_losses import Offsets, offsets_now
+from seamline.supervisor.topic_losses import find_start_offsets, offsets_now
 
 
 class Action(StrEnum):
@@ -163,18 +163,15 @@ class PositionMove:
 
     def describe(self, pipeline: str, *, fill: bool) -> list[str]:
         """Describe what is passed over."""
-        return [*self.describe_gaps(pipeline, fill=fill), *(f"  {each}" for each in self.notes)]
-
-    def describe_gaps(self, pipeline: str, *, fill: bool) -> list[str]:
-        """Describe the offsets that are passed over, and what becomes of them."""
-        gaps = [each.gap for each in self.accepted]
+        gaps, notes = [each.gap for each in self.accepted], [f"  {each}" for each in self.notes]
         count = sum(len(gap.range) for gap in gaps)
         if not count:
-            return [f"{pipeline}: nothing is passed over; every partition continues where it was read to."]
+            said = f"{pipeline}: nothing is passed over; every partition continues where it was read to."
+            return [said, *notes]
         then = "read from Kafka beside the live stream" if fill else "a hole in the log"
         but = "" if fill or not self.answers else "; answers among them are read anyway"
         said = f"{pipeline}: {count} offsets are passed over, and will be {then}{but}:"
-        return [said, *(f"  {gap}" for gap in gaps)]
+        return [said, *(f"  {gap}" for gap in gaps), *notes]
 
 
 def plan_offset_move(
@@ -204,14 +201,6 @@ def plan_offset_move(
         answers=bool(pipeline.asks),
         notes=offsets.notes,
     )
-
-
-def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
-    """Find the offset at which each lane shall be read; what was read already is not asked for again."""
-    chosen = offsets.chosen
-    if place.kind is From.OFFSETS:
-        return dict(chosen)
-    return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
 
 
 def build_savepoint(

@@ -74,6 +74,14 @@ def offsets_now(
     return Offsets(first, ends, chosen, notes)
 
 
+def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
+    """Find the offset at which each lane shall be read; what was read already is not asked for again."""
+    chosen = offsets.chosen
+    if place.kind is From.OFFSETS:
+        return dict(chosen)
+    return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
+
+
 def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int, int]:
     """Return the offsets of a topic at an instant."""
     assert place.instant is not None

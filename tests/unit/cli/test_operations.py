@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
+from seamline.cli import main
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.released_records import LET_GO, count_readable_records
@@ -120,6 +121,15 @@ def test_what_a_start_passes_over_is_decided_and_told(shop, kafka, place, end):
     assert gaps == ([Gap(LANE, 5, end)] if end else [])
     assert (f"{end - 5} offsets are passed over" in told[0]) if end else ("nothing is passed over" in told[0])
     assert control(shop).fills == ()
+
+
+def test_what_may_be_lost_has_both_bounds(shop, kafka, capsys):
+    """The message names the options that are meant."""
+    assert (
+        main(["stream", "start", "shop", "--from", "latest", "--lost-to", "2026-01-01"]) == BadRange.exit_code
+    )
+    assert "--lost-from and --lost-to belong together" in capsys.readouterr().err
+    assert control(shop).accepted == ()
 
 
 @pytest.mark.parametrize(("fill", "answers", "said"), [(False, False, 0), (False, True, 1), (True, True, 0)])

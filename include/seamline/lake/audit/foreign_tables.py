@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +14,9 @@ from deltalake import DeltaTable
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.store.copied_objects import copy_objects
 from seamline.lake.store.locations import Location, list_all_files, list_places, parse_location
 from seamline.model.errors import BadRange, NotFound
-from seamline.runtime.spill_folder import own_spill_folder
 
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".json": "read_json", ".jsonl": "read_json",
            ".ndjson": "read_json"}  # fmt: skip
@@ -86,21 +84,6 @@ def open_foreign_table(text: str) -> Iterator[ForeignTable]:
             paths = ", ".join(quote_literal(path) for path in stack.enter_context(copy_objects(files)))
             query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}])"
         yield describe_table(con, text, about, written, query)
-
-
-@contextmanager
-def copy_objects(files: Sequence[Location]) -> Iterator[list[str]]:
-    """Return paths of files on this machine while the block runs; objects are copied, as they may change."""
-    folder = own_spill_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder) as within:
-        paths = []
-        for number, file in enumerate(files):
-            path = file if isinstance(file, Path) else Path(within, f"{number}{file.suffix}")
-            if path != file:
-                path.write_bytes(file.read_bytes())
-            paths.append(str(path))
-        yield paths
 
 
 def describe_table(

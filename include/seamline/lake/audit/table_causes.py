@@ -26,7 +26,7 @@ from seamline.lake.read.row_differences import (
     Difference,
     after_column,
     before_column,
-    present_windows,
+    present_window_states,
 )
 from seamline.lake.read.snapshot import Snapshot
 from seamline.lake.storage.arrow_types import master_schema, partial_schema
@@ -39,7 +39,7 @@ from seamline.model.time.window_arithmetic import Ruling
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.table_differences import TableCause, Variant, choose_causes, list_variants
 
-FLAGS = {TableCause.LATE: "_late", TableCause.AFTER: "_after"}
+FLAGS = {TableCause.LATE: "_late", TableCause.OVERDUE: "_overdue", TableCause.AFTER: "_after"}
 COPY = "_copy"
 
 
@@ -100,7 +100,8 @@ def read_flagged_states(
         flags = flag_panes(pipeline, view, layout, log, touched, written_at)
         with register_tables(flags=flags):
             flagged = (
-                f"(SELECT r.*, f._late, f._after FROM {rows} r JOIN flags f "
+                f"(SELECT r.*, f._late, f._after, "
+                f"coalesce(epoch_us(r._kafka_timestamp) > f._over, false) AS _overdue FROM {rows} r JOIN flags f "
                 f"ON r._epoch = f._epoch AND {floor_sql('r._event_time', view.pane)} = f._pane)"
             )
             return states.compute_row_states(con, view, flagged, by=[*FLAGS.values(), COPY])
@@ -122,7 +123,10 @@ def flag_panes(
     touched: pa.Table,
     written_at: datetime,
 ) -> pa.Table:
-    """Say of what an epoch brought to a pane whether it was late, and whether it came after an instant."""
+    """Say of what an epoch brought to a pane whether it was late, and whether it came after an instant.
+
+    ``_over`` is from when on a record that reaches Kafka is overdue there, in microseconds; NULL for never.
+    """
     edges = Snapshot.pin(pipeline, view, layout, ReadRequest(version=view.fingerprint)).edges
     epochs = touched["_epoch"].to_pylist()
     marks = {epoch: edges.mark_before(epoch) for epoch in {*epochs}}
@@ -133,8 +137,15 @@ def flag_panes(
         mark is not None and end is not None and mark - ahead >= end
         for mark, end in zip((marks[epoch] for epoch in epochs), ends, strict=True)
     ]
-    return touched.append_column("_late", pa.array(late, pa.bool_())).append_column(
-        "_after", pa.array([epoch in after for epoch in epochs], pa.bool_())
+    bound = max(source.watermark.bound for source in pipeline.definition.sources) // MICROSECOND
+    return pa.table(
+        {
+            "_epoch": touched["_epoch"],
+            "_pane": touched["_pane"],
+            "_late": pa.array(late, pa.bool_()),
+            "_after": pa.array([epoch in after for epoch in epochs], pa.bool_()),
+            "_over": pa.array([None if end is None else end + bound for end in ends], pa.int64()),
+        }
     )
 
 
@@ -154,7 +165,7 @@ def present_variant(view: CompiledView, pieces: pa.Table, variant: Variant) -> p
         pieces = pieces.filter(pc.invert(pieces[FLAGS[cause]]))
     if not variant.copies:
         pieces = pieces.filter(pc.invert(pieces[COPY]))
-    return present_windows(view, states.combine_states(view, [pieces]))
+    return present_window_states(view, states.combine_states(view, [pieces]))
 
 
 def find_equal_rows(

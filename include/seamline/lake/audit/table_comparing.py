@@ -50,8 +50,8 @@ class Compared:
     """What it answered."""
     table: ComparedTable
     """What it is compared with."""
-    request: ReadRequest
-    """Which windows are compared."""
+    windows: tuple[datetime, datetime] | None
+    """The first and the last start of a window on either side; None where windows have none, or nothing is there."""
     difference: Difference
     """From the table to the answer; its rows have ``_why``, the causes of each."""
     causes: Mapping[str, int]
@@ -111,12 +111,21 @@ def compare_with_table(
         view,
         answer,
         table,
-        request,
+        find_window_starts(table.rows, ours),
         replace(found, rows=found.rows.append_column(WHY, said)),
         Counter(cause.value for some in why for cause in some),
         find_window_shift(view, found, table, read, tolerance),
         traced,
     )
+
+
+def find_window_starts(*sides: pa.Table) -> tuple[datetime, datetime] | None:
+    """Find the first and the last start of a window; None where there is none."""
+    starts = [
+        each for side in sides if "window_start" in side.column_names for each in side["window_start"].chunks
+    ]
+    found = pc.min_max(pa.chunked_array(starts, INSTANT)).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])
 
 
 def name_estimates(

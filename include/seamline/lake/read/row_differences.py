@@ -174,10 +174,10 @@ def generation_rows(layout: Layout, view: CompiledView, interval: Interval, gene
     """Present what one generation has of the windows that its interval touches: of a longer one its share."""
     held = Generations(Table.open(layout.generations(view)), view)
     found = held.read(generation, [*partial_schema(view).names, "interval"])
-    return present_windows(view, found.filter(pc.equal(found["interval"], interval.id)))
+    return present_window_states(view, found.filter(pc.equal(found["interval"], interval.id)))
 
 
-def present_windows(view: CompiledView, found: pa.Table) -> pa.Table:
+def present_window_states(view: CompiledView, found: pa.Table) -> pa.Table:
     """Merge states (``partial_schema``) into windows, and present them: places and measures."""
     taken = found.select(partial_schema(view).names)
     for name, value in (("_speed", 0), ("_newest", -1)):

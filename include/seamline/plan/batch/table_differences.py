@@ -19,6 +19,8 @@ class TableCause(StrEnum):
 
     LATE = "came late: the table has no records that came once the watermark had passed their window"
     """Records that came after an edge at which the watermark had passed the end of their window."""
+    OVERDUE = "reached Kafka late: the table has no records that reached Kafka when their window was over"
+    """Records with a Kafka timestamp later than the end of their window by more than the watermark's bound."""
     AFTER = "came after the table was written"
     """Records of epochs that were committed later."""
     COPIES = "copies there: the table counts records whose event id an earlier one has"
@@ -38,7 +40,7 @@ class Variant:
     """What a number could be made of."""
 
     left_out: tuple[TableCause, ...] = ()
-    """The kinds of records that it lacks: LATE, AFTER."""
+    """The kinds of records that it lacks: LATE, OVERDUE, AFTER."""
     copies: bool = False
     """Whether copies are counted."""
 

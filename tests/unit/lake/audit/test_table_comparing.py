@@ -97,8 +97,21 @@ def test_each_difference_has_the_records_that_make_it(shop: Shop, tmp_path: Path
     }
     assert found.unexplained == 2
     told = "\n".join(format_table_comparison(found))
+    assert "windows that start from 2013-01-01T00:00:00Z to 2013-01-01T02:00:00Z:" in told
     assert "0 rows equal, 3 differ, 1 only here, 1 only there." in told
     assert "total: 3 differ, most 10 -> 14 (+4) at customer=a" in told
+
+
+def test_a_record_that_reached_kafka_late_is_late_in_whatever_epoch_it_was_read(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """One who replays a topic reads late records with the others; that they were late is what Kafka knows."""
+    hour, bound = START + 5 * HOUR, timedelta(minutes=10)
+    on_time = Sale(301, "z", 1, sent_at=hour + HOUR + bound)
+    shop.epoch([on_time, Sale(302, "z", 2, sent_at=on_time.sent_at + timedelta(microseconds=1))])
+    theirs = table_of(RIGHT | {("z", 5): (1, 1, 1)})
+    found = compared(shop, theirs, tmp_path, written_at=START + HOUR)
+    assert whys(found) == {("z", 5): ("differs", "reached Kafka late")}
 
 
 def test_a_difference_may_have_two_causes(shop: Shop, tmp_path: Path) -> None:
