@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from seamline import Batch, Join, KafkaSource, Open, Pipeline, Tumbling, View, count
@@ -114,6 +114,7 @@ def seen(join: CompiledJoin, table: pa.Table, *, right: bool) -> Counter[tuple[o
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, len(PIPELINES) - 1), st.lists(ROWS, max_size=14), st.integers(-10, 12))
+@example(which=0, rows=[("a", 0, 1, None, 0), ("b", 1, 1, None, 0)], horizon=1)
 def test_what_epochs_add_is_what_there_is(
     which: int, rows: list[tuple[str, int, int | None, int | None, int]], horizon: int
 ) -> None:
