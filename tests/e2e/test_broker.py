@@ -36,7 +36,7 @@ from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.start_positions import StartPlace
-from seamline.supervisor.topic_losses import offsets_now
+from seamline.supervisor.topic_losses import find_start_offsets, offsets_now
 
 
 @pytest.fixture(scope="module")
@@ -347,11 +347,13 @@ def test_a_stream_goes_on_where_a_group_of_consumers_was(
         Pipeline(name="taken", source=source, views=[view], batch=Batch("1 day", "2026-01-01"))
     )
     id = admin.topic_id("taken")
-    found = offsets_now(compiled, StartPlace.parse("group:etl: old"))
+    place = StartPlace.parse("group:etl: old")
+    found = find_start_offsets(place, offsets_now(compiled, place), {})
     assert found.chosen == {Lane(id, 0): 4, Lane(id, 1): 8}
     assert [note.partition(":")[0] for note in found.notes] == ["taken/1", "taken/2"]
+    place = StartPlace.parse("group:etl")
     with pytest.raises(BadRange, match="'etl' has recorded no offset of taken"):
-        offsets_now(compiled, StartPlace.parse("group:etl"))
+        find_start_offsets(place, offsets_now(compiled, place), {})
 
 
 def test_missing_topic_is_named(broker: Broker, admin: TopicAdmin) -> None:

@@ -93,14 +93,22 @@ def test_offsets_name_their_topic_where_there_are_several():
         resolve_offsets(StartPlace.parse("c/1:7"), {"a": "A"})
 
 
-def test_a_group_goes_on_where_it_was_and_what_it_never_read_is_said():
-    """A partition that is new to the group, and one of which Kafka has deleted what the group had not read."""
+def test_a_group_goes_on_where_it_was_and_what_is_otherwise_is_said():
+    """A partition that is new to the group, one that Kafka has cut, and those of which the log has read more."""
     names, begins = {"A": "a", "B": "b"}, {Lane("A", 0): 3, Lane("A", 1): 5, Lane("B", 0): 0}
-    found = place_group("etl", {Lane("A", 0): 7, Lane("A", 1): 2}, begins, names)
+    recorded = {Lane("A", 0): 7, Lane("A", 1): 2}
+    found = place_group("etl", recorded, {}, begins, names)
     assert found.chosen == {Lane("A", 0): 7, Lane("A", 1): 5}
     deleted, unknown = found.notes
-    assert deleted.startswith("a/1: the group was at 2, and Kafka has nothing before 5")
-    assert unknown.startswith("b/0: the group has recorded no offset; it is read from 0")
+    assert deleted == "a/1: the group is at 2, and Kafka has nothing before 5 any more"
+    assert unknown == "b/0: the group has recorded no offset; it is read from 0, the first there is"
+    found = place_group("etl", recorded, {Lane("A", 0): 9, Lane("A", 1): 6, Lane("B", 0): 4}, begins, names)
+    assert found.chosen == {Lane("A", 0): 9, Lane("A", 1): 6}
+    assert found.notes == (
+        "a/0: the group is at 7, and the log has been read to 9: it goes on there",
+        "a/1: the group is at 2, and the log has been read to 6: it goes on there",
+        "b/0: the group has recorded no offset; it is read on from 4",
+    )
     with pytest.raises(BadRange, match="'etl' has recorded no offset of a or b") as refused:
-        place_group("etl", {}, begins, names)
+        place_group("etl", {}, {}, begins, names)
     assert "CHECKPOINT/offsets" in refused.value.hint

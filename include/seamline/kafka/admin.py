@@ -17,7 +17,8 @@ from kafka.structs import OffsetAndMetadata
 
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.model.errors import KafkaUnavailable, SeamlineError, SetupError, TopicMissing
+from seamline.kafka.refusals import find_reason
+from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError, SetupError, TopicMissing
 
 _UNREACHABLE = (
     errors.KafkaConnectionError,
@@ -149,6 +150,9 @@ class TopicAdmin:
         with self._translated(name):
             asked = [ConfigResource(ConfigResourceType.TOPIC, name)]
             told = self._client.describe_configs(asked, config_filter="all")
+            # A broker leaves out what one has no right to see.
+            if "retention.ms" not in told["topic"][name]:
+                raise errors.TopicAuthorizationFailedError("DESCRIBE_CONFIGS")
         millis = int(told["topic"][name]["retention.ms"]["value"])
         return None if millis < 0 else timedelta(milliseconds=millis)
 
@@ -234,7 +238,12 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
             f"Topic {topic!r} does not exist on {connection.brokers}.",
             hint="create the topic, or correct its name in the definition.",
         )
+    if isinstance(problem, errors.AuthorizationError):
+        return explain_missing_right(problem, connection, topic)
     if isinstance(problem, _UNREACHABLE):
+        reason, hint = find_reason(getattr(problem, "__notes__", ()), connection)
+        if reason:
+            return KafkaUnavailable(f"Kafka at {connection.brokers} lets nobody in: {reason}.", hint=hint)
         return KafkaUnavailable(
             f"No Kafka broker answers at {connection.brokers} ({name}).",
             hint="check that the broker is running, and the address, security.protocol and login of the connection.",
@@ -249,5 +258,23 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
             f"This Python cannot read records of {connection.brokers}: {problem}.",
             hint="install the codecs that Seamline requires: pip install 'kafka-python[lz4,snappy,zstd]'.",
         )
+    if "AuthorizationFailed" in str(problem):
+        return explain_missing_right(problem, connection, topic)
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")
+
+
+def explain_missing_right(problem: Exception, connection: KafkaConnection, topic: str) -> SeamlineError:
+    """Say that a user lacks a right, and of what."""
+    who = f"user {connection.username!r}" if connection.username else "this client"
+    text = f"{type(problem).__name__} {problem}"
+    if "Group" in text:
+        what = "use the consumer group"
+    elif "Cluster" in text or not topic:
+        what = "do this in the cluster"
+    else:
+        what = f"use topic {topic!r}, or the topic is not there"
+    return KafkaRefused(
+        f"Kafka at {connection.brokers} does not let {who} {what}.",
+        hint='docs/streams.md, "Rights in Kafka", lists what is needed: ask who runs the cluster to grant it.',
+    )

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from kafka.net.compat import KafkaNetClient
 
+from seamline.kafka.refusals import note_refusals
+
 Client = TypeVar("Client")
 
 
@@ -23,7 +25,8 @@ def open_client(kind: Callable[..., Client], **options: Any) -> Client:
         return made[-1]
 
     try:
-        return kind(**options, kafka_client=kept)
+        with note_refusals():
+            return kind(**options, kafka_client=kept)
     except BaseException:
         for each in made:
             each.close()

@@ -93,17 +93,16 @@ class Broker:
             for port in (self.port, self.controller_port):
                 _assert_free(port)
             self.home.mkdir(parents=True, exist_ok=True)
-            self._settings.write_text(
-                SETTINGS.format(
-                    port=self.port,
-                    advertised=self.advertised,
-                    controller_port=self.controller_port,
-                    data=self._data,
-                )
-            )
+            self._settings.write_text(self.format_settings())
             self._format()
             self._launch()
         self._wait(timeout)
+
+    def format_settings(self) -> str:
+        """Write the broker's settings, a line each; ``home`` is there by then."""
+        return SETTINGS.format(
+            port=self.port, advertised=self.advertised, controller_port=self.controller_port, data=self._data
+        )
 
     def stop(self, grace: float = 15.0) -> None:
         """Ask the broker to stop, and kill it after ``grace`` seconds."""

@@ -115,6 +115,12 @@ class OffsetGap(SeamlineError):
     exit_code = 13
 
 
+class KafkaRefused(SeamlineError):
+    """Kafka does not let this user do what was asked."""
+
+    exit_code = 15
+
+
 class LookupBroken(SeamlineError):
     """The table of a look-up cannot be read, lacks a column, or has a key twice."""
 

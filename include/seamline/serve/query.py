@@ -14,6 +14,7 @@ from rich.table import Table
 from seamline.lake.read.answers import Answer
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import format_utc_instant
+from seamline.model.types.exact_json import dump_finite_json
 from seamline.serve.json_lines import json_lines
 
 NOTES = 10
@@ -30,7 +31,14 @@ def rows_written(rows: pa.Table, format: str, out: TextIO) -> None:
 
 
 def as_csv(rows: pa.Table, out: TextIO) -> None:
-    """Write rows as CSV with a header; instants in UTC."""
+    """Write rows as CSV with a header; instants in UTC, lists and the like as JSON."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type):
+            values = rows[field.name].to_pylist()
+            texts = [
+                None if each is None else dump_finite_json(each, default=format_scalar) for each in values
+            ]
+            rows = rows.set_column(at, field.name, pa.array(texts, pa.string()))
     sink = pa.BufferOutputStream()
     pyarrow.csv.write_csv(rows, sink)
     out.write(sink.getvalue().to_pybytes().decode())

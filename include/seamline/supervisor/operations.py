@@ -187,9 +187,8 @@ def plan_offset_move(
     offsets = offsets_now(pipeline, place, env)
     ledger = read_condensed_log(layout)
     held = list_end_offsets(ledger)
-    found = find_skipped_gaps(
-        held, offsets.beginnings, offsets.ends, find_start_offsets(place, offsets, held)
-    )
+    start = find_start_offsets(place, offsets, held)
+    found = find_skipped_gaps(held, offsets.beginnings, offsets.ends, start.chosen)
     kept = find_gaps(ledger, offsets.beginnings)
     before = control.read().accepted
     waiting = {each.gap.lane for each in to_register(ledger, before)}
@@ -199,7 +198,7 @@ def plan_offset_move(
         void=tuple(each for each in before if each.gap.lane in waiting and each.gap not in kept),
         reason=reason,
         answers=bool(pipeline.asks),
-        notes=offsets.notes,
+        notes=start.notes,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -17,7 +17,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.holes import Gap, find_gaps
 from seamline.model.protocol.offsets import Lane, Vector
-from seamline.plan.stream.start_positions import From, StartPlace, place_group, resolve_offsets
+from seamline.plan.stream.start_positions import From, StartOffsets, StartPlace, place_group, resolve_offsets
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Offsets:
     """The offset after the last."""
     chosen: Vector
     """The first offset to read."""
-    notes: tuple[str, ...] = ()
-    """What is to be known about these, a line each."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The topics by their ids; empty where nothing is said of them."""
 
 
 def by_lane(
@@ -54,7 +54,6 @@ def offsets_now(
         first = by_lane(admin, definition, admin.beginning_offsets)
         ends = by_lane(admin, definition, admin.end_offsets)
         chosen: Vector
-        notes: tuple[str, ...] = ()
         match place.kind:
             case From.LATEST:
                 chosen = ends
@@ -65,21 +64,21 @@ def offsets_now(
             case From.OFFSETS:
                 chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in definition.topics})
             case From.GROUP:
-                names = {admin.topic_id(name): name for name in definition.topics}
-                recorded = by_lane(admin, definition, partial(admin.group_offsets, place.group))
-                found = place_group(place.group, recorded, first, names)
-                chosen, notes = found.chosen, found.notes
+                chosen = by_lane(admin, definition, partial(admin.group_offsets, place.group))
             case From.LEDGER:
                 chosen = {}
-    return Offsets(first, ends, chosen, notes)
+        names = {admin.topic_id(name): name for name in definition.topics}
+    return Offsets(first, ends, chosen, names)
 
 
-def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> dict[Lane, int]:
+def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> StartOffsets:
     """Find the offset at which each lane shall be read; what was read already is not asked for again."""
     chosen = offsets.chosen
+    if place.kind is From.GROUP:
+        return place_group(place.group, chosen, held, offsets.beginnings, offsets.names)
     if place.kind is From.OFFSETS:
-        return dict(chosen)
-    return {lane: max(at, held.get(lane, at)) for lane, at in chosen.items()}
+        return StartOffsets(chosen)
+    return StartOffsets({lane: max(at, held.get(lane, at)) for lane, at in chosen.items()})
 
 
 def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int, int]:

@@ -16,7 +16,7 @@ from seamline.kafka.admin import TopicAdmin, explain_kafka_error
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import SharedEnds, oldest_from
-from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicMissing
+from seamline.model.errors import KafkaRefused, KafkaUnavailable, TopicMissing
 
 HERE = KafkaConnection("127.0.0.1:9092")
 
@@ -40,7 +40,7 @@ def test_a_cluster_that_has_no_answer_yet_is_waited_for(problem: errors.KafkaErr
 def test_a_refusal_is_none_that_can_be_waited_for() -> None:
     """Waiting for a right that nobody gives would be silence."""
     refused = explain_kafka_error(errors.TopicAuthorizationFailedError(), HERE, "orders")
-    assert type(refused) is SeamlineError
+    assert type(refused) is KafkaRefused
     assert "'orders'" in refused.message
     assert isinstance(
         explain_kafka_error(errors.UnknownTopicOrPartitionError(), HERE, "orders"), TopicMissing

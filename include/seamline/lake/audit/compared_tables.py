@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.audit.foreign_tables import open_foreign_table
 from seamline.lake.engine.duckdb_connections import query_tables
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.row_differences import Difference, compare_rows, is_numeric, list_row_place_names
-from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.intervals import format_utc_instant
 from seamline.model.time.window_arithmetic import Whole
+from seamline.model.time.zone_clock import MICROSECOND
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,19 @@ class ComparedTable:
     """These columns, by the view's names."""
 
 
-def read_compared_table(view: CompiledView, text: str, names: Mapping[str, str]) -> ComparedTable:
-    """Read what a table has of a view's columns; BadRange where it lacks a key, or has no measure."""
+def read_compared_table(
+    view: CompiledView, text: str, names: Mapping[str, str], request: ReadRequest
+) -> ComparedTable:
+    """Read what a table has of a view's columns, of the windows that are asked for, and of none.
+
+    BadRange where it lacks a key, or has no measure.
+    """
     known = [*list_row_place_names(view), *(each.name for each in view.measures)]
     if unknown := [name for name in names if name not in known]:
         raise BadRange(f"{view.qualified} has no column {unknown[0]!r}.", hint=f"it has {', '.join(known)}.")
     types = {key.name: key.type.spark for key in view.keys}
     types |= {"window_start": "TIMESTAMP", "window_end": "TIMESTAMP"}
+    types |= {each.name: "TIMESTAMP" for each in view.measures if each.result == "TIMESTAMP"}
     with open_foreign_table(text) as table:
         places = [
             name for name in list_row_place_names(view) if is_compared_by(view, name, names, table.columns)
@@ -60,7 +67,8 @@ def read_compared_table(view: CompiledView, text: str, names: Mapping[str, str])
                 f"--measure {view.measures[0].name}=COLUMN.",
             )
         columns = {name: names.get(name, name) for name in (*places, *measures)}
-        rows = table.read(columns, {name: type for name, type in types.items() if name in columns})
+        within = within_bounds_sql(request) if "window_start" in places else "true"
+        rows = table.read(columns, {name: type for name, type in types.items() if name in columns}, within)
         return ComparedTable(table.about, table.written_at, tuple(places), tuple(measures), rows)
 
 
@@ -71,25 +79,28 @@ def is_compared_by(view: CompiledView, name: str, names: Mapping[str, str], ever
     return name != "window_end" or names.get(name, name) in every
 
 
+def within_bounds_sql(request: ReadRequest) -> str:
+    """Write whether a window starts within the bounds of a request; a start that is NULL is in none."""
+    bounds = []
+    if request.start is not None:
+        bounds.append(f"epoch_us(window_start) >= {to_unix_micros(request.start)}")
+    if request.end is not None:
+        bounds.append(f"epoch_us(window_start) < {to_unix_micros(request.end)}")
+    return f"(window_start IS NULL OR ({' AND '.join(bounds) or 'true'}))"
+
+
 def bound_windows(text: str, table: ComparedTable, request: ReadRequest) -> ReadRequest:
     """Fill in the bounds that were not given: the table's first and last window; BadRange where it has none."""
+    if request.start is not None and request.end is not None:
+        return request
     found = pc.min_max(table.rows["window_start"]).as_py()
     if found["min"] is None:
-        raise BadRange(f"{text!r} has no row.", hint="name a table that has rows.")
-    return replace(
-        request,
-        start=request.start or found["min"],
-        end=request.end or found["max"] + timedelta(microseconds=1),
-    )
-
-
-def starts_within(rows: pa.Table, request: ReadRequest) -> pa.Array:
-    """Return which windows start within the bounds."""
-    starts = rows["window_start"]
-    return pc.and_(
-        pc.greater_equal(starts, pa.scalar(request.start, INSTANT)),
-        pc.less(starts, pa.scalar(request.end, INSTANT)),
-    )
+        raise BadRange(
+            f"{text!r} has no row of a window that is asked for.",
+            hint="name a table that has rows, or both bounds: --from and --to.",
+        )
+    last = max(found["max"], request.start or found["max"])
+    return replace(request, start=request.start or found["min"], end=request.end or last + MICROSECOND)
 
 
 def require_one_row(rows: pa.Table, places: Sequence[str], who: str, hint: str) -> None:
@@ -121,7 +132,10 @@ def find_difference(
 def settle_roundings(
     theirs: pa.Table, ours: pa.Table, places: Sequence[str], measures: Sequence[str], tolerance: float
 ) -> pa.Table:
-    """Replace numbers of a table by ours where one of both is a double, and they differ by rounding."""
+    """Replace numbers of a table by ours where one of both is a double, and they differ by rounding.
+
+    A double beside a whole number is no sum of doubles, and has to be equal.
+    """
     doubled = [
         name
         for name in measures
@@ -136,9 +150,11 @@ def settle_roundings(
         quoted = quote_identifier(name)
         text = f"t.{quoted}"
         if name in doubled:
+            whole = any(pa.types.is_integer(side.schema.field(name).type) for side in (theirs, ours))
             one, other = f"t.{quoted}::DOUBLE", f"o.{quoted}::DOUBLE"
-            near = f"abs({one} - {other}) <= {tolerance!r} * greatest(abs({one}), abs({other}))"
-            text = f"CASE WHEN {near} THEN {other} ELSE {one} END"
+            near = f"abs({one} - {other}) <= {0.0 if whole else tolerance!r} * greatest(abs({one}), abs({other}))"
+            finite = f"isfinite({one}) AND isfinite({other})"
+            text = f"CASE WHEN {finite} AND {near} THEN {other} ELSE {one} END"
         columns.append(f"{text} AS {quoted}")
     return query_tables(
         f"SELECT {', '.join(columns)} FROM theirs t LEFT JOIN ours o ON {on}", theirs=theirs, ours=ours

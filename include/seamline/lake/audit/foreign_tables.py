@@ -10,12 +10,19 @@ from datetime import UTC, datetime
 import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.store.copied_objects import copy_objects
-from seamline.lake.store.locations import Location, list_all_files, list_places, parse_location
+from seamline.lake.store.locations import (
+    Location,
+    list_all_files,
+    list_places,
+    parse_location,
+    path_below,
+)
 from seamline.model.errors import BadRange, NotFound
 
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".json": "read_json", ".jsonl": "read_json",
@@ -42,10 +49,11 @@ class ForeignTable:
     query: str
     """What reads it."""
 
-    def read(self, columns: Mapping[str, str], types: Mapping[str, str]) -> pa.Table:
+    def read(self, columns: Mapping[str, str], types: Mapping[str, str], where: str = "true") -> pa.Table:
         """Read columns (ours by name: theirs); ``types`` are those of Spark that some are cast to.
 
-        Instants without a zone are UTC. BadRange where one is not there, or a value is none of its type.
+        ``where`` is a condition on ours. Instants without a zone are UTC. BadRange where a column is not there, or a
+        value is none of its type.
         """
         if missing := [theirs for theirs in columns.values() if theirs not in self.columns]:
             raise BadRange(
@@ -57,7 +65,8 @@ class ForeignTable:
             for ours, theirs in columns.items()
         )
         try:
-            return self.con.sql(f"SELECT {chosen} FROM ({self.query})").to_arrow_table()
+            rows = f"SELECT {chosen} FROM ({self.query})"
+            return self.con.sql(f"SELECT * FROM ({rows}) WHERE {where}").to_arrow_table()
         except duckdb.Error as error:
             raise BadRange(
                 f"A column of {self.place!r} has not the type that it is compared by: {error}.",
@@ -73,17 +82,38 @@ def open_foreign_table(text: str) -> Iterator[ForeignTable]:
     with ExitStack() as stack:
         con = stack.enter_context(open_beside())
         if is_delta_table(place):
-            table = DeltaTable(str(place))
-            written = datetime.fromtimestamp(table.history(1)[0]["timestamp"] / 1000, UTC)
-            con.register(FOREIGN, table.to_pyarrow_dataset())
-            about, query = f"Delta version {table.version()}", f"SELECT * FROM {FOREIGN}"
+            about, written = register_delta_table(con, place)
+            query = f"SELECT * FROM {FOREIGN}"
         else:
             files = list_table_files(place)
             written = datetime.fromtimestamp(max(each.stat().st_mtime for each in files), UTC)
             about = f"{len(files)} file{'' if len(files) == 1 else 's'}"
-            paths = ", ".join(quote_literal(path) for path in stack.enter_context(copy_objects(files)))
-            query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}])"
+            copies = stack.enter_context(copy_objects(files, place))
+            paths = ", ".join(quote_literal(path) for path in copies)
+            query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}], union_by_name=true)"
         yield describe_table(con, text, about, written, query)
+
+
+def register_delta_table(con: duckdb.DuckDBPyConnection, place: Location) -> tuple[str, datetime]:
+    """Register a Delta table to be read; return what it is, and when it was last written. BadRange if it cannot be."""
+    try:
+        table = DeltaTable(str(place))
+        con.register(FOREIGN, table.to_pyarrow_dataset())
+        # A commit may be without an entry about itself.
+        said = [each["timestamp"] for each in table.history(1) if "timestamp" in each]
+        adds = pa.table(table.get_add_actions(flatten=True))
+    except DeltaError as error:
+        raise BadRange(
+            f"The Delta table at {str(place)!r} cannot be read: {str(error).splitlines()[0]}.",
+            hint="write what is compared as Parquet; of a table with deletion vectors purge them (REORG ... PURGE).",
+        ) from None
+    millis = said or adds["modification_time"].cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist() or [0]
+    return f"Delta version {table.version()}", datetime.fromtimestamp(max(millis) / 1000, UTC)
+
+
+def is_of_table(file: Location, folder: Location) -> bool:
+    """Return whether a file is of the table in a folder: neither a mark, nor of a job that has not ended."""
+    return not any(part.startswith(("_", ".")) for part in path_below(file, folder).split("/"))
 
 
 def describe_table(
@@ -108,11 +138,7 @@ def list_table_files(place: Location) -> list[Location]:
         if not place.exists():
             raise NotFound(f"There is no file {str(place)!r}.", hint=f"name {KINDS}.")
         return [place]
-    below = (
-        [each for each in list_all_files(place) if not each.name.startswith(("_", "."))]
-        if place.exists()
-        else []
-    )
+    below = [each for each in list_all_files(place) if is_of_table(each, place)] if place.exists() else []
     found = {end: [each for each in below if each.suffix == end] for end in READERS}
     kinds = [end for end, files in found.items() if files]
     if not kinds:

@@ -7,6 +7,7 @@ made again of the log for the windows that differ: where it is what the table sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -48,42 +49,55 @@ def is_traced(view: CompiledView) -> bool:
     return isinstance(view.windows, Ruling) and not (view.counts or view.derived)
 
 
+@dataclass(frozen=True)
+class CountedAnswer:
+    """An answer, and what it was made of."""
+
+    pipeline: CompiledPipeline
+    """What the records are of."""
+    view: CompiledView
+    """The version that answered."""
+    layout: Layout
+    """Where the log is."""
+    rows: pa.Table
+    """What was answered."""
+    epoch: int
+    """The last epoch that it counts; where intervals differ, of that which counts most."""
+
+
 def trace_causes(
-    pipeline: CompiledPipeline,
-    view: CompiledView,
-    layout: Layout,
-    found: Difference,
-    sides: tuple[ComparedTable, pa.Table],
-    tolerance: float,
+    answer: CountedAnswer, table: ComparedTable, found: Difference, tolerance: float
 ) -> list[tuple[TableCause, ...]]:
-    """Return why each row of a difference differs, of a table and the answer."""
-    (table, ours), measures = sides, [*found.measures]
-    pieces = read_flagged_states(pipeline, view, layout, found, table.written_at)
+    """Return why each row of a difference differs, of a table and the answer.
+
+    Estimates prove nothing where there is a measure that is exact.
+    """
+    estimates = list_estimates(answer.view)
+    measures = [name for name in found.measures if name not in estimates] or [*found.measures]
+    pieces = read_flagged_states(answer, found, table.written_at)
     here: list[list[Variant]] = [[] for _ in range(found.rows.num_rows)]
     there: list[list[Variant]] = [[] for _ in here]
     left_out = [cause for cause, flag in FLAGS.items() if pc.any(pieces[flag]).as_py()]
     for variant in list_variants(left_out, copies=bool(pc.any(pieces[COPY]).as_py())):
-        made = present_variant(view, pieces, variant)
-        sought = [(there, table.rows)] if variant.left_out else [(here, ours), (there, table.rows)]
+        made = present_variant(answer.view, pieces, variant)
+        sought = [(there, table.rows)] if variant.left_out else [(here, answer.rows), (there, table.rows)]
         for agreeing, side in sought:
             for some, equal in zip(
                 agreeing, find_equal_rows(found, made, side, measures, tolerance), strict=True
             ):
                 some.extend([variant] * equal)
-    estimates = list_estimates(view)
     return [
         choose_causes(one, other, measures=list_differing(found, row), estimates=estimates)
         for one, other, row in zip(here, there, found.rows.to_pylist(), strict=True)
     ]
 
 
-def read_flagged_states(
-    pipeline: CompiledPipeline, view: CompiledView, layout: Layout, found: Difference, written_at: datetime
-) -> pa.Table:
+def read_flagged_states(answer: CountedAnswer, found: Difference, written_at: datetime) -> pa.Table:
     """Read the states of the windows that differ, apart by whether records were late, came after, or are copies."""
+    pipeline, view = answer.pipeline, answer.view
     span = find_span(pipeline, view, found)
-    log = CommittedLog.pin(pipeline, layout, span)
-    paths = files_of(log.master, span, log.epoch)
+    log = CommittedLog.pin(pipeline, answer.layout, span)
+    paths = files_of(log.master, span, answer.epoch)
     if not paths:
         flags = [pa.field(name, pa.bool_()) for name in (*FLAGS.values(), COPY)]
         return pa.schema([*flags, *partial_schema(view)]).empty_table()
@@ -91,17 +105,17 @@ def read_flagged_states(
         f"(SELECT *, {repeated_id_sql(pipeline, floor_sql('_event_time', pipeline.grid.length))} AS {COPY} FROM "
         f"(SELECT * FROM {read_parquet_sql(paths, uneven=True)} UNION ALL BY NAME SELECT * FROM blank) "
         f"WHERE {record_version_sql(pipeline.record_version)} AND {committed_epochs_sql('_epoch', log.epochs)} "
+        f"AND _epoch <= {answer.epoch} "
         f"AND epoch_us(_event_time) >= {to_unix_micros(span.start)} "
         f"AND epoch_us(_event_time) < {to_unix_micros(span.end)})"
     )
-    pane = floor_sql("_event_time", view.pane)
+    pane, written = floor_sql("_event_time", view.pane), to_unix_micros(written_at)
     with register_tables(blank=master_schema(pipeline).empty_table()) as con:
         touched = con.sql(f"SELECT DISTINCT _epoch, {pane} AS _pane FROM {rows}").to_arrow_table()
-        flags = flag_panes(pipeline, view, layout, log, touched, written_at)
-        with register_tables(flags=flags):
+        with register_tables(flags=flag_panes(answer, log, touched, written_at)):
             flagged = (
-                f"(SELECT r.*, f._late, f._after, "
-                f"coalesce(epoch_us(r._kafka_timestamp) > f._over, false) AS _overdue FROM {rows} r JOIN flags f "
+                "(SELECT r.*, f._late, coalesce(epoch_us(r._kafka_timestamp) > f._over, false) AS _overdue, "
+                f"coalesce(epoch_us(r._kafka_timestamp) > {written}, f._after) AS _after FROM {rows} r JOIN flags f "
                 f"ON r._epoch = f._epoch AND {floor_sql('r._event_time', view.pane)} = f._pane)"
             )
             return states.compute_row_states(con, view, flagged, by=[*FLAGS.values(), COPY])
@@ -115,26 +129,20 @@ def find_span(pipeline: CompiledPipeline, view: CompiledView, found: Difference)
     return Interval(pipeline.grid.of(bounds["min"]).start, pipeline.grid.of(last).end)
 
 
-def flag_panes(
-    pipeline: CompiledPipeline,
-    view: CompiledView,
-    layout: Layout,
-    log: CommittedLog,
-    touched: pa.Table,
-    written_at: datetime,
-) -> pa.Table:
+def flag_panes(answer: CountedAnswer, log: CommittedLog, touched: pa.Table, written_at: datetime) -> pa.Table:
     """Say of what an epoch brought to a pane whether it was late, and whether it came after an instant.
 
-    ``_over`` is from when on a record that reaches Kafka is overdue there, in microseconds; NULL for never.
+    ``_over`` is from when on a record that reaches Kafka is overdue there, in microseconds.
     """
-    edges = Snapshot.pin(pipeline, view, layout, ReadRequest(version=view.fingerprint)).edges
+    pipeline, view = answer.pipeline, answer.view
+    edges = Snapshot.pin(pipeline, view, answer.layout, ReadRequest(version=view.fingerprint)).edges
     epochs = touched["_epoch"].to_pylist()
     marks = {epoch: edges.mark_before(epoch) for epoch in {*epochs}}
     after = {epoch.number for epoch in log.epochs if epoch.committed_at > written_at}
     ends = find_pane_ends(view, touched["_pane"])
     ahead = view.after // MICROSECOND
     late = [
-        mark is not None and end is not None and mark - ahead >= end
+        mark is not None and mark - ahead >= end
         for mark, end in zip((marks[epoch] for epoch in epochs), ends, strict=True)
     ]
     bound = max(source.watermark.bound for source in pipeline.definition.sources) // MICROSECOND
@@ -144,18 +152,18 @@ def flag_panes(
             "_pane": touched["_pane"],
             "_late": pa.array(late, pa.bool_()),
             "_after": pa.array([epoch in after for epoch in epochs], pa.bool_()),
-            "_over": pa.array([None if end is None else end + bound for end in ends], pa.int64()),
+            "_over": pa.array([end + bound for end in ends], pa.int64()),
         }
     )
 
 
-def find_pane_ends(view: CompiledView, panes: pa.ChunkedArray) -> list[int | None]:
-    """Find the end of the only window that each pane is in, in microseconds; None where there are several."""
+def find_pane_ends(view: CompiledView, panes: pa.ChunkedArray) -> list[int]:
+    """Find the end of the last window that each pane is in, in microseconds: what is late for it is so for all."""
     assert isinstance(view.windows, Ruling)
-    ends: dict[int, int | None] = {}
-    for at in pc.unique(panes).cast(pa.int64()).to_pylist():
-        found = [end for _, end in view.windows.windows_at(at)]
-        ends[at] = found[0] if len(found) == 1 else None
+    ends = {
+        at: max((end for _, end in view.windows.windows_at(at)), default=at)
+        for at in pc.unique(panes).cast(pa.int64()).to_pylist()
+    }
     return [ends[at] for at in panes.cast(pa.int64()).to_pylist()]
 
 

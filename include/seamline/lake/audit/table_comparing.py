@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,16 +17,22 @@ from seamline.lake.audit.compared_tables import (
     find_difference,
     read_compared_table,
     require_one_row,
-    starts_within,
 )
-from seamline.lake.audit.table_causes import is_traced, list_differing, list_estimates, trace_causes
+from seamline.lake.audit.table_causes import (
+    CountedAnswer,
+    is_traced,
+    list_differing,
+    list_estimates,
+    trace_causes,
+)
 from seamline.lake.read.answers import Answer
-from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.merged_read import read_merged_answer, retry_unstable_read
 from seamline.lake.read.row_differences import Difference
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.view_versions import find_served_version
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.errors import BadRange
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.time.window_arithmetic import Ruling
 from seamline.model.time.zone_clock import MICROSECOND
@@ -85,13 +92,28 @@ def compare_with_table(
     was made, if that is not when it was last written. BadRange where the table has no measure of the view, lacks a
     key, or has two rows for one.
     """
+    if not 0 <= tolerance < 1:
+        raise BadRange(f"{tolerance} is no tolerance.", hint="give a share: 1e-9, or 0 for none.")
     pipeline, view = find_served_version(pipeline, layout, view)
-    table = read_compared_table(view, text, names)
+    table = read_compared_table(view, text, names, request)
     table = replace(table, written_at=written_at or table.written_at)
     if "window_start" in table.places:
         request = bound_windows(text, table, request)
-        table = replace(table, rows=table.rows.filter(starts_within(table.rows, request)))
     require_one_row(table.rows, table.places, repr(text), SEVERAL_THERE)
+    # Of one state of the tables, which may move meanwhile.
+    once = partial(compare_once, pipeline, view, layout, table, request, tolerance)
+    return retry_unstable_read(view, once)
+
+
+def compare_once(
+    pipeline: CompiledPipeline,
+    view: CompiledView,
+    layout: Layout,
+    table: ComparedTable,
+    request: ReadRequest,
+    tolerance: float,
+) -> Compared:
+    """Compare what is answered now; a file that is gone where tables move meanwhile."""
 
     def read(asked: ReadRequest) -> pa.Table:
         return read_merged_answer(pipeline, view, layout, asked).table.select(columns)
@@ -102,8 +124,9 @@ def compare_with_table(
     require_one_row(ours, table.places, view.qualified, SEVERAL_HERE)
     found = find_difference(table.rows, ours, table.places, table.measures, tolerance)
     traced = is_traced(view)
-    if traced and not found.none:
-        why = trace_causes(pipeline, view, layout, found, (table, ours), tolerance)
+    if traced and find_window_starts(found.rows):
+        counted = CountedAnswer(pipeline, view, layout, ours, answer.complete_to_max)
+        why = trace_causes(counted, table, found, tolerance)
     else:
         why = [name_estimates(view, found, row) for row in found.rows.to_pylist()]
     said = pa.array([", ".join(each.value.partition(":")[0] for each in some) for some in why], pa.string())
@@ -147,16 +170,20 @@ def find_window_shift(
     ``read`` reads the answer to a request.
     """
     theirs, windows = table.rows, view.windows
-    several = not isinstance(windows, Ruling) or windows.step != windows.size
-    if several or not 0 < theirs.num_rows <= MOST_SHIFTED or found.equal * 2 >= theirs.num_rows:
+    if not isinstance(windows, Ruling) or windows.step != windows.size:
+        return None
+    if not 0 < theirs.num_rows <= MOST_SHIFTED or found.equal * 2 >= theirs.num_rows:
         return None
     at = theirs.schema.get_field_index("window_start")
     first, last = (each(theirs["window_start"]).as_py() for each in (pc.min, pc.max))
-    furthest = timedelta(seconds=FURTHEST)
+    if first is None:
+        return None
+    size = windows.size // 10**6
+    furthest = timedelta(seconds=max(size, FURTHEST))
     ours = read(ReadRequest(start=first - furthest, end=last + furthest + MICROSECOND))
     places = [name for name in table.places if name != "window_end"]
     equal = {}
-    for seconds in list_shifts():
+    for seconds in list_shifts(size):
         earlier = pc.subtract(theirs["window_start"], pa.scalar(timedelta(seconds=seconds)))
         moved = theirs.set_column(at, "window_start", earlier.cast(INSTANT))
         equal[seconds] = find_difference(moved, ours, places, table.measures, tolerance).equal

@@ -7,20 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seamline.lake.store.locations import Location
+from seamline.lake.store.locations import Location, path_below
 from seamline.runtime.spill_folder import own_spill_folder
 
 
 @contextmanager
-def copy_objects(files: Sequence[Location]) -> Iterator[list[str]]:
-    """Return paths of files on this machine while the block runs: objects are copied, others are where they are."""
+def copy_objects(files: Sequence[Location], below: Location) -> Iterator[list[str]]:
+    """Return paths of files on this machine while the block runs: objects are copied, others are where they are.
+
+    Copies have the paths that objects have ``below`` a folder, as ``part=1/rows.parquet``.
+    """
     folder = own_spill_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder) as within:
         paths = []
-        for number, file in enumerate(files):
-            path = file if isinstance(file, Path) else Path(within, f"{number}{file.suffix}")
+        for file in files:
+            path = file if isinstance(file, Path) else Path(within, path_below(file, below) or file.name)
             if path != file:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(file.read_bytes())
             paths.append(str(path))
         yield paths

@@ -92,6 +92,7 @@ def find_shift(equal: int, rows: int, shifted: Mapping[int, int]) -> int | None:
     return best if shifted[best] * 10 > rows * 9 else None
 
 
-def list_shifts() -> list[int]:
-    """List the seconds by which windows of a table may begin later or earlier, were it for zones and names alone."""
-    return [sign * seconds for seconds in range(QUARTER, FURTHEST + 1, QUARTER) for sign in (1, -1)]
+def list_shifts(size: int) -> list[int]:
+    """List the seconds by which windows of so many may begin later or earlier, were it for zones and names alone."""
+    spans = dict.fromkeys([size, *range(QUARTER, FURTHEST + 1, QUARTER)])
+    return [sign * seconds for seconds in spans for sign in (1, -1)]

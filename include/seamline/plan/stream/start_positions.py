@@ -114,44 +114,45 @@ def whole_number(value: object) -> int:
 
 
 @dataclass(frozen=True)
-class GroupPlace:
-    """Where a consumer group stands: where each lane goes on, and what is to be known about it."""
+class StartOffsets:
+    """Where each lane goes on that does not go on where it is."""
 
     chosen: Vector
-    """The first offset to read, of each lane for which the group has one."""
-    notes: tuple[str, ...]
-    """What is not as the group has recorded it, a line each."""
+    """The first offset to read."""
+    notes: tuple[str, ...] = ()
+    """What is to be known about it, a line each."""
 
 
 def place_group(
-    group: str, recorded: Mapping[Lane, int], beginnings: Vector, names: Mapping[str, str]
-) -> GroupPlace:
+    group: str, recorded: Mapping[Lane, int], held: Vector, beginnings: Vector, names: Mapping[str, str]
+) -> StartOffsets:
     """Decide where each lane goes on that a group has read; ``names`` are the topics by id.
 
-    A lane without an offset of the group's is read from its first, and one that Kafka has cut past the group's place
-    from what is left. BadRange where the group has recorded nothing of any topic.
+    ``held`` are the log's end offsets: what it has is not read again. A lane without an offset of the group's goes on
+    where it is, and one that Kafka has cut past the group's place is read from what is left. BadRange where the group
+    has recorded nothing of any topic.
     """
     if not recorded:
         raise BadRange(
             f"The consumer group {group!r} has recorded no offset of {' or '.join(sorted(names.values()))}.",
-            hint="check its id, and that it commits to Kafka; Spark keeps offsets in the last line of the newest file "
-            'in CHECKPOINT/offsets: pass that line, {"topic": {"0": 1200}}, instead.',
+            hint="check its id, and that it commits to Kafka; Spark keeps offsets in the last lines of the newest file "
+            'in CHECKPOINT/offsets: pass these, {"topic": {"0": 1200}}, instead.',
         )
-    notes = []
+    chosen, notes = {}, []
     for lane, begins in sorted(beginnings.items()):
         of = f"{names[lane.topic_id]}/{lane.partition}"
-        at = recorded.get(lane)
+        at, log = recorded.get(lane), held.get(lane)
         if at is None:
-            notes.append(
-                f"{of}: the group has recorded no offset; it is read from {begins}, the first there is"
-            )
+            where = f"read from {begins}, the first there is" if log is None else f"read on from {log}"
+            notes.append(f"{of}: the group has recorded no offset; it is {where}")
+            continue
+        chosen[lane] = max(at, begins if log is None else log)
+        if log is not None and log > at:
+            notes.append(f"{of}: the group is at {at}, and the log has been read to {log}: it goes on there")
         elif at < begins:
-            notes.append(
-                f"{of}: the group was at {at}, and Kafka has nothing before {begins} any more: it is read from there"
-            )
-    return GroupPlace(
-        {lane: max(at, beginnings.get(lane, at)) for lane, at in recorded.items()}, tuple(notes)
-    )
+            notes.append(f"{of}: the group is at {at}, and Kafka has nothing before {begins} any more")
+            chosen[lane] = max(chosen[lane], begins)
+    return StartOffsets(chosen, tuple(notes))
 
 
 def resolve_offsets(place: StartPlace, topics: Mapping[str, str]) -> dict[Lane, int]:

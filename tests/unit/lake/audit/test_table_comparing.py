@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from deltalake import write_deltalake
 from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
+from seamline.lake.audit import table_comparing
 from seamline.lake.audit.table_comparing import WHY, Compared, compare_with_table
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.model.protocol.read_request import ReadRequest
@@ -150,12 +152,77 @@ def test_doubles_may_differ_by_rounding(shop: Shop, tmp_path: Path) -> None:
     assert sorted(whys(compared(shop, theirs, tmp_path, tolerance=0.0))) == [("a", 0), ("b", 2)]
 
 
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_is_no_number_equals_no_number(shop: Shop, tmp_path: Path, value: float) -> None:
+    """However large the tolerance."""
+    table = table_of(RIGHT)
+    totals = pa.array([14.0, 5.0, 6.0, value])
+    theirs = table.set_column(table.schema.get_field_index("total"), "total", totals)
+    assert [*whys(compared(shop, theirs, tmp_path, tolerance=0.5))] == [("b", 2)]
+    with pytest.raises(BadRange, match="is no tolerance"):
+        compared(shop, theirs, tmp_path, tolerance=abs(value))
+
+
+def test_a_record_that_came_before_the_table_was_written_is_missed(shop: Shop, tmp_path: Path) -> None:
+    """Whenever it was read here: a topic may be read from its beginning long after the old job was stopped."""
+    shop.epoch([Sale(300, "z", 1, sent_at=START + 5 * HOUR), Sale(301, "y", 1, sent_at=START + 7 * HOUR)])
+    found = compared(
+        shop,
+        table_of(RIGHT),
+        tmp_path,
+        request=ReadRequest(end=START + 6 * HOUR),
+        written_at=START + 6 * HOUR,
+    )
+    assert whys(found) == {
+        ("z", 5): ("only here", "unexplained"),
+        ("y", 5): ("only here", "reached Kafka late"),
+    }
+
+
+def test_rows_of_no_window_are_only_there(shop: Shop, tmp_path: Path) -> None:
+    """They are not left out without a word."""
+    stray = pa.Table.from_pylist(
+        [{"customer": "a", "window_start": None, "orders": 1, "total": 1, "largest": 1}],
+        schema=table_of(RIGHT).schema,
+    )
+    found = compared(shop, pa.concat_tables([table_of(RIGHT), stray]), tmp_path)
+    assert (found.difference.equal, found.difference.only_before, found.unexplained) == (4, 1, 1)
+
+
+def test_what_comes_while_it_is_compared_changes_nothing(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream runs on: causes are looked for in what the answer counts."""
+    trace = table_comparing.trace_causes
+
+    def meanwhile(*given: Any) -> Any:
+        shop.epoch([Sale(7, "a", 100)])
+        return trace(*given)
+
+    monkeypatch.setattr(table_comparing, "trace_causes", meanwhile)
+    found = compared(shop, table_of(RIGHT | {("a", 0): (1, 10, 10)}), tmp_path)
+    assert whys(found) == {("a", 0): ("differs", "came late")}
+
+
 def test_only_what_the_table_has_is_compared(shop: Shop, tmp_path: Path) -> None:
     """By its own names; the rest is said."""
     table = table_of(RIGHT, customer="who", window_start="hour", orders="n").select(["n", "hour", "who"])
     found = compared(shop, table, tmp_path, names={"customer": "who", "window_start": "hour", "orders": "n"})
     assert found.difference.none and [*found.difference.measures] == ["orders"]
     assert "no column for it: total, largest" in "\n".join(format_table_comparison(found))
+
+
+def test_files_of_a_job_that_has_not_ended_are_not_read(shop: Shop, tmp_path: Path) -> None:
+    """Nor marks of one that has; columns that came later are there."""
+    path = tmp_path / "theirs"
+    (path / "_temporary" / "0").mkdir(parents=True)
+    pq.write_table(table_of(RIGHT).slice(0, 2).drop_columns(["largest"]), path / "part-0.parquet")
+    pq.write_table(table_of(RIGHT).slice(2), path / "part-1.parquet")
+    pq.write_table(table_of(RIGHT).slice(2), path / "_temporary" / "0" / "part-1.parquet")
+    found = compare_with_table(
+        shop.compiled, shop.view, shop.layout, str(path), names={}, request=ReadRequest()
+    )
+    assert (found.difference.equal, found.difference.changed) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "delta", "folder"])

@@ -1,0 +1,264 @@
+"""A broker that lets in only who may: each way in, what is said to who may not, and a stream with the least rights."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka.admin import ACLOperation, ResourceType
+from pyspark.sql import SparkSession
+from tests.e2e.joined_world import eventually
+from tests.e2e.world import ROOT
+from tests.faults.rig.certificates import Authority
+from tests.faults.rig.processes import end_all
+from tests.faults.rig.secured_broker import PASSWORD, SecuredBroker
+from tests.ports import free_ports
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.first_records import read_first_records
+from seamline.kafka.produce import RecordWriter
+from seamline.lake.log.ledger import Ledger
+from seamline.lake.storage.layout import Layout
+from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError
+from seamline.supervisor.outside import stop_stream
+
+pytestmark = pytest.mark.faults
+PATIENCE = 3.0
+DEFINITION = """
+from seamline import *
+
+pipeline = Pipeline(
+    name="kept",
+    source=KafkaSource(
+        topic="orders",
+        schema="n INT, at TIMESTAMP",
+        event_time="at",
+        watermark=Watermark("10 minutes", idle_after="2 seconds"),
+    ),
+    views=[View("hourly", keys=[], window=Tumbling("1 hour"), measures={"n": count()})],
+    stream=Stream(trigger="100 milliseconds"),
+    batch=Batch("1 day", "2026-01-05"),
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Who signs everybody's certificate."""
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def broker(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """A broker with two topics, of which `reader` and `client` may read one."""
+    home = tmp_path_factory.mktemp("secured")
+    made = SecuredBroker(home, [free_ports() for _ in range(4)], authority.sign("broker"), authority)
+    made.start()
+    made.set_password(PASSWORD)
+    with TopicAdmin(made.connection) as admin:
+        admin.create_topic("orders", 1)
+        admin.create_topic("secret", 1)
+    for user in ("reader", "client"):
+        made.allow(ResourceType.TOPIC, "orders", ACLOperation.READ, user=user)
+    send(made, 3)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collect what kafka-python 3.0.12 leaves open of connections that were refused, which is no fault of the test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def send(broker: SecuredBroker, count: int) -> None:
+    """Send so many orders, as somebody who may."""
+    with RecordWriter(broker.connection) as writer:
+        for number in range(count):
+            writer.send("orders", value=json.dumps({"n": number, "at": "2026-01-05T08:00:00Z"}).encode())
+
+
+def read_by_spark(spark: SparkSession, connection: KafkaConnection) -> int:
+    """Count what Spark's Kafka source reads."""
+    options = {**connection.for_spark(), "subscribe": "orders"}
+    return spark.read.format("kafka").options(**options).load().count()
+
+
+@pytest.mark.parametrize("way", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN", "certificate"])
+def test_both_clients_come_in(
+    broker: SecuredBroker, authority: Authority, spark: SparkSession, way: str
+) -> None:
+    """That of the driver and of the pages, and Spark's."""
+    certified = way == "certificate"
+    connection = broker.certified(authority.sign("client")) if certified else broker.login(way)
+    with TopicAdmin(connection) as admin:
+        ends = admin.end_offsets("orders")
+    assert [*read_first_records(connection, {("orders", 0): 1})] == [("orders", 0)]
+    assert read_by_spark(spark, connection) == ends[0] >= 3
+
+
+def connect(connection: KafkaConnection, ask: Callable[[TopicAdmin], object]) -> SeamlineError:
+    """Ask, and return the error."""
+    with pytest.raises(SeamlineError) as error, TopicAdmin(connection, timeout=PATIENCE) as admin:
+        ask(admin)
+    assert error.value.hint and PASSWORD not in f"{error.value}{error.value.__cause__!r}"
+    return error.value
+
+
+def test_who_is_not_let_in_reads_why(broker: SecuredBroker, authority: Authority, tmp_path: Path) -> None:
+    """By the field of the connection that is wrong."""
+    other, tls = Authority(tmp_path, "other"), f"127.0.0.1:{broker.tls}"
+    expired = authority.sign("expired", lives=-timedelta(hours=1))
+    uncertified = KafkaConnection(tls, security_protocol="SSL", ca_file=str(authority.file))
+    cases = [
+        (broker.login(password="wrong"), "refuses the login of user 'reader' by SCRAM-SHA-512"),
+        (broker.login(username="nobody"), "login of user 'nobody'"),
+        (broker.login("PLAIN", password="wrong"), "login of user 'reader' by PLAIN"),
+        (broker.login(ca_file=str(other.file)), "nobody whom the client trusts has signed"),
+        (broker.login(ca_file=""), "nobody whom the client trusts has signed"),
+        (broker.login(ca_file="/nowhere.pem"), "ssl.ca.location names no file: /nowhere.pem"),
+        (broker.certified(other.sign("client")), "refuses the client's certificate"),
+        (broker.certified(expired), "refuses the client's certificate"),
+        (uncertified, "wants a certificate of the client"),
+        (KafkaConnection(f"127.0.0.1:{broker.sasl}"), "speaks TLS at this port"),
+        (broker.login(brokers=f"127.0.0.1:{broker.port}"), "does not speak TLS at this port"),
+    ]
+    for connection, said in cases:
+        error = connect(connection, TopicAdmin.topics)
+        assert isinstance(error, KafkaUnavailable) and said in error.message, said
+
+
+def test_who_lacks_a_right_reads_which(broker: SecuredBroker) -> None:
+    """A topic that one may not see is as one that is not there, and is said so."""
+    reader = broker.login()
+    cases: list[tuple[Callable[[TopicAdmin], object], str]] = [
+        (lambda admin: admin.end_offsets("secret"), "does not let user 'reader' use topic 'secret'"),
+        (lambda admin: admin.topic_id("nothing"), "use topic 'nothing', or the topic is not there"),
+        (lambda admin: admin.retention("orders"), "use topic 'orders'"),
+        (lambda admin: admin.group_offsets("theirs", "orders"), "use the consumer group"),
+        (lambda admin: admin.create_topic("more", 1), "use topic 'more'"),
+    ]
+    for ask, said in cases:
+        error = connect(reader, ask)
+        assert isinstance(error, KafkaRefused) and said in error.message, said
+    with pytest.raises(KafkaRefused, match="reader"), RecordWriter(reader) as writer:
+        writer.send("orders", value=b"x")
+
+
+@pytest.mark.parametrize("flaw", ["expired", "of another host"])
+def test_a_broker_with_a_wrong_certificate_is_not_trusted(
+    authority: Authority, tmp_path: Path, flaw: str
+) -> None:
+    """Nothing is sent to it, and the reader learns what is wrong with it."""
+    wrong = (
+        authority.sign("late", lives=-timedelta(hours=1))
+        if flaw == "expired"
+        else authority.sign("elsewhere", host="elsewhere.example")
+    )
+    broker = SecuredBroker(tmp_path / "broker", [free_ports() for _ in range(4)], wrong, authority)
+    broker.start()
+    try:
+        error = connect(broker.login(), TopicAdmin.topics)
+        assert "certificate" in error.message and flaw in error.message
+    finally:
+        broker.stop()
+
+
+class Kept:
+    """A pipeline over the topic, as `reader`."""
+
+    def __init__(self, home: Path, broker: SecuredBroker) -> None:
+        self.home, self.broker = home, broker
+        self.layout = Layout(home / "warehouse", "kept")
+        (home / "pipelines").mkdir()
+        (home / "pipelines" / "kept.py").write_text(DEFINITION)
+        self.password = PASSWORD
+
+    def seamline(self, *words: str) -> str:
+        """Run a command of ours; return all that it said."""
+        extra = {
+            "bootstrap.servers": f"127.0.0.1:{self.broker.sasl}",
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "ssl.ca.location": str(self.broker.authority.file),
+        }
+        login = {"conn_type": "kafka", "login": "reader", "password": self.password, "extra": extra}
+        settings = {
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(login),
+            "PYTHONPATH": str(ROOT / "include"),
+            "SEAMLINE_HOME": str(self.home),
+            "SEAMLINE_PIPELINES": str(self.home / "pipelines"),
+            "SEAMLINE_WAREHOUSE": str(self.home / "warehouse"),
+        }
+        command = [sys.executable, "-m", "seamline.cli", *words]
+        done = subprocess.run(
+            command, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
+    def read_to(self) -> int:
+        """Return the offset up to which the stream has read."""
+        ledger = Ledger.ensure(self.layout).read() if Ledger.exists(self.layout) else []
+        return max((each.end for epoch in ledger for each in epoch.ranges), default=0)
+
+
+@pytest.fixture
+def kept(broker: SecuredBroker, tmp_path: Path) -> Iterator[Kept]:
+    """It, and the end of its processes."""
+    made = Kept(tmp_path, broker)
+    yield made
+    end_all(made.home)
+    broker.set_password(PASSWORD)
+
+
+def test_a_stream_reads_with_the_right_to_read_alone(kept: Kept) -> None:
+    """What it may not do besides is said once in its log; its password is in no file and no command line."""
+    broker = kept.broker
+    kept.seamline("stream", "start", "kept", "--here")
+    with TopicAdmin(broker.connection) as admin:
+        end = admin.end_offsets("orders")[0]
+    eventually("all to be read", lambda: kept.read_to() == end)
+    assert "Consumer group offsets not committed" in kept.seamline("stream", "logs", "kept", "--lines", "500")
+    commands = [" ".join(each.info["cmdline"] or ()) for each in psutil.process_iter(["cmdline"])]
+    assert not [each for each in commands if PASSWORD in each]
+    files = [each for each in kept.home.rglob("*") if each.is_file()]
+    assert not [each for each in files if PASSWORD.encode() in each.read_bytes()]
+    # The password is changed: what is connected goes on, and a new driver needs the new one.
+    kept.password = "another of this test"
+    broker.set_password(kept.password)
+    kept.seamline("stream", "stop", "kept")
+    assert stop_stream(kept.layout, timeout=120)
+    send(broker, 2)
+    kept.seamline("stream", "start", "kept", "--here")
+    eventually("the rest to be read", lambda: kept.read_to() == end + 2)
+    kept.seamline("stream", "stop", "kept")
+    assert stop_stream(kept.layout, timeout=120)
+
+
+def test_a_stream_with_an_old_password_waits_and_says_why(kept: Kept) -> None:
+    """It is not given up: Kafka may take the login again."""
+    kept.broker.set_password("another of this test")
+    kept.seamline("stream", "start", "kept", "--here")
+    eventually(
+        "the reason to be said",
+        lambda: "refuses the login of user 'reader'" in kept.seamline("stream", "list"),
+    )
+    kept.broker.set_password(PASSWORD)
+    with TopicAdmin(kept.broker.connection) as admin:
+        end = admin.end_offsets("orders")[0]
+    eventually("all to be read", lambda: kept.read_to() == end)
+    kept.seamline("stream", "stop", "kept")
+    assert stop_stream(kept.layout, timeout=120)
