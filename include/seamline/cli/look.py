@@ -21,6 +21,9 @@ from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_quantity
 from seamline.plan.wording.source_text import list_source_lines
 
+DRAWN = 1_000
+"""Rows of a table at most, if nobody says how many."""
+
 
 @click.command()
 def check() -> int:
@@ -204,7 +207,11 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
     help="Share by which doubles may differ that were added up in another order.",
 )
 @click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), help="Number of rows at most.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Number of rows at most. [default: 1,000 of a table, else all]",
+)
 def compare(
     view: str,
     table: str,
@@ -240,8 +247,11 @@ def compare(
         written_at=parse_moment(written_at) if written_at else None,
     )
     rows = build_differing_rows(found)
-    rows_written(rows if limit is None else rows.slice(0, limit), format, sys.stdout)
+    shown = rows.slice(0, limit or (DRAWN if format == "table" else rows.num_rows))
+    rows_written(shown, format, sys.stdout)
     click.echo("\n".join(format_table_comparison(found)), err=True)
+    if rows.num_rows > shown.num_rows:
+        click.echo(f"  {rows.num_rows - shown.num_rows} more rows that differ are not shown.", err=True)
     return 1 if found.unexplained else 0
 
 

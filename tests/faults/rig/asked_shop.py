@@ -110,8 +110,11 @@ class Shop:
         self.sent += count
 
     def die_behind(self) -> None:
-        """Let a stream die, once it has read some payments, before it has read the answers to all of them."""
-        self.stack.start(SEAMLINE_FAIL="master:12")
+        """Let a stream die, once it has read some payments, before it has read the answers to all of them.
+
+        It dies before it commits an epoch, so that the answers of that epoch are in the topic and not in the master.
+        """
+        self.stack.start(SEAMLINE_FAIL="slices:12")
         assert self.stack.driver
         while self.stack.driver.poll() is None:
             self.pay(10)

@@ -306,3 +306,7 @@ def test_the_command_says_what_differs_and_fails_for_what_is_unexplained(
     pcsv.write_csv(table_of(RIGHT | {("a", 0): (1, 99, 99)}, orders="n"), path)
     assert main(asked) == 1
     assert "1 unexplained" in capsys.readouterr().err
+    pcsv.write_csv(table_of(dict.fromkeys(RIGHT, (9, 9, 9)), orders="n"), path)
+    assert main([*asked, "--limit", "1"]) == 1
+    rows, told = capsys.readouterr()
+    assert len(rows.splitlines()) == 2 and "3 more rows that differ are not shown" in told
