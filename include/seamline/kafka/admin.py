@@ -270,6 +270,8 @@ def explain_missing_right(problem: Exception, connection: KafkaConnection, topic
     text = f"{type(problem).__name__} {problem}"
     if "Group" in text:
         what = "use the consumer group"
+    elif "TransactionalId" in text:
+        what = "write in transactions"
     elif "Cluster" in text or not topic:
         what = "do this in the cluster"
     else:

@@ -27,6 +27,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.produce import RecordWriter
+from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.storage.layout import Layout
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError
@@ -156,6 +157,24 @@ def test_who_lacks_a_right_reads_which(broker: SecuredBroker) -> None:
         assert isinstance(error, KafkaRefused) and said in error.message, said
     with pytest.raises(KafkaRefused, match="reader"), RecordWriter(reader) as writer:
         writer.send("orders", value=b"x")
+
+
+def test_a_process_that_asks_needs_its_topic_and_its_transactions(broker: SecuredBroker) -> None:
+    """As docs/streams.md lists them; without the second nobody could be fenced off."""
+    asker, user = broker.login(username="asker"), "asker"
+    broker.set_password(PASSWORD, user)
+    with TopicAdmin(broker.connection) as admin:
+        admin.create_topic("answers", 1)
+    broker.allow(ResourceType.TOPIC, "answers", ACLOperation.READ, ACLOperation.WRITE, user=user)
+    with pytest.raises(KafkaRefused, match="'asker' write in transactions"):
+        TransactionWriter(asker, "answers", "seamline.answers.answers")
+    broker.allow(ResourceType.TRANSACTIONAL_ID, "seamline.answers.*", ACLOperation.WRITE, user=user)
+    writer = TransactionWriter(asker, "answers", "seamline.answers.answers")
+    writer.write([b"one", b"two"])
+    writer.close()
+    # Two records, and the mark of the transaction's end.
+    with TopicAdmin(asker) as admin:
+        assert admin.end_offsets("answers") == {0: 3}
 
 
 @pytest.mark.parametrize("flaw", ["expired", "of another host"])
