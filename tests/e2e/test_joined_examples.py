@@ -81,7 +81,10 @@ def example(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Example]:
     """Have an example's topics, and its stream up by the DAG that keeps it."""
     made = stage.examples[request.param]
     made.create_topics()
-    stage.airflow.api.unpause(f"{made.name}__stream")
+    api = stage.airflow.api
+    # While it reads all DAGs for the first time an answer may take longer than people would wait.
+    api.timeout = WITHIN
+    api.unpause(f"{made.name}__stream")
     eventually("the stream to come up", (stage.home / "streams" / made.name / "driver.json").exists)
     yield made
     made.seamline("stream", "stop", made.name, "--reason", "the end")
