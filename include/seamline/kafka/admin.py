@@ -267,12 +267,13 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
 def explain_missing_right(problem: Exception, connection: KafkaConnection, topic: str) -> SeamlineError:
     """Say that a user lacks a right, and of what."""
     who = f"user {connection.username!r}" if connection.username else "this client"
+    # Some errors only name another in their text, which has the names of topics as well.
     text = f"{type(problem).__name__} {problem}"
-    if "Group" in text:
+    if "GroupAuthorizationFailed" in text:
         what = "use the consumer group"
-    elif "TransactionalId" in text:
+    elif "TransactionalIdAuthorizationFailed" in text:
         what = "write in transactions"
-    elif "Cluster" in text or not topic:
+    elif "ClusterAuthorizationFailed" in text or not topic:
         what = "do this in the cluster"
     else:
         what = f"use topic {topic!r}, or the topic is not there"

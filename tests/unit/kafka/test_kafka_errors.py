@@ -42,6 +42,8 @@ def test_a_refusal_is_none_that_can_be_waited_for() -> None:
     refused = explain_kafka_error(errors.TopicAuthorizationFailedError(), HERE, "orders")
     assert type(refused) is KafkaRefused
     assert "'orders'" in refused.message
+    named = errors.TopicAuthorizationFailedError("CreateTopicsRequest of ClusterGroups")
+    assert "use topic 'ClusterGroups'" in explain_kafka_error(named, HERE, "ClusterGroups").message
     assert isinstance(
         explain_kafka_error(errors.UnknownTopicOrPartitionError(), HERE, "orders"), TopicMissing
     )

@@ -134,11 +134,13 @@ def is_delta_table(place: Location) -> bool:
 
 def list_table_files(place: Location) -> list[Location]:
     """List the files of one kind below a folder, or the one that was named; NotFound, BadRange."""
-    if place.suffix in READERS:
+    # Spark gives folders names that end as those of files do.
+    every = list_all_files(place)
+    if not every and place.suffix in READERS:
         if not place.exists():
             raise NotFound(f"There is no file {str(place)!r}.", hint=f"name {KINDS}.")
         return [place]
-    below = [each for each in list_all_files(place) if is_of_table(each, place)] if place.exists() else []
+    below = [each for each in every if is_of_table(each, place)]
     found = {end: [each for each in below if each.suffix == end] for end in READERS}
     kinds = [end for end, files in found.items() if files]
     if not kinds:
