@@ -55,12 +55,14 @@ def interval_of(pipeline: CompiledPipeline, text: str) -> Interval:
 
 
 def parse_name_values(given: Sequence[str]) -> dict[str, str]:
-    """Read ``name=value`` arguments."""
-    found = {}
+    """Read ``name=value`` arguments; BadRange for a name that is given twice."""
+    found: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
             raise BadRange(f"{each!r} is not in the form NAME=VALUE.", hint="for example: --key carrier=UA.")
+        if name in found:
+            raise BadRange(f"{name!r} is given twice.", hint="give each name one value.")
         found[name] = value
     return found
 

@@ -28,7 +28,7 @@ def list_(pipeline: str) -> None:
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import list_missing_ranges, list_undecided_gaps, to_register
     from seamline.model.protocol.holes import list_open_holes as register
-    from seamline.supervisor.topic_losses import find_topic_gaps, format_ageing_gap, list_ageing_gaps
+    from seamline.supervisor.topic_losses import find_topic_gaps, format_loss_warnings
 
     epochs = read_condensed_log(locate_tables(pipeline))
     lacking = list_missing_ranges(epochs)
@@ -44,8 +44,8 @@ def list_(pipeline: str) -> None:
         click.echo(f"accepted, registered at the next start: {waiting.gap}")
     for gap in list_undecided_gaps(find_topic_gaps(compiled, layout), accepted):
         click.echo(f"undecided: {gap}")
-    for gap in list_ageing_gaps(compiled, layout, now=datetime.now(UTC)):
-        click.echo(format_ageing_gap(gap))
+    for line in format_loss_warnings(compiled, layout, now=datetime.now(UTC)):
+        click.echo(line)
 
 
 @holes.command()

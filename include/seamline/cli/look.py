@@ -191,9 +191,15 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
     "keys",
     multiple=True,
     metavar="NAME=COLUMN",
-    help="A key, window_start or window_end by the table's name of it; of the same name if not given.",
+    help="The table's column for a key, window_start or window_end. [default: the column of the same name]",
 )
-@click.option("--measure", "measures", multiple=True, metavar="NAME=COLUMN", help="A measure, likewise.")
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="The table's column for a measure. [default: likewise]",
+)
 @click.option("--from", "start", help="First window start, UTC. [default: the table's first]")
 @click.option(
     "--to", "end", help="End of the window starts, UTC (exclusive). [default: after the table's last]"
@@ -201,10 +207,10 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
 @click.option("--written-at", help="When the table was made, UTC. [default: when it was last written]")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(min=0, max=1, max_open=True),
     default=1e-9,
     show_default=True,
-    help="Share by which doubles may differ that were added up in another order.",
+    help="Relative difference up to which doubles count as equal.",
 )
 @click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option(
@@ -224,9 +230,9 @@ def compare(
     format: str,
     limit: int | None,
 ) -> int:
-    """Compare what is answered with a TABLE of another job: rows that differ, and why (that on stderr).
+    """Compare the answer with another job's table.
 
-    Exit code 1 if a difference is unexplained.
+    Prints the rows that differ; a summary with the causes goes to stderr. Exit code 1 if a difference is unexplained.
     """
     from seamline.lake.audit.table_comparing import compare_with_table
     from seamline.lake.tables.view_versions import find_view

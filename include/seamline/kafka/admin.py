@@ -31,6 +31,7 @@ _COORDINATOR_ABSENT = (
     errors.CoordinatorLoadInProgressError,
     errors.NotCoordinatorError,
 )
+CONFIGS = "DESCRIBE_CONFIGS"
 _UNSETTLED = (errors.UnknownBrokerIdError, errors.BrokerNotAvailableError)
 """Errors of the client about a cluster whose metadata it must fetch again; it calls them final."""
 T = TypeVar("T")
@@ -152,7 +153,7 @@ class TopicAdmin:
             told = self._client.describe_configs(asked, config_filter="all")
             # A broker leaves out what one has no right to see.
             if "retention.ms" not in told["topic"][name]:
-                raise errors.TopicAuthorizationFailedError("DESCRIBE_CONFIGS")
+                raise errors.TopicAuthorizationFailedError(CONFIGS)
         millis = int(told["topic"][name]["retention.ms"]["value"])
         return None if millis < 0 else timedelta(milliseconds=millis)
 
@@ -167,11 +168,13 @@ class TopicAdmin:
                 if outcome is not errors.NoError:
                     raise outcome
 
-        self._with_coordinator(name, commit)
+        self._with_coordinator(name, group, commit)
 
     def group_offsets(self, group: str, name: str) -> dict[int, int]:
         """Return the next offset per partition that a group has recorded; partitions without one are left out."""
-        recorded = self._with_coordinator(name, lambda: self._client.list_group_offsets({group: None})[group])
+        recorded = self._with_coordinator(
+            name, group, lambda: self._client.list_group_offsets({group: None})[group]
+        )
         return {
             place.partition: at.offset
             for place, at in recorded.items()
@@ -194,10 +197,10 @@ class TopicAdmin:
             )
         return {place.partition: at.offset for place, at in sorted(found.items())}
 
-    def _with_coordinator(self, topic: str, ask: Callable[[], T]) -> T:
+    def _with_coordinator(self, topic: str, group: str, ask: Callable[[], T]) -> T:
         """Ask again while the cluster is choosing who keeps the group, as it always is for its first."""
         deadline = time.monotonic() + self.timeout
-        with self._translated(topic):
+        with self._translated(topic, group):
             while True:
                 try:
                     return ask()
@@ -207,11 +210,11 @@ class TopicAdmin:
                 time.sleep(0.1)
 
     @contextmanager
-    def _translated(self, topic: str) -> Iterator[None]:
+    def _translated(self, topic: str, group: str = "") -> Iterator[None]:
         try:
             yield
         except errors.KafkaError as problem:
-            raise explain_kafka_error(problem, self.connection, topic) from problem
+            raise explain_kafka_error(problem, self.connection, topic, group) from problem
 
 
 def _await_port(connection: KafkaConnection, timeout: float) -> None:
@@ -230,7 +233,9 @@ def _await_port(connection: KafkaConnection, timeout: float) -> None:
         time.sleep(0.1)
 
 
-def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: str = "") -> SeamlineError:
+def explain_kafka_error(
+    problem: Exception, connection: KafkaConnection, topic: str = "", group: str = ""
+) -> SeamlineError:
     """Say in our words what a Kafka client's error means for the reader."""
     name = type(problem).__name__
     if isinstance(problem, errors.UnknownTopicOrPartitionError):
@@ -239,7 +244,7 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
             hint="create the topic, or correct its name in the definition.",
         )
     if isinstance(problem, errors.AuthorizationError):
-        return explain_missing_right(problem, connection, topic)
+        return explain_missing_right(problem, connection, topic, group)
     if isinstance(problem, _UNREACHABLE):
         reason, hint = find_reason(getattr(problem, "__notes__", ()), connection)
         if reason:
@@ -259,25 +264,29 @@ def explain_kafka_error(problem: Exception, connection: KafkaConnection, topic: 
             hint="install the codecs that Seamline requires: pip install 'kafka-python[lz4,snappy,zstd]'.",
         )
     if "AuthorizationFailed" in str(problem):
-        return explain_missing_right(problem, connection, topic)
+        return explain_missing_right(problem, connection, topic, group)
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")
 
 
-def explain_missing_right(problem: Exception, connection: KafkaConnection, topic: str) -> SeamlineError:
+def explain_missing_right(
+    problem: Exception, connection: KafkaConnection, topic: str, group: str
+) -> SeamlineError:
     """Say that a user lacks a right, and of what."""
-    who = f"user {connection.username!r}" if connection.username else "this client"
+    who = f"User {connection.username!r}" if connection.username else "This client"
     # Some errors only name another in their text, which has the names of topics as well.
     text = f"{type(problem).__name__} {problem}"
     if "GroupAuthorizationFailed" in text:
-        what = "use the consumer group"
+        what = f"use the consumer group{f' {group!r}' if group else ''}"
     elif "TransactionalIdAuthorizationFailed" in text:
         what = "write in transactions"
     elif "ClusterAuthorizationFailed" in text or not topic:
         what = "do this in the cluster"
+    elif CONFIGS in text:
+        what = f"read the settings of topic {topic!r}"
     else:
-        what = f"use topic {topic!r}, or the topic is not there"
+        what = f"use topic {topic!r}, or there is no such topic"
     return KafkaRefused(
-        f"Kafka at {connection.brokers} does not let {who} {what}.",
+        f"{who} may not {what}, says Kafka at {connection.brokers}.",
         hint='docs/streams.md, "Rights in Kafka", lists what is needed: ask who runs the cluster to grant it.',
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -24,8 +25,14 @@ def open_client(kind: Callable[..., Client], **options: Any) -> Client:
         made.append(KafkaNetClient(**given))
         return made[-1]
 
+    def is_own(thread: int) -> bool:
+        # Until its thread is there a client works in that of whoever makes it.
+        threads = [each._net._io_thread for each in made]  # noqa: SLF001 - its words have no other mark of it
+        return thread == maker or any(each and each.ident == thread for each in threads)
+
+    maker = threading.get_ident()
     try:
-        with note_refusals():
+        with note_refusals(is_own):
             return kind(**options, kafka_client=kept)
     except BaseException:
         for each in made:

@@ -1,10 +1,10 @@
-"""Why a broker lets a client not in, or not do what it asks: in the words of the connection's fields."""
+"""Why a broker does not let a client in, told by the fields of its connection."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,25 +13,32 @@ from seamline.kafka.connections import KafkaConnection
 MANAGER = logging.getLogger("kafka.net.manager")
 FAILED = "Bootstrap connection to"
 """How kafka-python 3.0.12 begins to say that a connection has failed, and why."""
-LOST = "socket disconnected"
-AUTHORITY = "ssl.ca.location must have the certificate of who signed the broker's."
+LOST = ("socket disconnected", "Connection reset", "Broken pipe")
+"""What is said of a connection that the broker has ended, and of nothing else."""
+AUTHORITY = "set ssl.ca.location to the certificate of the authority that signed the broker's."
 BROKERS_OWN = "renew it there, or ask who runs the broker."
 OWN = (
-    "ssl.certificate.location and ssl.key.location must be a certificate that the broker trusts, and its key."
+    "set ssl.certificate.location and ssl.key.location to a certificate that the broker trusts, and its key."
 )
+HOST = "name a host of the certificate in bootstrap.servers."
 PORT = "correct security.protocol of the connection, or the port."
-UNTRUSTED = "nobody whom the client trusts has signed the broker's certificate"
+UNTRUSTED = "the broker's certificate is not signed by an authority that the client trusts"
 NO_TLS = "the broker does not speak TLS at this port"
+REFUSED = "the broker refuses the client's certificate"
+BROKEN_OFF = "the broker ended the TLS handshake: it may not speak TLS at this port"
 REASONS = (
     ("certificate has expired", "the broker's certificate has expired", BROKERS_OWN),
     ("is not yet valid", "the broker's certificate is not valid yet", "compare the clocks of both machines."),
-    ("mismatch", "the broker's certificate is of another host", "name a host of it in bootstrap.servers."),
+    ("Hostname mismatch", "the broker's certificate is of another host", HOST),
+    ("IP address mismatch", "the broker's certificate is of another host", HOST),
+    ("KEY_VALUES_MISMATCH", "the client's certificate and key do not belong together", OWN),
     ("unable to get local issuer", UNTRUSTED, AUTHORITY),
     ("self-signed certificate", UNTRUSTED, AUTHORITY),
-    ("alert certificate", "the broker refuses the client's certificate", OWN),
+    ("alert certificate", REFUSED, OWN),
+    ("alert unknown ca", REFUSED, OWN),
     ("alert bad certificate", "the broker wants a certificate of the client", OWN),
     ("CERTIFICATE_REQUIRED", "the broker wants a certificate of the client", OWN),
-    ("EOF occurred in violation", NO_TLS, PORT),
+    ("EOF occurred in violation", BROKEN_OFF, PORT),
     ("WRONG_VERSION_NUMBER", NO_TLS, PORT),
     ("Invalid frame length", "the broker speaks TLS at this port", PORT),
     (
@@ -44,30 +51,33 @@ REASONS = (
 
 
 class Refusals(logging.Handler):
-    """What clients of kafka-python say of connections that failed, in threads that were begun since."""
+    """What a client of kafka-python says of connections that failed, known by the threads that are its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_own: Callable[[int], bool]) -> None:
         super().__init__(logging.WARNING)
-        self.before = {each.ident for each in threading.enumerate()} - {threading.get_ident()}
+        self.is_own = is_own
         self.said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the error of a failed connection."""
-        if record.thread not in self.before and str(record.msg).startswith(FAILED):
+        if record.thread and str(record.msg).startswith(FAILED) and self.is_own(record.thread):
             self.said.append(record.getMessage())
 
     @property
     def most_telling(self) -> str:
         """Return the newest that says more than that the connection is gone, else that; empty if there is none."""
         return next(
-            (each for each in reversed(self.said) if LOST not in each), self.said[-1] if self.said else ""
+            (each for each in reversed(self.said) if not is_lost(each)), self.said[-1] if self.said else ""
         )
 
 
 @contextmanager
-def note_refusals() -> Iterator[None]:
-    """Add to an error of the block why connections failed meanwhile: a client only says that it has found no broker."""
-    seen = Refusals()
+def note_refusals(is_own: Callable[[int], bool]) -> Iterator[None]:
+    """Add to an error of the block why connections of a client failed: it only says that it has found no broker.
+
+    ``is_own`` says of the number of a thread whether it is one of the client's.
+    """
+    seen = Refusals(is_own)
     MANAGER.addHandler(seen)
     try:
         yield
@@ -80,10 +90,12 @@ def note_refusals() -> Iterator[None]:
 
 
 def find_reason(notes: Sequence[str], connection: KafkaConnection) -> tuple[str, str]:
-    """Return why a broker lets nobody in by a connection, and the way out; two empty texts where nothing tells."""
-    if missing := find_missing_file(connection):
+    """Return why a broker does not let a connection in, and the way out; two empty texts where nothing tells."""
+    if not notes:
+        return "", ""
+    if missing := find_unreadable_file(connection):
         name, path = missing
-        return f"{name} names no file: {path}", f"correct {name} of the connection."
+        return f"{name} names no file that can be read: {path}", f"correct {name} of the connection."
     said = " ".join(notes)
     for part, reason, hint in REASONS:
         if part in said:
@@ -94,7 +106,7 @@ def find_reason(notes: Sequence[str], connection: KafkaConnection) -> tuple[str,
             f"the broker refuses the login of {login}",
             "correct sasl.username and sasl.password of the connection.",
         )
-    if LOST not in said:
+    if not is_lost(said):
         return "", ""
     if connection.uses_sasl:
         return (
@@ -107,11 +119,22 @@ def find_reason(notes: Sequence[str], connection: KafkaConnection) -> tuple[str,
     )
 
 
-def find_missing_file(connection: KafkaConnection) -> tuple[str, str] | None:
-    """Return the first field of a connection that names a file which cannot be read, and the file."""
+def is_lost(said: str) -> bool:
+    """Return whether all that is said is that a connection has ended."""
+    return any(each in said for each in LOST)
+
+
+def find_unreadable_file(connection: KafkaConnection) -> tuple[str, str] | None:
+    """Return the first field of a connection by TLS that names no readable file, and the file; None for none."""
     named = {
         "ssl.ca.location": connection.ca_file,
         "ssl.certificate.location": connection.cert_file,
         "ssl.key.location": connection.key_file,
     }
-    return next(((name, path) for name, path in named.items() if path and not Path(path).is_file()), None)
+    files = named.items() if connection.uses_tls else ()
+    return next(((name, path) for name, path in files if path and not is_readable(path)), None)
+
+
+def is_readable(path: str) -> bool:
+    """Return whether there is a file of a name, and this process may read it."""
+    return Path(path).is_file() and os.access(path, os.R_OK)

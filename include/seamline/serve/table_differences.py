@@ -58,9 +58,10 @@ def format_table_comparison(found: Compared) -> Iterator[str]:
             yield f"  {count} {cause.value}"
     if found.shift is not None:
         way = "later" if found.shift > 0 else "earlier"
+        span = format_exact_duration(timedelta(seconds=abs(found.shift)))
         yield (
-            f"  The table's windows seem to begin {format_span(abs(found.shift))} {way}: instants of another zone "
-            "without it, or windows that are named by their end?"
+            f"  The table's windows seem to begin {span} {way}: are they named by their end, or local times written as "
+            "UTC?"
         )
     if not found.traced and found.unexplained:
         yield (
@@ -77,8 +78,3 @@ def format_bounds(found: Compared) -> str:
         return ""
     first, last = map(format_utc_instant, found.windows)
     return f", windows that start from {first} to {last}"
-
-
-def format_span(seconds: int) -> str:
-    """Write a number of seconds as hours and minutes."""
-    return format_exact_duration(timedelta(seconds=seconds))

@@ -16,8 +16,9 @@ from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.row_differences import Difference, compare_rows, is_numeric, list_row_place_names
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import BadRange
+from seamline.model.functions.records import format_value
 from seamline.model.protocol.read_request import ReadRequest
-from seamline.model.time.intervals import format_utc_instant
+from seamline.model.time.intervals import EPOCH, FIRST, LAST
 from seamline.model.time.window_arithmetic import Whole
 from seamline.model.time.zone_clock import MICROSECOND
 
@@ -93,14 +94,29 @@ def bound_windows(text: str, table: ComparedTable, request: ReadRequest) -> Read
     """Fill in the bounds that were not given: the table's first and last window; BadRange where it has none."""
     if request.start is not None and request.end is not None:
         return request
-    found = pc.min_max(table.rows["window_start"]).as_py()
-    if found["min"] is None:
+    found = find_first_and_last(text, table.rows["window_start"])
+    if found is None:
         raise BadRange(
             f"{text!r} has no row of a window that is asked for.",
             hint="name a table that has rows, or both bounds: --from and --to.",
         )
-    last = max(found["max"], request.start or found["max"])
-    return replace(request, start=request.start or found["min"], end=request.end or last + MICROSECOND)
+    last = max(found[1], request.start or found[1])
+    return replace(request, start=request.start or found[0], end=request.end or last + MICROSECOND)
+
+
+def find_first_and_last(text: str, starts: pa.ChunkedArray) -> tuple[datetime, datetime] | None:
+    """Find the first and the last start of a window, None without any; BadRange for one that is beyond all windows."""
+    found = pc.min_max(starts.cast(pa.int64())).as_py()
+    if found["min"] is None:
+        return None
+    for micros in found.values():
+        if not to_unix_micros(FIRST) <= micros <= to_unix_micros(LAST):
+            raise BadRange(
+                f"{text!r} has a window that starts {micros / 10**6:.0f} s from 1970, where none of the view can.",
+                hint="leave such rows out: name bounds by --from and --to.",
+            )
+    first, last = (EPOCH + micros * MICROSECOND for micros in found.values())
+    return first, last
 
 
 def require_one_row(rows: pa.Table, places: Sequence[str], who: str, hint: str) -> None:
@@ -115,11 +131,6 @@ def require_one_row(rows: pa.Table, places: Sequence[str], who: str, hint: str) 
         count = twice[0].pop("_rows")
         named = ", ".join(f"{name}={format_value(value)}" for name, value in twice[0].items()) or "all keys"
         raise BadRange(f"{who} has {count} rows for {named}.", hint=hint)
-
-
-def format_value(value: object) -> str:
-    """Write a key's value for people."""
-    return format_utc_instant(value) if isinstance(value, datetime) else str(value)
 
 
 def find_difference(

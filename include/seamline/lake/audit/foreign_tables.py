@@ -67,11 +67,13 @@ class ForeignTable:
         try:
             rows = f"SELECT {chosen} FROM ({self.query})"
             return self.con.sql(f"SELECT * FROM ({rows}) WHERE {where}").to_arrow_table()
-        except duckdb.Error as error:
+        except (duckdb.ConversionException, duckdb.BinderException) as error:
             raise BadRange(
-                f"A column of {self.place!r} has not the type that it is compared by: {error}.",
+                f"A column of {self.place!r} does not have the type that it is compared by: {error}.",
                 hint="name the columns that have the view's keys and the starts of its windows: --key NAME=COLUMN.",
             ) from None
+        except duckdb.IOException as error:
+            raise changed_while_read(self.place, error) from None
 
 
 @contextmanager
@@ -86,9 +88,12 @@ def open_foreign_table(text: str) -> Iterator[ForeignTable]:
             query = f"SELECT * FROM {FOREIGN}"
         else:
             files = list_table_files(place)
-            written = datetime.fromtimestamp(max(each.stat().st_mtime for each in files), UTC)
             about = f"{len(files)} file{'' if len(files) == 1 else 's'}"
-            copies = stack.enter_context(copy_objects(files, place))
+            try:
+                written = datetime.fromtimestamp(max(each.stat().st_mtime for each in files), UTC)
+                copies = stack.enter_context(copy_objects(files, place))
+            except FileNotFoundError as error:
+                raise changed_while_read(text, error) from None
             paths = ", ".join(quote_literal(path) for path in copies)
             query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}], union_by_name=true)"
         yield describe_table(con, text, about, written, query)
@@ -111,9 +116,21 @@ def register_delta_table(con: duckdb.DuckDBPyConnection, place: Location) -> tup
     return f"Delta version {table.version()}", datetime.fromtimestamp(max(millis) / 1000, UTC)
 
 
+def changed_while_read(text: str, error: Exception) -> BadRange:
+    """Say that files of a table have changed since they were listed."""
+    return BadRange(
+        f"{text!r} has changed while it was read: {str(error).splitlines()[0]}.",
+        hint="compare again, once the job that writes it has ended or pauses.",
+    )
+
+
 def is_of_table(file: Location, folder: Location) -> bool:
-    """Return whether a file is of the table in a folder: neither a mark, nor of a job that has not ended."""
-    return not any(part.startswith(("_", ".")) for part in path_below(file, folder).split("/"))
+    """Return whether a file is of the table in a folder: neither a mark, nor of a job that has not ended.
+
+    A part of the way such as ``_day=1`` is a partition.
+    """
+    parts = path_below(file, folder).split("/")
+    return not any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
 
 
 def describe_table(

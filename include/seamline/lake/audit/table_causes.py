@@ -113,9 +113,11 @@ def read_flagged_states(answer: CountedAnswer, found: Difference, written_at: da
     with register_tables(blank=master_schema(pipeline).empty_table()) as con:
         touched = con.sql(f"SELECT DISTINCT _epoch, {pane} AS _pane FROM {rows}").to_arrow_table()
         with register_tables(flags=flag_panes(answer, log, touched, written_at)):
+            # A record without a timestamp has one before 1970.
+            sent = "CASE WHEN epoch_us(r._kafka_timestamp) >= 0 THEN epoch_us(r._kafka_timestamp) END"
             flagged = (
-                "(SELECT r.*, f._late, coalesce(epoch_us(r._kafka_timestamp) > f._over, false) AS _overdue, "
-                f"coalesce(epoch_us(r._kafka_timestamp) > {written}, f._after) AS _after FROM {rows} r JOIN flags f "
+                f"(SELECT r.*, f._late, coalesce({sent} > f._over, false) AS _overdue, "
+                f"coalesce({sent} > {written}, f._after) AS _after FROM {rows} r JOIN flags f "
                 f"ON r._epoch = f._epoch AND {floor_sql('r._event_time', view.pane)} = f._pane)"
             )
             return states.compute_row_states(con, view, flagged, by=[*FLAGS.values(), COPY])

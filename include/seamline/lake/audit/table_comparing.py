@@ -39,10 +39,12 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.table_differences import FURTHEST, TableCause, choose_causes, find_shift, list_shifts
 
 WHY = "_why"
-SEVERAL_THERE = "name all keys of the view by --key, and window_end where windows of one start differ."
+SEVERAL_THERE = "name all keys by --key, and window_end where windows of one start differ; in CSV '' is NULL."
 SEVERAL_HERE = "its windows differ by their end as well: --key window_end=COLUMN names the table's."
 TOLERANCE = 1e-9
 """Relative: by so much doubles may differ that were added up in another order."""
+MOST_WIDENED = 300 * 86_400
+"""Seconds before and after a table's windows in which others are looked for."""
 MOST_SHIFTED = 20_000
 """Rows of a table of which it is looked whether their windows begin elsewhere."""
 
@@ -179,7 +181,7 @@ def find_window_shift(
     if first is None:
         return None
     size = windows.size // 10**6
-    furthest = timedelta(seconds=max(size, FURTHEST))
+    furthest = timedelta(seconds=min(max(size, FURTHEST), MOST_WIDENED))
     ours = read(ReadRequest(start=first - furthest, end=last + furthest + MICROSECOND))
     places = [name for name in table.places if name != "window_end"]
     equal = {}

@@ -102,6 +102,10 @@ def make_batch(process: CompiledProcess, found: list[tuple[KeySpan, Snapshot]]) 
     return pa.RecordBatch.from_arrays(made, schema=schema)
 
 
+OF_A_FILE = (None, errno.ENOENT, errno.EIO, errno.EACCES, errno.EPERM, errno.EISDIR)
+"""Numbers of errors that are of one file: it is gone, a block of it is bad, or nobody may read it."""
+
+
 def read_snapshots(process: CompiledProcess, rows: pa.Table | pa.RecordBatch) -> Found:
     """Read rows of a file."""
     keys = [read_values(rows[f"{OF_KEY}{each.name}"], each.type) for each in process.keys]
@@ -151,10 +155,10 @@ def read_snapshots_of_keys(
 
 
 def is_torn(error: Exception) -> bool:
-    """Return whether a file that could not be read is to blame, and not the machine: its memory, or its disk."""
+    """Return whether a file that could not be read is to blame, and not the machine: its memory, or too many files."""
     if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
         return False
-    return not isinstance(error, OSError) or error.errno in (None, errno.ENOENT)
+    return not isinstance(error, OSError) or error.errno in OF_A_FILE
 
 
 def make_snapshot_keys(process: CompiledProcess, keys: Collection[KeySpan]) -> pa.Table:

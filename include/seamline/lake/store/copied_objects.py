@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seamline.lake.store.file_copies import copy_file
 from seamline.lake.store.locations import Location, path_below
+from seamline.plan.maintain.transfers import FoundFile
 from seamline.runtime.spill_folder import own_spill_folder
 
 
@@ -25,6 +27,6 @@ def copy_objects(files: Sequence[Location], below: Location) -> Iterator[list[st
             path = file if isinstance(file, Path) else Path(within, path_below(file, below) or file.name)
             if path != file:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(file.read_bytes())
+                copy_file(file, path, FoundFile(path.name, file.stat().st_size, 0, 0))
             paths.append(str(path))
         yield paths

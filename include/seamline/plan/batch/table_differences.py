@@ -29,7 +29,7 @@ class TableCause(StrEnum):
         "copies here: the speed layer counts records whose event id an earlier one has, until a build"
     )
     """The same, counted by the answer alone."""
-    ESTIMATE = "estimates: only measures differ that are no exact ones"
+    ESTIMATE = "estimates: only measures that are not exact differ"
     """A sketch; another implementation of it has another error."""
     NONE = "unexplained"
     """Nothing explains it."""

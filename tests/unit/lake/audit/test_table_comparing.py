@@ -17,7 +17,7 @@ from deltalake import write_deltalake
 from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.cli import main
-from seamline.lake.audit import table_comparing
+from seamline.lake.audit import foreign_tables, table_comparing
 from seamline.lake.audit.table_comparing import WHY, Compared, compare_with_table
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.model.protocol.read_request import ReadRequest
@@ -189,6 +189,35 @@ def test_rows_of_no_window_are_only_there(shop: Shop, tmp_path: Path) -> None:
     assert (found.difference.equal, found.difference.only_before, found.unexplained) == (4, 1, 1)
 
 
+@pytest.mark.parametrize("at", [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)])
+def test_a_window_beyond_all_windows_is_refused(shop: Shop, tmp_path: Path, at: datetime) -> None:
+    """With bounds it is none of those that are asked for."""
+    stray = table_of({("a", 0): (1, 1, 1)})
+    stray = stray.set_column(1, "window_start", pa.array([at], stray["window_start"].type))
+    theirs = pa.concat_tables([table_of(RIGHT), stray])
+    with pytest.raises(BadRange, match="where none of the view can"):
+        compared(shop, theirs, tmp_path)
+    within = ReadRequest(start=START, end=START + 3 * HOUR)
+    assert compared(shop, theirs, tmp_path, request=within).difference.none
+
+
+def test_a_file_that_is_gone_by_then_is_said(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old job runs on, and packs its files."""
+    list_files = foreign_tables.list_table_files
+
+    def meanwhile(place: Path) -> list[Path]:
+        found = list_files(place)
+        for each in found:
+            each.unlink()
+        return found
+
+    monkeypatch.setattr(foreign_tables, "list_table_files", meanwhile)
+    with pytest.raises(BadRange, match="has changed while it was read"):
+        compared(shop, table_of(RIGHT), tmp_path)
+
+
 def test_what_comes_while_it_is_compared_changes_nothing(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,14 +275,17 @@ def test_tables_are_read_as_they_are_kept(shop: Shop, tmp_path: Path, kind: str)
         case "folder":
             (path / "_SUCCESS").touch()
             for at in range(2):
-                (path / f"part={at}").mkdir()
-                pq.write_table(naive.slice(2 * at, 2), path / f"part={at}" / "rows.parquet")
+                (path / f"_part={at}").mkdir()
+                pq.write_table(naive.slice(2 * at, 2), path / f"_part={at}" / "rows.parquet")
     found = compare_with_table(
         shop.compiled, shop.view, shop.layout, str(path), names={}, request=ReadRequest()
     )
     assert (found.difference.equal, found.difference.none) == (4, True)
     assert found.table.about == {"delta": "Delta version 1", "folder": "2 files"}.get(kind, "1 file")
-    assert abs(found.table.written_at - datetime.now(UTC)) < timedelta(days=1)
+    written = max(
+        each.stat().st_mtime for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file()
+    )
+    assert abs(found.table.written_at.timestamp() - written) < 60
 
 
 def test_what_cannot_be_compared_is_refused_with_a_way_out(shop: Shop, tmp_path: Path) -> None:
@@ -267,10 +299,10 @@ def test_what_cannot_be_compared_is_refused_with_a_way_out(shop: Shop, tmp_path:
         (
             pa.concat_tables([table, table.slice(0, 1)]),
             {},
-            "has 2 rows for customer=a, window_start=2013-01-01T00",
+            "has 2 rows for customer='a', window_start=2013-01-01T00",
         ),
         (table.slice(0, 0), {}, "has no row"),
-        (table, {"window_start": "customer"}, "has not the type"),
+        (table, {"window_start": "customer"}, "does not have the type"),
     ]
     for theirs, names, said in refused:
         with pytest.raises(BadRange, match=said) as error:
@@ -308,6 +340,8 @@ def test_the_command_says_what_differs_and_fails_for_what_is_unexplained(
     assert main(asked) == 1
     assert "1 unexplained" in capsys.readouterr().err
     pcsv.write_csv(table_of(dict.fromkeys(RIGHT, (9, 9, 9)), orders="n"), path)
+    assert main([*asked, "--measure", "orders=total"]) == BadRange.exit_code
+    assert "'orders' is given twice" in capsys.readouterr().err
     assert main([*asked, "--limit", "1"]) == 1
     rows, told = capsys.readouterr()
     assert len(rows.splitlines()) == 2 and "3 more rows that differ are not shown" in told
