@@ -42,8 +42,8 @@ from seamline.model.errors import BadRange
 from seamline.model.protocol.condensed import find_last_loss
 from seamline.model.protocol.control import AskDecision
 from seamline.model.protocol.epoch import EpochKind
-from seamline.model.protocol.holes import list_missing_ranges, subtract_offset_ranges
-from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.model.protocol.holes import list_missing_ranges
+from seamline.model.protocol.offsets import Lane, OffsetRange, subtract_offset_ranges
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.types.exact_json import load_exact_json

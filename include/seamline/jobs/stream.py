@@ -35,8 +35,11 @@ def main(argv: list[str]) -> int:
         )
         from seamline.lake.tables.table_format import require_format
         from seamline.spark.stream.driver_loop import Driver
+        from seamline.spark.stream.imports.import_run import ImportRun
 
-        driver = Driver(pipeline, require_format(layout), job.token, home_folder())
+        driver = (ImportRun if job.imports else Driver)(
+            pipeline, require_format(layout), job.token, home_folder()
+        )
         set_when_asked(driver.stopping)
         driver.start(spark.result())
         driver.run()

@@ -72,7 +72,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     schema = master_schema(config.pipeline)
     master = Sink(config.master, file_name(config, task), schema, dry=config.dry)
     quarantine = Sink(config.quarantine, file_name(config, task), QUARANTINE, dry=config.dry)
-    for raw in combine_small_batches(batches):
+    for raw in combine_small_batches(config.read(iter(batches)) if config.read else batches):
         result.record_bytes = max(result.record_bytes, raw.nbytes // raw.num_rows)
         rows = join_marks(con, select_new_records(raw, config), config.pipeline, config.marks)
         if not rows.num_rows:
@@ -80,6 +80,10 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
         if not config.condemned:
             fail_on_poison(rows["_value"])
         accepted, refused = validate_records(con, rows, config, readers)
+        if config.until is not None:
+            accepted = filter_rows(
+                accepted, pc.less(accepted["_event_time"], pa.scalar(config.until, INSTANT))
+            )
         accepted, astray = strays.split(accepted)
         refused = (
             pa.concat_tables([refused, astray.select(refused.column_names)]) if astray.num_rows else refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,9 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import EPOCH
+
+Read = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Makes raw records of what a task is given."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,10 @@ class KernelConfig:
     """Into how many parts the states go, each of which is merged by a task; 0 where the driver merges them."""
     slices: Mapping[str, Location] = field(default_factory=dict)
     """The folder of each view's slices, where they are written in parts; by the view's id."""
+    until: datetime | None = None
+    """Accepted rows of this event time and later are left out, as an import does; None for no bound."""
+    read: Read | None = None
+    """What makes raw records of what a task is given; None where it is given them."""
     bounded: bool = True
     """Whether records that would cost too much are refused; False for those that were accepted before."""
 

@@ -23,6 +23,11 @@ def make_stream_command(pipeline: str, token: int) -> list[str]:
     return [*job_command("stream"), *StreamJob(pipeline, token).to_argv()]
 
 
+def make_import_command(pipeline: str, token: int) -> list[str]:
+    """Return the command of a run of a pipeline's imports."""
+    return [*job_command("stream"), *StreamJob(pipeline, token, imports=True).to_argv()]
+
+
 def find_job_file(name: str) -> Path:
     """Return the file of a job, for spark-submit: ours, or of the folder SEAMLINE_JOBS; SetupError if it is gone."""
     folder = os.environ.get("SEAMLINE_JOBS") or Path(seamline.__file__).parent / "jobs"

@@ -11,12 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from seamline.model.errors import KafkaUnavailable, StoreUnavailable
-from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import AcceptedGap, Gap, is_ledger_contiguous, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream import hole_filling
 from seamline.spark.stream.hole_filling import PIECE, Filler
+from seamline.spark.stream.kernel_runs import Amending
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +36,7 @@ class Epochs:
         self.log = [HOLE]
         self.size = SimpleNamespace(most=most)
         self.topics = SimpleNamespace(
-            fetch_beginnings=lambda: {LANE: self.begins}, read_range=lambda spark, part: part
+            ids={}, fetch_beginnings=lambda: {LANE: self.begins}, read_range=lambda spark, part: part
         )
         self.begins = 0
         self.wrong: list[str] = []
@@ -44,11 +45,12 @@ class Epochs:
         self.condemned: list[int] = []
         self.down = False
 
-    def fill_hole(
+    def amend(
         self,
         frame: object,
         part: OffsetRange,
         noted: Attempted,
+        amending: Amending,
         *,
         condemned: str,
         proved: bool,
@@ -72,7 +74,7 @@ class Epochs:
             raise RuntimeError("a record was poisonous")
         if condemned:
             self.condemned += range(part.start, part.end)
-        self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=EpochKind.AMEND, ranges=(part,)))
+        self.log.append(Epoch(len(self.log), 1, NOW, "v", kind=amending.kind, ranges=(part,)))
         if wrong == "store":
             raise StoreUnavailable("the file of the ledger's row was not written")
         if wrong == "after":

@@ -16,20 +16,11 @@ from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.store.copied_objects import copy_objects
-from seamline.lake.store.locations import (
-    Location,
-    list_all_files,
-    list_places,
-    parse_location,
-    path_below,
-)
-from seamline.model.errors import BadRange, NotFound
+from seamline.lake.store.locations import Location, parse_location
+from seamline.lake.store.table_files import KINDS, READERS, end_of, is_delta_table, list_table_files
+from seamline.model.errors import BadRange
 
-READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".json": "read_json", ".jsonl": "read_json",
-           ".ndjson": "read_json"}  # fmt: skip
-"""DuckDB's functions by the ends of files' names; of CSV the types are found."""
 FOREIGN = "foreign_table"
-KINDS = "a Delta table, or files that end in " + ", ".join(READERS)
 
 
 @dataclass(frozen=True)
@@ -95,7 +86,7 @@ def open_foreign_table(text: str) -> Iterator[ForeignTable]:
             except FileNotFoundError as error:
                 raise changed_while_read(text, error) from None
             paths = ", ".join(quote_literal(path) for path in copies)
-            query = f"SELECT * FROM {READERS[files[0].suffix]}([{paths}], union_by_name=true)"
+            query = f"SELECT * FROM {READERS[end_of(files[0].name)]}([{paths}], union_by_name=true)"
         yield describe_table(con, text, about, written, query)
 
 
@@ -124,15 +115,6 @@ def changed_while_read(text: str, error: Exception) -> BadRange:
     )
 
 
-def is_of_table(file: Location, folder: Location) -> bool:
-    """Return whether a file is of the table in a folder: neither a mark, nor of a job that has not ended.
-
-    A part of the way such as ``_day=1`` is a partition.
-    """
-    parts = path_below(file, folder).split("/")
-    return not any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
-
-
 def describe_table(
     con: duckdb.DuckDBPyConnection, text: str, about: str, written_at: datetime, query: str
 ) -> ForeignTable:
@@ -142,32 +124,6 @@ def describe_table(
     except duckdb.Error as error:
         raise BadRange(f"{text!r} cannot be read: {error}.", hint=f"name {KINDS}.") from None
     return ForeignTable(text, about, written_at, tuple(columns), con, query)
-
-
-def is_delta_table(place: Location) -> bool:
-    """Return whether a folder has the log of a Delta table."""
-    return bool(list_places(place / "_delta_log", "*.json"))
-
-
-def list_table_files(place: Location) -> list[Location]:
-    """List the files of one kind below a folder, or the one that was named; NotFound, BadRange."""
-    # Spark gives folders names that end as those of files do.
-    every = list_all_files(place)
-    if not every and place.suffix in READERS:
-        if not place.exists():
-            raise NotFound(f"There is no file {str(place)!r}.", hint=f"name {KINDS}.")
-        return [place]
-    below = [each for each in every if is_of_table(each, place)]
-    found = {end: [each for each in below if each.suffix == end] for end in READERS}
-    kinds = [end for end, files in found.items() if files]
-    if not kinds:
-        raise NotFound(f"There is no table at {str(place)!r}.", hint=f"name {KINDS}, or a folder of these.")
-    if len(kinds) > 1:
-        raise BadRange(
-            f"{str(place)!r} has files that end in {' and '.join(kinds)}.",
-            hint="name one file, or a folder of one kind.",
-        )
-    return found[kinds[0]]
 
 
 def cast_sql(column: str, type: str | None) -> str:

@@ -14,7 +14,8 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import take_cached_table
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
-from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import list_moving_ranges
 from seamline.model.protocol.offsets import Lane, advance_vector
 from seamline.model.protocol.seam import NOTHING
 
@@ -78,14 +79,14 @@ class Master:
         """Commit an epoch. Refuses a number at or below E, and a range that does not join the last.
 
         ``marks`` are the newest numbers of the tables that it relies on, by name.
-        What an epoch of kind amend has read was passed over before: it moves no lane's end.
+        Rows of an import, and what an epoch of kind amend has read, were missing before: they move no lane's end.
         """
         if epoch.number <= self.epoch:
             raise ProtocolError(
                 f"The master is at epoch {self.epoch}; epoch {epoch.number} is not above it.",
                 hint="every attempt must take a new number (rule 2).",
             )
-        moved = epoch.ranges if epoch.kind is not EpochKind.AMEND else ()
+        moved = list_moving_ranges(epoch)
         ends = advance_vector(self.position(part.lane for part in moved), moved)
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}

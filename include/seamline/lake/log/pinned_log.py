@@ -22,8 +22,9 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.compile.evolution import Timed
 from seamline.model.errors import BadRange, ProtocolError
 from seamline.model.protocol.committed_epochs import EpochNumbers
-from seamline.model.protocol.condensed import first_of, runs_of
-from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.condensed import condense_epochs, first_of, runs_of
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import keep_hole_epochs
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.recent import Recent
 from seamline.model.time.intervals import EPOCH, format_utc_instant
@@ -129,7 +130,7 @@ class CommittedPast:
         if log.newest.number != log.epoch or len(self.edges.later.numbers) >= FOLLOWED:
             return None
         edges = self.edges.plus([log.newest])
-        register = (*self.register, *keep_hole_rows([log.newest]))
+        register = tuple(condense_epochs([*self.register, *keep_hole_epochs([log.newest])]))
         clocks = tuple(keep_clock_changes([*self.clocks, log.newest]))
         return CommittedPast(
             log.version, log.epoch, self.held.plus(log.epoch), edges, register, log.line, clocks, log.commit
@@ -171,7 +172,7 @@ def read_past(layout: Layout, log: Log) -> CommittedPast:
         *zip(known.held.firsts, known.held.lasts, strict=True),
         *((row.number, row.number) for row in rows),
     ]
-    register = (*known.register, *(row for row in keep_hole_rows(rows) if row.number > known.edges.last))
+    register = (*known.register, *(row for row in keep_hole_epochs(rows) if row.number > known.edges.last))
     clocks = tuple(keep_clock_changes([*known.clocks, *rows]))
     return CommittedPast(
         log.version,
@@ -204,7 +205,7 @@ class LedgerPast:
         rows = of_ledger(table)
         held = EpochNumbers.of(run for row in rows for run in runs_of(row))
         return cls(
-            held, Edges.of(groups_of(table)), tuple(keep_hole_rows(rows)), tuple(keep_clock_changes(rows))
+            held, Edges.of(groups_of(table)), tuple(keep_hole_epochs(rows)), tuple(keep_clock_changes(rows))
         )
 
 
@@ -215,11 +216,6 @@ def keep_clock_changes(rows: Iterable[Epoch]) -> Iterator[Epoch]:
         if (told := (row.clock, row.record_version)) != before:
             yield row
         before = told
-
-
-def keep_hole_rows(rows: Iterable[Epoch]) -> list[Epoch]:
-    """Keep the rows of holes, and of what filled some."""
-    return [row for row in rows if row.kind is not EpochKind.READ]
 
 
 def moment_of(

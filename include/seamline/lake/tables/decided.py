@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,6 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.control import AskDecision, Control
+from seamline.model.protocol.imported.imports import Import, add_import, cancel_import
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
 
@@ -39,6 +40,27 @@ def begin_questions(control: ControlTable, ids: Iterable[str], held: int, *, now
         return replace(found, questions={**dict.fromkeys(new, (held, len(found.asks))), **found.questions})
 
     control.decide(row, change)
+
+
+def list_imports(layout: Layout) -> tuple[Import, ...]:
+    """List the decisions to import rows of files, oldest first."""
+    found = read_cached_table(
+        layout.table("control"), "imports", lambda table: ControlTable(table).see().imports
+    )
+    return found or ()
+
+
+def ask_for_import(control: ControlTable, new: Import, known: Sequence[Import], done: Sequence[str]) -> None:
+    """Record a decision to import, as ``add_import`` does."""
+    row = {"state": "import", "actor": new.actor, "reason": f"{new.origin}: {new.reason}", "at": new.at}
+    control.decide(row, lambda found: replace(found, imports=add_import(found.imports, new, known, done)))
+
+
+def decide_to_cancel(control: ControlTable, id: str, *, actor: str, reason: str, now: datetime) -> None:
+    """Record a decision to cancel an import, as ``cancel_import`` does."""
+    row = {"state": "import cancelled", "actor": actor, "reason": f"{id}: {reason}", "at": now}
+    why = f"{actor}: {reason}"
+    control.decide(row, lambda found: replace(found, imports=cancel_import(found.imports, id, why)))
 
 
 def list_fills(layout: Layout) -> tuple[OffsetRange, ...]:

@@ -1,8 +1,9 @@
-"""A log condensed: epochs of kind read that follow each other become one row, which any fold over the log may take.
+"""A log condensed: epochs that read or import and follow each other become one row, which any fold over the log may
+take.
 
 What a sum stands for cannot be taken apart any more, so it never crosses an epoch that someone asks about: a cut, the
-last edge, a hole or what fills one, another record version, other versions of look-ups, a gap between ranges, and
-what joined rows are restated from.
+last edge, a hole or what fills one of a topic, another record version, other versions of look-ups, a gap between
+ranges, and what joined rows are restated from.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 Runs = tuple[tuple[int, int], ...]
+SUMMED = (EpochKind.READ, EpochKind.IMPORT)
+"""Kinds of epochs that are summed: pieces of an import come between live epochs, and are as many."""
 LEAP = 1_000_000
 """By how much numbers jump where a line begins: more than a power loss can take of what others have seen."""
 
@@ -91,7 +94,7 @@ def sum_epoch_runs(epochs: Iterable[Epoch], cuts: list[int]) -> Iterator[Epoch]:
             yield from run.to_sums()
             run = Run()
         at = passed
-        if epoch.kind is EpochKind.READ:
+        if epoch.kind in SUMMED:
             run.add(epoch)
         else:
             yield epoch
@@ -120,7 +123,7 @@ class Run:
         """
         if not self.rows:
             return True
-        if epoch.kind is not EpochKind.READ or epoch.record_version != self.rows[-1].record_version:
+        if epoch.kind not in SUMMED or epoch.record_version != self.rows[-1].record_version:
             return False
         if epoch.restated != self.rows[-1].restated:
             return False

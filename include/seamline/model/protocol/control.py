@@ -11,6 +11,7 @@ from typing import Any
 
 from seamline.model.errors import LeaseHeld
 from seamline.model.protocol.holes import AcceptedGap
+from seamline.model.protocol.imported.imports import Import
 from seamline.model.protocol.moving import Moved
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.protocol.restatement import Restatement
@@ -138,6 +139,8 @@ class Control:
     questions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The last epoch before each question to another system was asked, by its id, and how many decisions to ask again
     there were: rows and decisions up to there are none of its own."""
+    imports: tuple[Import, ...] = ()
+    """Decisions to import rows of files, oldest first; of those that are done some have been forgotten."""
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -162,6 +165,7 @@ class Control:
             **({"moved": self.moved.to_row()} if self.moved else {}),
             **({"asks": [each.to_row() for each in self.asks]} if self.asks else {}),
             **({"questions": dict(self.questions)} if self.questions else {}),
+            **({"imports": [each.to_row() for each in self.imports]} if self.imports else {}),
         }
         return json.dumps(row)
 
@@ -191,4 +195,5 @@ class Control:
             Moved.from_row(row["moved"]) if row.get("moved") else None,
             tuple(map(AskDecision.from_row, row.get("asks", []))),
             {id: (born[0], born[1]) for id, born in row.get("questions", {}).items()},
+            tuple(map(Import.from_row, row.get("imports", []))),
         )

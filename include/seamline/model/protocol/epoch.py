@@ -14,11 +14,12 @@ from seamline.model.time.intervals import Interval, format_utc_instant, parse_mo
 
 
 class EpochKind(StrEnum):
-    """Why an epoch exists: rows read, a range lost, or rows admitted later."""
+    """Why an epoch exists: rows read, a range lost, rows admitted later, or rows of files imported."""
 
     READ = "read"
     HOLE = "hole"
     AMEND = "amend"
+    IMPORT = "import"
 
 
 @dataclass(frozen=True)

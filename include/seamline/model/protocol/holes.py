@@ -1,7 +1,8 @@
 """Holes: offsets that were not read, because Kafka lost them or a person passed over them (rule 13).
 
 A hole is registered by a person's decision. What Kafka still has of it may be read later: epochs of kind amend
-fill it, range by range, and move no lane's end.
+fill it, range by range, and move no lane's end. An import is a hole too until its rows are read: epochs of kind import
+fill it, so that no interval it may touch is taken for complete before.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from typing import Any
 
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch, EpochKind
-from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, advance_vector
+from seamline.model.protocol.offsets import (
+    Lane,
+    OffsetRange,
+    Vector,
+    advance_vector,
+    intersect_offset_ranges,
+    subtract_offset_ranges,
+)
 from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 
 
@@ -98,15 +106,32 @@ class AcceptedGap:
 
 
 def list_end_offsets(ledger: Iterable[Epoch]) -> dict[Lane, int]:
-    """Return the end offset of every lane that was read, those closed by a hole left out."""
+    """Return the end offset of every lane of Kafka's that was read, those closed by a hole left out."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
-        for part in epoch.ranges if epoch.kind is not EpochKind.AMEND else ():
+        for part in list_moving_ranges(epoch):
             if epoch.kind is EpochKind.HOLE and not len(part):
                 ends.pop(part.lane, None)
             else:
                 ends[part.lane] = part.end
     return ends
+
+
+def list_moving_ranges(epoch: Epoch) -> tuple[OffsetRange, ...]:
+    """List the ranges by which an epoch moves the ends of Kafka's lanes; what fills a hole moves none."""
+    if epoch.kind is EpochKind.AMEND:
+        return ()
+    return tuple(part for part in epoch.ranges if not part.lane.imported)
+
+
+def list_filling_ranges(epoch: Epoch) -> tuple[OffsetRange, ...]:
+    """List the ranges by which an epoch fills holes; a sum of epochs may read topics and imports."""
+    match epoch.kind:
+        case EpochKind.HOLE:
+            return ()
+        case EpochKind.AMEND:
+            return epoch.ranges
+    return tuple(part for part in epoch.ranges if part.lane.imported)
 
 
 def list_closed_lanes(ledger: Iterable[Epoch]) -> set[Lane]:
@@ -189,6 +214,11 @@ def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Ga
     return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
 
 
+def keep_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
+    """Keep the epochs that show which offsets of the holes are missing."""
+    return [epoch for epoch in ledger if epoch.kind is EpochKind.HOLE or list_filling_ranges(epoch)]
+
+
 def list_open_holes(ledger: Iterable[Epoch]) -> list[Epoch]:
     """List the register: the epochs of kind hole that are not filled by now."""
     known = list(ledger)
@@ -202,35 +232,9 @@ def list_missing_ranges(ledger: Iterable[Epoch]) -> dict[int, tuple[OffsetRange,
     for epoch in ledger:
         if epoch.kind is EpochKind.HOLE:
             missing[epoch.number] = epoch.ranges
-        elif epoch.kind is EpochKind.AMEND:
-            missing = {
-                number: subtract_offset_ranges(parts, epoch.ranges) for number, parts in missing.items()
-            }
+        elif filled := list_filling_ranges(epoch):
+            missing = {number: subtract_offset_ranges(parts, filled) for number, parts in missing.items()}
     return {number: parts for number, parts in missing.items() if parts}
-
-
-def subtract_offset_ranges(
-    parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]
-) -> tuple[OffsetRange, ...]:
-    """Take ranges out of others; an empty range stays as it is."""
-    left = list(parts)
-    for cut in taken:
-        left = [piece for part in left for piece in cut_out(part, cut)]
-    return tuple(left)
-
-
-def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
-    """Return what is left of a range, in up to two pieces."""
-    if part.lane != cut.lane or not len(part) or cut.end <= part.start or part.end <= cut.start:
-        return [part]
-    pieces = [replace(part, end=cut.start), replace(part, start=cut.end)]
-    return [piece for piece in pieces if piece.end > piece.start]
-
-
-def intersect_offset_ranges(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
-    """Return what two ranges share, None for nothing."""
-    start, end = max(part.start, other.start), min(part.end, other.end)
-    return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None
 
 
 def list_fillable_ranges(
@@ -253,17 +257,16 @@ def list_fillable_ranges(
 
 def is_ledger_contiguous(ledger: Iterable[Epoch]) -> bool:
     """Return whether each range starts where its lane ends, and what amends it was in a hole and in no other amend."""
-    ends: Vector = {}
+    ends: dict[Lane, int] = {}
     open_: tuple[OffsetRange, ...] = ()
     for epoch in ledger:
-        if epoch.kind is EpochKind.AMEND:
-            left = subtract_offset_ranges(open_, epoch.ranges)
-            if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, epoch.ranges)):
+        if filled := list_filling_ranges(epoch):
+            left = subtract_offset_ranges(open_, filled)
+            if sum(map(len, open_)) - sum(map(len, left)) != sum(map(len, filled)):
                 return False
             open_ = left
-            continue
         try:
-            ends = advance_vector(ends, epoch.ranges)
+            ends = advance_vector(ends, list_moving_ranges(epoch))
         except OffsetGap:
             return False
         if epoch.kind is EpochKind.HOLE:

@@ -20,10 +20,12 @@ class StreamJob:
     """The pipeline's name."""
     token: int
     """The fencing token."""
+    imports: bool = False
+    """Whether it imports what was asked for, and ends, without reading the topics."""
 
     def to_argv(self) -> list[str]:
         """Write the job as arguments, the inverse of ``parse``."""
-        return ["--pipeline", self.pipeline, "--token", str(self.token)]
+        return ["--pipeline", self.pipeline, "--token", str(self.token), *["--imports"] * self.imports]
 
     @classmethod
     def parse(cls, argv: Sequence[str]) -> StreamJob:
@@ -31,6 +33,7 @@ class StreamJob:
         parser = argparse.ArgumentParser(prog="python -m seamline.jobs.stream", description=cls.__doc__)
         parser.add_argument("--pipeline", required=True)
         parser.add_argument("--token", required=True, type=int)
+        parser.add_argument("--imports", action="store_true")
         return cls(**vars(parser.parse_args(argv)))
 
 

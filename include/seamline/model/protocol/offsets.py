@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seamline.model.errors import OffsetGap
+
+IMPORTED = "import:"
+"""What the id of an import's lane begins with; no id of Kafka's does."""
 
 
 @dataclass(frozen=True, order=True)
@@ -13,9 +16,14 @@ class Lane:
     """One partition of one incarnation of a topic; a recreated topic has other lanes."""
 
     topic_id: str
-    """Kafka's id of the topic, a UUID."""
+    """Kafka's id of the topic, a UUID; of an import ``import:`` and its id."""
     partition: int
     """The partition's number, from 0."""
+
+    @property
+    def imported(self) -> bool:
+        """Return whether it is of an import, of which Kafka knows nothing."""
+        return self.topic_id.startswith(IMPORTED)
 
     def __str__(self) -> str:
         return f"{self.topic_id}/{self.partition}"
@@ -67,3 +75,27 @@ def ranges_between(start: Vector, end: Vector) -> tuple[OffsetRange, ...]:
         for lane, stop in sorted(end.items())
         if stop > start.get(lane, 0)
     )
+
+
+def subtract_offset_ranges(
+    parts: Iterable[OffsetRange], taken: Iterable[OffsetRange]
+) -> tuple[OffsetRange, ...]:
+    """Take ranges out of others; an empty range stays as it is."""
+    left = list(parts)
+    for cut in taken:
+        left = [piece for part in left for piece in cut_out(part, cut)]
+    return tuple(left)
+
+
+def cut_out(part: OffsetRange, cut: OffsetRange) -> list[OffsetRange]:
+    """Return what is left of a range, in up to two pieces."""
+    if part.lane != cut.lane or not len(part) or cut.end <= part.start or part.end <= cut.start:
+        return [part]
+    pieces = [replace(part, end=cut.start), replace(part, start=cut.end)]
+    return [piece for piece in pieces if piece.end > piece.start]
+
+
+def intersect_offset_ranges(part: OffsetRange, other: OffsetRange) -> OffsetRange | None:
+    """Return what two ranges share, None for nothing."""
+    start, end = max(part.start, other.start), min(part.end, other.end)
+    return OffsetRange(part.lane, start, end) if part.lane == other.lane and start < end else None

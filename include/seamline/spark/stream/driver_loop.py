@@ -41,6 +41,7 @@ from seamline.spark.stream.driver_end import (
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.hole_filling import Filler
+from seamline.spark.stream.imports.importing import Importer
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.spark.stream.triggers import Triggers
@@ -57,6 +58,9 @@ class Driver:
     Making one compares Kafka's topics with the log and reads the look-ups: what is wrong is said before Spark is up.
     """
 
+    alone = False
+    """Whether it runs for imports alone, while nobody wants the stream."""
+
     def __init__(self, pipeline: CompiledPipeline, layout: Layout, token: int, home: Path) -> None:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
@@ -67,14 +71,11 @@ class Driver:
         epochs = read_condensed_log(layout)
         self.topics.require_whole(epochs, self.poll.control.read().accepted)
         self.lookups = Lookups(pipeline.lookups, layout, in_force(epochs, pipeline.record_version))
-        self.parent = os.getppid()
-        self.lock = threading.RLock()
+        self.parent, self.lock = os.getppid(), threading.RLock()
         self.stopping = threading.Event()
-        self.closed = False
+        self.closed = self.raised = False
         self.failure: BaseException | None = None
-        self.raised = False
-        self.asked, self.paused, self.told = Control(), False, 0.0
-        self.turns = Turns()
+        self.asked, self.paused, self.told, self.turns = Control(), False, 0.0, Turns()
         self.beside = ThreadPoolExecutor(1, thread_name_prefix="warm")
 
     def start(self, spark: SparkSession) -> None:
@@ -82,7 +83,7 @@ class Driver:
         self.spark = spark
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
-        self.refresher = Refresher(self.writer.pipeline, self.layout)
+        self.refresher = Refresher(self.writer.pipeline, self.layout, at_end=self.alone)
         ledger = register_accepted_holes(
             self.writer, self.topics, self.poll.control, self.writer.repair_ledger()
         )
@@ -90,6 +91,7 @@ class Driver:
         self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")
         self.epochs.askers.start(self.writer.master.epoch)
         self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
+        self.importer = Importer(self.epochs, ledger, self.folder, alone=self.alone)
         spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
         warming.result()
@@ -117,8 +119,8 @@ class Driver:
             newest = self.checkpoints.begin()
         self.checkpoint = newest
         log.info("Epoch %s, reading from %s (%s)", self.writer.master.epoch, dict(start), decision)
-        size = self.epochs.size
-        frame = self.topics.open_stream(self.spark, start, limit=size.limit, only=size.suspect)
+        limit, only = self.epochs.size.limit, self.epochs.size.suspect
+        frame = self.topics.open_stream(self.spark, start, limit=limit, only=only)
         writer = frame.writeStream.foreachBatch(self.on_batch).option("checkpointLocation", str(newest))
         return writer.trigger(processingTime=self.pipeline.definition.stream.trigger).start()
 
@@ -176,9 +178,8 @@ class Driver:
                     self.turns = self.turns.record_step(
                         view, time.monotonic(), moved=moved, awaits_build=awaits
                     )
-                self.filler.request(self.asked.fills)
-                if self.filler.pending:
-                    self.filler.fill_step(self.spark)
+                self.filler.work(self.spark, self.asked.fills)
+                self.importer.work(self.spark, self.asked.imports)
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
         except TRIED_AGAIN as error:
@@ -282,15 +283,14 @@ class Driver:
             )
         self.asked, self.paused = found, found.desired is Desired.PAUSED
         self.epochs.askers.keep_up(len(found.asks))
-        if found.desired is Desired.STOPPED:
+        if found.desired is Desired.STOPPED and not self.alone:
             self.stopping.set()
 
     def finish(self, query: StreamingQuery | None) -> None:
         """Let the epoch finish, declare an edge, and stop the query between epochs."""
         with self.lock:
             self.closed = True
-            if not self.failure:
-                # The last edge is the next driver's then.
+            if not self.failure:  # The last edge is the next driver's then.
                 with contextlib.suppress(*TRIED_AGAIN), translate_store_errors():
                     self.epochs.close()
         self.epochs.askers.close()

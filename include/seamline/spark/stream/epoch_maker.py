@@ -17,7 +17,7 @@ from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
 from seamline.model.time.intervals import parse_duration
@@ -30,7 +30,7 @@ from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.kernel_runs import KernelRuns
+from seamline.spark.stream.kernel_runs import Amending, KernelRuns
 from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics
@@ -125,23 +125,24 @@ class Epochs(KernelRuns):
         if self.attempted.note:
             self.attempted.finish(self.progress.vector, self.size.to_json())
 
-    def fill_hole(
+    def amend(
         self,
         frame: DataFrame,
         part: OffsetRange,
         noted: Attempted,
+        amending: Amending,
         *,
         condemned: str = "",
         proved: bool = False,
         passing: Note | None = None,
     ) -> Epoch:
-        """Read, validate and commit a part of a hole; no lane's end moves (Kind.AMEND).
+        """Read, validate and commit a part of a hole, or of an import; no lane's end moves.
 
         What is condemned is tried once more unless it is ``proved``, and not even read where it is ``passing``.
         ``noted`` says what is done with it, and from the kernel's end on that nothing is.
         """
         self.writer.timing.begin()
-        self.passing = passing
+        self.passing, self.amending = passing, amending
         try:
             held = {part.lane: part.start}
             attempt = self.run_attempt(frame, held, noted, condemned=condemned, proved=proved)
@@ -149,12 +150,12 @@ class Epochs(KernelRuns):
         except KernelFailed as error:
             raise error.cause from None
         finally:
-            self.passing = None
+            self.passing = self.amending = None
         now = datetime.now(UTC)
         after = self.progress.advance_by_holes(attempt.result.max_event_time)
         due = self.progress.is_edge_due(self.policy, attempt.number, now)
         blank = self.draft_epoch(attempt.number, after, now)
-        epoch = replace(blank, kind=EpochKind.AMEND, edge=due, **attempt.facts([part]))
+        epoch = replace(blank, kind=amending.kind, edge=due, **attempt.facts([part]))
         self.commit_attempt(after, epoch, attempt)
         self.write_heartbeat()
         return epoch
@@ -255,7 +256,7 @@ class Epochs(KernelRuns):
         return end and find_closing_mark(end, self.pipeline.views)
 
     def commit_empty(self, **stated: Any) -> None:
-        """Commit an empty epoch that is an edge and states the given facts."""
+        """Commit an epoch that reads nothing, is an edge, and states the given facts."""
         self.writer.timing.begin()
         blank = self.draft_epoch(self.writer.take_number(), self.progress, datetime.now(UTC))
         epoch, result = replace(blank, edge=True, **stated), KernelResult()

@@ -4,22 +4,58 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from seamline.model.errors import SeamlineError
+from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch, EpochKind
-from seamline.model.protocol.holes import list_fillable_ranges
-from seamline.model.protocol.offsets import OffsetRange
+from seamline.model.protocol.holes import keep_hole_epochs, list_fillable_ranges
+from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.spark.session.attempt_notes import ATTEMPTS, DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import SHARE, WHY
+from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.stream.read_topics import Topics
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
 
 log = logging.getLogger("seamline.stream")
 PIECE = 200_000
 """Records that an amending epoch reads at most: live epochs wait for it."""
+
+
+class Supply(Protocol):
+    """Where what is missing comes from."""
+
+    def fetch_beginnings(self) -> Vector:
+        """Return the lanes that there are, and from which offset on each is there."""
+
+    def require_there(self, part: OffsetRange) -> None:
+        """Raise SeamlineError if a part cannot be read for a reason that is none of its records'."""
+
+    def open_range(self, spark: SparkSession, part: OffsetRange) -> tuple[DataFrame, Amending]:
+        """Open a part as a frame, and say what kind of epoch reads it, and how."""
+
+
+@dataclass(frozen=True)
+class TopicSupply:
+    """What Kafka still has of a hole."""
+
+    topics: Topics
+    """The topics."""
+
+    def fetch_beginnings(self) -> Vector:
+        """Fetch the first offset of every lane."""
+        return self.topics.fetch_beginnings()
+
+    def require_there(self, part: OffsetRange) -> None:
+        """Leave it to the epoch: it asserts that the topics are the same."""
+
+    def open_range(self, spark: SparkSession, part: OffsetRange) -> tuple[DataFrame, Amending]:
+        """Open a part of a hole as raw records."""
+        return self.topics.read_range(spark, part), Amending(EpochKind.AMEND, self.topics.ids)
 
 
 class Filler:
@@ -30,10 +66,20 @@ class Filler:
     killed (``proved``); ``unkept`` counts how often it could not even be kept.
     """
 
-    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], attempted: Attempted) -> None:
+    def __init__(
+        self,
+        epochs: Epochs,
+        ledger: Sequence[Epoch],
+        attempted: Attempted,
+        supply: Supply | None = None,
+        *,
+        most: int = PIECE,
+    ) -> None:
         self.epochs, self.attempted = epochs, attempted
-        self.known = list_hole_epochs(ledger)
-        self.size = min(PIECE, epochs.size.most)
+        self.supply = supply or TopicSupply(epochs.topics)
+        self.known = keep_hole_epochs(ledger)
+        self.most = min(most, epochs.size.most)
+        self.size = self.most
         self.failures, self.why = 0, ""
         self.proved, self.unkept = False, 0
         self.deadly = attempted.read()
@@ -42,14 +88,18 @@ class Filler:
         self.asked: tuple[OffsetRange, ...] = ()
         self.pieces: list[OffsetRange] = []
 
+    def work(self, spark: SparkSession, asked: Iterable[OffsetRange]) -> None:
+        """Do the next step of what people have asked for, if there is any."""
+        self.request(asked)
+        if self.pending:
+            self.fill_step(spark)
+
     def request(self, asked: Iterable[OffsetRange]) -> None:
         """Record what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
             self.pieces = (
-                list_fillable_ranges(self.known, wanted, self.epochs.topics.fetch_beginnings())
-                if wanted
-                else []
+                list_fillable_ranges(self.known, wanted, self.supply.fetch_beginnings()) if wanted else []
             )
             self.asked = wanted
             self.restore()
@@ -89,15 +139,17 @@ class Filler:
             return
         whole = self.pieces[0]
         part = replace(whole, end=min(whole.start + self.size, whole.end))
+        self.supply.require_there(part)
         learned = {"failures": self.failures, "proved": self.proved, "unkept": self.unkept}
         note = Note((part,), JUDGED, learned)
         try:
             self.attempted.begin(note)
-            frame = self.epochs.topics.read_range(spark, part)
-            held = self.epochs.fill_hole(
+            frame, amending = self.supply.open_range(spark, part)
+            held = self.epochs.amend(
                 frame,
                 part,
                 self.attempted,
+                amending,
                 condemned=self.why if self.failures >= ATTEMPTS else "",
                 proved=self.proved,
                 passing=note if self.unkept >= ATTEMPTS else None,
@@ -119,8 +171,8 @@ class Filler:
             return
         self.failures, self.why = 0, ""
         self.proved, self.unkept = False, 0
-        self.size = min(self.size * 2, PIECE, self.epochs.size.most)
-        self.known.append(held)
+        self.size = min(self.size * 2, self.most)
+        self.known = condense_epochs([*self.known, held])
         rest = replace(whole, start=part.end)
         self.pieces[:1] = [rest] if len(rest) else []
         if not self.pieces:
@@ -142,15 +194,10 @@ class Filler:
     def look_again(self) -> bool:
         """Ask the master what is missing by now; return whether that begins where it did. Else no failure counts."""
         first = self.pieces[0]
-        self.known = list_hole_epochs(self.epochs.reload_log())
-        self.pieces = list_fillable_ranges(self.known, self.asked, self.epochs.topics.fetch_beginnings())
+        self.known = keep_hole_epochs(self.epochs.reload_log())
+        self.pieces = list_fillable_ranges(self.known, self.asked, self.supply.fetch_beginnings())
         self.doubtful = False
         if any((each.lane, each.start) == (first.lane, first.start) for each in self.pieces):
             return True
         self.failures, self.proved, self.unkept = 0, False, 0
         return False
-
-
-def list_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
-    """List the epochs that show which offsets of the holes are missing."""
-    return [epoch for epoch in ledger if epoch.kind is not EpochKind.READ]

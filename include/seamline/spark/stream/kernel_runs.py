@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
 from seamline.asking.askers import Askers
 from seamline.kernel.epoch_kernel import run
-from seamline.kernel.kernel_config import KernelConfig
+from seamline.kernel.kernel_config import KernelConfig, Read
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.model.errors import SeamlineError
@@ -26,6 +27,7 @@ from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.surveying import Surveys
+from seamline.spark.tasks.history_frames import RAW_DDL
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
@@ -39,6 +41,20 @@ from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merg
 log = logging.getLogger("seamline.stream")
 
 
+@dataclass(frozen=True)
+class Amending:
+    """What an epoch reads beside the live stream, and how."""
+
+    kind: EpochKind
+    """AMEND for offsets of a hole, IMPORT for rows of files."""
+    topic_ids: Mapping[str, str]
+    """The ids of the lanes of what is read, by the name of the topic as whose records it is validated."""
+    until: datetime | None = None
+    """Rows of this event time and later are left out; None for no bound."""
+    read: Read | None = None
+    """What makes raw records of what the frame has; None where it has them."""
+
+
 class KernelRuns:
     """Runs the kernel for one driver; ``attempted`` notes what is being done, in case the process dies of it."""
 
@@ -48,6 +64,8 @@ class KernelRuns:
     """How many partial states earlier epochs had."""
     passing: Note | None = None
     """A record of a hole that is passed over without being read."""
+    amending: Amending | None = None
+    """What is read beside the live stream just now; None while that is read."""
 
     def __init__(self, writer: Writer, topics: Topics, lookups: RuleTopics, attempted: Attempted) -> None:
         self.writer, self.topics, self.lookups = writer, topics, lookups
@@ -64,6 +82,11 @@ class KernelRuns:
         """Let what is kept of derived rows, and those who ask about rows, know of an epoch that is committed."""
         self.derived.commit(epoch)
         self.askers.tell(epoch=epoch.number)
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """Return the ids of what is read just now, by the topics' names."""
+        return self.amending.topic_ids if self.amending else self.topics.ids
 
     @property
     def unreadable_note(self) -> Note | None:
@@ -173,7 +196,7 @@ class KernelRuns:
         """
         config = KernelConfig(
             pipeline=self.pipeline,
-            topic_ids=self.topics.ids,
+            topic_ids=self.topic_ids,
             token=self.writer.token,
             epoch=number,
             committed=held,
@@ -181,7 +204,12 @@ class KernelRuns:
             master=self.writer.master.table.root,
             quarantine=self.writer.quarantine.root,
             condemned=condemned,
-            watermark=self.progress.mark,
+            # Rows of files are no news of how late a topic's records are.
+            watermark=None
+            if self.amending and self.amending.kind is EpochKind.IMPORT
+            else self.progress.mark,
+            until=self.amending.until if self.amending else None,
+            read=self.amending.read if self.amending else None,
             at=datetime.now(UTC),
             lookups=self.lookups.version_paths(versions),
             dry=dry,
@@ -190,8 +218,11 @@ class KernelRuns:
         )
         try:
             if condemned and (note := self.passing or self.unreadable_note):
-                return run([make_unread_record(note, self.topics.ids)], config)
+                return run([make_unread_record(note, self.topic_ids)], config)
             if self.surveys and not condemned:
+                # The survey reads them too: a frame of raw records serves both.
+                if config.read:
+                    frame, config = frame.mapInArrow(config.read, RAW_DDL), replace(config, read=None)
                 config = self.surveys.survey(frame, config)
                 self.writer.end_phase("surveyed")
             if config.parts:

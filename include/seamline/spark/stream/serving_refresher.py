@@ -21,11 +21,12 @@ MOVES = ("ledger", "manifest")
 class Refresher:
     """Brings the served version of every view up to date, at most every ``serve_every``.
 
-    It keeps nothing of what is to be done: the tables say that, also to the one after it.
+    It keeps nothing of what is to be done: the tables say that, also to the one after it. ``at_end`` it does so once,
+    when it is closed.
     """
 
-    def __init__(self, pipeline: CompiledPipeline, layout: Layout) -> None:
-        self.pipeline, self.layout = pipeline, layout
+    def __init__(self, pipeline: CompiledPipeline, layout: Layout, *, at_end: bool = False) -> None:
+        self.pipeline, self.layout, self.at_end = pipeline, layout, at_end
         self.every = parse_duration(pipeline.definition.stream.serve_every).total_seconds()
         self.seen: list[object] = []
         self.closed = threading.Event()
@@ -35,7 +36,8 @@ class Refresher:
     def work(self) -> None:
         """Refresh until closed."""
         while not self.closed.wait(self.every):
-            self.refresh()
+            if not self.at_end:
+                self.refresh()
 
     def refresh(self) -> None:
         """Refresh every view once, if anything was committed or a look-up that they show has changed.

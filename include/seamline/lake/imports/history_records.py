@@ -1,0 +1,211 @@
+"""Rows of files as raw records: what a topic would have brought, had it had them.
+
+The bytes of a record are those that a column has, or the row as JSON: fields in the order of the columns, names and
+text as they are, instants and dates in ISO 8601 (UTC, microseconds), bytes in base64, numbers with their digits; NaN
+and infinities are texts, for JSON has no such numbers. The same row has the same bytes in every release.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.engine.duckdb_scans import quote_literal
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.imports.import_options import KEY, OFFSET, PARTITION, SPECIAL, TIME, VALUE, ImportOptions
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.parquet_files import to_utc_type
+from seamline.lake.store.locations import parse_location
+from seamline.lake.store.ranged_files import open_ranged_file
+from seamline.model.errors import BadRange
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.import_plan import FileRows
+
+RAW = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", INSTANT),
+        ("headers", pa.string()),
+    ]
+)
+"""The columns of raw records as the kernel takes them."""
+CHUNK = 50_000
+"""Rows that are turned into records at once."""
+PLACE = "_place"
+"""The column of rows' offsets in the import's lane."""
+
+
+def read_history_records(
+    con: duckdb.DuckDBPyConnection, rows: FileRows, options: ImportOptions, at: datetime
+) -> Iterator[pa.RecordBatch]:
+    """Read a run of a file's rows as raw records, in order.
+
+    ``at`` is the time of a record of which no column says one. BadRange if the file is not the one that was planned.
+    """
+    offset = rows.offset
+    for table in read_rows(rows):
+        places = pa.arange(offset, offset + table.num_rows)
+        offset += table.num_rows
+        wide = table.append_column(PLACE, places)
+        for name, value in rows.file.values:
+            wide = wide.append_column(name, pa.repeat(pa.scalar(json.loads(value)), table.num_rows))
+        yield from make_records(con, wide, options, at)
+
+
+def read_rows(rows: FileRows) -> Iterator[pa.Table]:
+    """Read a run of a file's rows as they are, some at a time."""
+    with (
+        open_ranged_file(parse_location(rows.file.path)) as opened,
+        pq.ParquetFile(opened, coerce_int96_timestamp_unit="us") as file,
+    ):
+        if file.metadata.num_rows < rows.last:
+            raise BadRange(
+                f"{rows.file.path!r} has {file.metadata.num_rows} rows; {rows.file.rows} were planned.",
+                hint="the file was replaced since: put the old one back, or cancel the import and import again.",
+            )
+        begins = 0
+        for group in range(file.num_row_groups):
+            ends = begins + file.metadata.row_group(group).num_rows
+            if begins < rows.last and rows.first < ends:
+                at = begins
+                for batch in file.iter_batches(CHUNK, row_groups=[group], use_threads=False):
+                    low, high = max(rows.first - at, 0), min(rows.last - at, batch.num_rows)
+                    at += batch.num_rows
+                    if low < high:
+                        yield pa.Table.from_batches([batch.slice(low, high - low)])
+            begins = ends
+
+
+def make_records(
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, options: ImportOptions, at: datetime
+) -> Iterator[pa.RecordBatch]:
+    """Make raw records of rows that have their ``PLACE``; those that the topic has are left out."""
+    rows = rows.cast(pa.schema([field.with_type(to_utc_type(field.type)) for field in rows.schema]))
+    chosen = records_sql(rows.schema, options, at)
+    with con.cursor() as own:
+        own.register("history", rows)
+        made = own.sql(
+            f"SELECT {chosen} FROM history WHERE {kept_sql(rows.schema, options)} ORDER BY {PLACE}"
+        )
+        yield from made.to_arrow_table().cast(RAW).to_batches()
+
+
+def records_sql(schema: pa.Schema, options: ImportOptions, at: datetime) -> str:
+    """Write what makes a raw record of a row."""
+    known = {field.name: field.type for field in schema}
+    key, value = (take_column(name, options, known) for name in (KEY, VALUE))
+    parts = {
+        "key": bytes_sql(key, known) if key else "NULL::BLOB",
+        "value": bytes_sql(value, known) if value else f"encode({row_sql(known, options)})",
+        "topic": quote_literal(options.topic),
+        "partition": "0",
+        "offset": PLACE,
+        "timestamp": time_sql(known, options, at),
+        "headers": "NULL::VARCHAR",
+    }
+    return ", ".join(f"{sql} AS {quote_identifier(name)}" for name, sql in parts.items())
+
+
+def take_column(name: str, options: ImportOptions, known: Mapping[str, pa.DataType]) -> str:
+    """Return the column that something is taken from; empty if none was named, BadRange if it is not there."""
+    column = options.named.get(name, "")
+    if column and column not in known:
+        raise BadRange(
+            f"The rows have no column {column!r}, which --map takes {name} from.",
+            hint=f"they have {', '.join(each for each in known if each != PLACE)}.",
+        )
+    return column
+
+
+def time_sql(known: Mapping[str, pa.DataType], options: ImportOptions, at: datetime) -> str:
+    """Write the instant of a record: that of Kafka where a column has it, else its event time, else the import's."""
+    fallback = f"{quote_literal(format_utc_instant(at))}::TIMESTAMPTZ"
+    sources = [take_column(TIME, options, known), options.named.get(options.event_time, options.event_time)]
+    found = [instant_sql(each, known[each]) for each in sources if each in known]
+    return f"coalesce({', '.join([*found, fallback])})"
+
+
+def instant_sql(name: str, type: pa.DataType) -> str:
+    """Write a column as an instant, NULL where it is none."""
+    column = quote_identifier(name)
+    if pa.types.is_temporal(type) or pa.types.is_string(type) or pa.types.is_large_string(type):
+        return f"TRY_CAST({column} AS TIMESTAMPTZ)"
+    return "NULL::TIMESTAMPTZ"
+
+
+def bytes_sql(name: str, known: Mapping[str, pa.DataType]) -> str:
+    """Write a column as bytes."""
+    column, type = quote_identifier(name), known[name]
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+        return column
+    return f"encode(CAST({column} AS VARCHAR))"
+
+
+def kept_sql(schema: pa.Schema, options: ImportOptions) -> str:
+    """Write the condition of rows that the topic does not have; one without a partition or an offset it has not."""
+    if not options.border:
+        return "true"
+    known = {field.name: field.type for field in schema}
+    partition, offset = (quote_identifier(take_column(name, options, known)) for name in (PARTITION, OFFSET))
+    left = " OR ".join(f"({partition} = {id} AND {offset} >= {first})" for id, first in options.border)
+    return f"({left}) IS NOT TRUE"
+
+
+def row_sql(known: Mapping[str, pa.DataType], options: ImportOptions) -> str:
+    """Write a row as JSON text: every column, under the names that were mapped."""
+    taken: dict[str, list[str]] = {}
+    for ours, theirs in options.columns:
+        if ours not in SPECIAL:
+            taken.setdefault(theirs, []).append(ours)
+    fields = ", ".join(
+        f"{quote_identifier(ours)} := {field_sql(ours, name, type, options)}"
+        for name, type in known.items()
+        if name != PLACE
+        for ours in taken.get(name, [name])
+    )
+    return f"CAST(to_json(struct_pack({fields})) AS VARCHAR)"
+
+
+def field_sql(ours: str, name: str, type: pa.DataType, options: ImportOptions) -> str:
+    """Write a field; text of a field that is no text is written as it is where that is JSON."""
+    column = quote_identifier(name)
+    if ours in options.bare and (pa.types.is_string(type) or pa.types.is_large_string(type)):
+        return f"CASE WHEN json_valid({column}) THEN {column}::JSON ELSE to_json({column}) END"
+    return json_sql(column, type)
+
+
+def json_sql(value: str, type: pa.DataType) -> str:
+    """Write a value as what ``to_json`` writes rightly; ``value`` is SQL."""
+    if pa.types.is_timestamp(type):
+        utc = value if type.tz is None else f"({value} AT TIME ZONE 'UTC')"
+        return f"strftime({utc}, '%Y-%m-%dT%H:%M:%S.%fZ')"
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type):
+        return f"base64({value})"
+    if pa.types.is_floating(type):
+        # Of a REAL the double with its own digits: 1.1, and not what is nearest to it.
+        real = f"CAST(CAST({value} AS VARCHAR) AS DOUBLE)" if pa.types.is_float32(type) else value
+        odd = f"CASE WHEN isnan({value}) THEN 'NaN' WHEN {value} > 0 THEN 'Infinity' ELSE '-Infinity' END"
+        return f"CASE WHEN isfinite({value}) THEN to_json({real}) WHEN {value} IS NOT NULL THEN to_json({odd}) END"
+    if pa.types.is_struct(type):
+        fields = ", ".join(
+            f"{quote_identifier(each.name)} := {json_sql(f'{value}.{quote_identifier(each.name)}', each.type)}"
+            for each in type
+        )
+        return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return f"list_transform({value}, lambda each: {json_sql('each', type.value_type)})"
+    if pa.types.is_map(type):
+        pair = f"struct_pack(k := CAST(each.key AS VARCHAR), v := {json_sql('each.value', type.item_type)})"
+        return f"map_from_entries(list_transform(map_entries({value}), lambda each: {pair}))"
+    if pa.types.is_date(type) or pa.types.is_time(type):
+        return f"CAST({value} AS VARCHAR)"
+    return value

@@ -1,0 +1,171 @@
+"""Plans of imports, kept beside a pipeline's tables: which rows of which files have which places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seamline.lake.imports.found_history import look_at_file
+from seamline.lake.imports.import_options import ImportOptions
+from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.parquet_files import read_replaced_file
+from seamline.lake.store.locations import Location, create_file, list_places, parse_location
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, find_file_rows
+
+FACTS = b"seamline.import"
+STAGED = "staged"
+"""The folder of rows that were staged."""
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """One import's rows, and how they become records."""
+
+    id: str
+    """The import's id."""
+    options: ImportOptions
+    """How a row becomes a record."""
+    files: tuple[PlannedFile, ...]
+    """Its rows, in the order of their places."""
+    at: datetime
+    """When it was planned: the time of records of which nothing says one."""
+    table_id: str = ""
+    """The id of the Delta table that was imported; empty for files."""
+    version: int = -1
+    """The version of that table; -1 for files."""
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows it takes: the places of its lane."""
+        return self.files[-1].end if self.files else 0
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of its files, as they were found."""
+        return sum(each.file.size for each in self.files)
+
+
+def staging_folder(layout: Layout) -> Location:
+    """Return the folder of rows that were staged for imports."""
+    return layout.table("imports") / STAGED
+
+
+def locate_plan(layout: Layout, id: str) -> Location:
+    """Return the file of an import's plan."""
+    return layout.table("imports") / f"{id}.parquet"
+
+
+def save_plan(layout: Layout, plan: ImportPlan) -> None:
+    """Keep a plan; the same import has the same one."""
+    rows = [to_row(each) for each in plan.files]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    facts = {
+        "options": plan.options.to_json(),
+        "at": format_utc_instant(plan.at),
+        "table_id": plan.table_id,
+        "version": plan.version,
+    }
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({FACTS: json.dumps(facts)}), sink, compression="zstd")
+    create_file(locate_plan(layout, plan.id), sink.getvalue().to_pybytes())
+
+
+def load_plan(layout: Layout, id: str) -> ImportPlan:
+    """Load an import's plan; NotFound if its file is gone."""
+    place = locate_plan(layout, id)
+    try:
+        table = read_replaced_file(place)
+    except FileNotFoundError:
+        raise NotFound(
+            f"The plan of import {id} is not at {place}.",
+            hint="restore it from a backup: it says which rows of which files are in the log.",
+        ) from None
+    facts = json.loads(table.schema.metadata[FACTS])
+    return ImportPlan(
+        id,
+        ImportOptions.from_json(facts["options"]),
+        tuple(from_row(each) for each in table.to_pylist()),
+        parse_moment(facts["at"]),
+        facts["table_id"],
+        facts["version"],
+    )
+
+
+def load_plans(layout: Layout, ids: Iterable[str]) -> dict[str, ImportPlan]:
+    """Load the plans of some imports, by their ids."""
+    return {id: load_plan(layout, id) for id in ids}
+
+
+def delete_unused_stages(layout: Layout, used: Iterable[ImportPlan]) -> int:
+    """Delete staged rows that no unfinished import reads; return how many files those were."""
+    wanted = {each.file.path for plan in used for each in plan.files}
+    unused = [each for each in list_places(staging_folder(layout), "*.parquet") if str(each) not in wanted]
+    for each in unused:
+        each.unlink(missing_ok=True)
+    return len(unused)
+
+
+SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("mark", pa.string()),
+        ("path", pa.string()),
+        ("rows", pa.int64()),
+        ("size", pa.int64()),
+        ("low", pa.string()),
+        ("high", pa.string()),
+        ("values", pa.string()),
+        ("first", pa.int64()),
+        ("start", pa.int64()),
+    ]
+)
+
+
+def to_row(planned: PlannedFile) -> Mapping[str, Any]:
+    """Write a planned file as a row."""
+    file = planned.file
+    bounds = {name: at and format_utc_instant(at) for name, at in (("low", file.low), ("high", file.high))}
+    values = json.dumps(file.values)
+    return {**asdict(file), **bounds, "values": values, "first": planned.first, "start": planned.start}
+
+
+def from_row(row: Mapping[str, Any]) -> PlannedFile:
+    """Read what ``to_row`` wrote."""
+    low, high = (parse_moment(row[name]) if row[name] else None for name in ("low", "high"))
+    values = tuple((name, value) for name, value in json.loads(row["values"]))
+    file = HistoryFile(row["name"], row["mark"], row["path"], row["rows"], row["size"], low, high, values)
+    return PlannedFile(file, row["first"], row["start"])
+
+
+def list_imported_versions(plans: Sequence[ImportPlan]) -> dict[str, int]:
+    """Return up to which version each Delta table was imported, by its id."""
+    found: dict[str, int] = {}
+    for each in plans:
+        if each.table_id:
+            found[each.table_id] = max(found.get(each.table_id, -1), each.version)
+    return found
+
+
+def require_planned_files(plan: ImportPlan, start: int, end: int) -> None:
+    """Raise BadRange if a file of the places ``[start, end)`` is not the one that was planned."""
+    for each in find_file_rows(plan.files, start, end):
+        place = parse_location(each.file.path)
+        try:
+            found = look_at_file(place, "").mark
+        except FileNotFoundError:
+            found = ""
+        # The name of what was staged tells what it was made of: such a file never changes.
+        if found != each.file.mark and not (found and place.parent.name == STAGED):
+            raise BadRange(
+                f"{each.file.path!r} is {'another file by now' if found else 'no longer there'}: rows from "
+                f"{each.first} on are not imported.",
+                hint="put the file back as it was, or give the rest up by `seamline imports cancel`.",
+            )

@@ -1,0 +1,1 @@
+"""Rows of files that become part of the log."""

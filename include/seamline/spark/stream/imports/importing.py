@@ -1,0 +1,181 @@
+"""Importing rows of files: registered, read piece by piece between the epochs of the live stream, and closed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from seamline.lake.imports.import_plans import (
+    ImportPlan,
+    delete_unused_stages,
+    load_plan,
+    require_planned_files,
+)
+from seamline.lake.storage.layout import Layout
+from seamline.model.errors import FenceLost, NotFound, SeamlineError
+from seamline.model.protocol.condensed import condense_epochs
+from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.holes import keep_hole_epochs
+from seamline.model.protocol.imported.imports import (
+    Import,
+    list_importable_ranges,
+    list_imports_to_register,
+    list_open_imports,
+    list_ranges_to_close,
+)
+from seamline.model.protocol.offsets import IMPORTED, Lane, OffsetRange, Vector
+from seamline.spark.session.attempt_notes import Attempted
+from seamline.spark.stream.driver_end import TRIED_AGAIN
+from seamline.spark.stream.epoch_maker import Epochs
+from seamline.spark.stream.hole_filling import PIECE, Filler
+from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.tasks.history_frames import NUMBER, cut_into_runs, make_reader
+from seamline.spark.tasks.spread import count_task_slots
+
+log = logging.getLogger("seamline.stream")
+LOOK_AGAIN = 30.0
+"""Seconds until what cannot be read is looked at again."""
+LARGE_PIECE = 1_000_000
+"""Rows of a piece for which no live stream waits."""
+PIECE_SECONDS = 0.7
+"""How long a piece may take beside a live stream, whose records wait for it."""
+
+
+class PlannedRows:
+    """The rows of imports, by their plans."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.load = lru_cache(4)(self.load_plan)
+        self.lanes: tuple[Lane, ...] = ()
+
+    def load_plan(self, lane: Lane) -> ImportPlan:
+        """Load the plan of an import; NotFound."""
+        return load_plan(self.layout, lane.topic_id.removeprefix(IMPORTED))
+
+    def fetch_beginnings(self) -> Vector:
+        """Return that all rows of the imports are there."""
+        return dict.fromkeys(self.lanes, 0)
+
+    def require_there(self, part: OffsetRange) -> None:
+        """Raise BadRange if a file of a part is not the one that was planned."""
+        require_planned_files(self.load(part.lane), part.start, part.end)
+
+    def open_range(self, spark: SparkSession, part: OffsetRange) -> tuple[DataFrame, Amending]:
+        """Open a part of an import as numbers of runs of rows, which the kernel's tasks read themselves."""
+        plan = self.load(part.lane)
+        runs = cut_into_runs(plan, part, count_task_slots(spark))
+        ids = {plan.options.topic: part.lane.topic_id}
+        read = make_reader(runs, plan)
+        frame = spark.range(0, len(runs), 1, len(runs)).toDF(NUMBER)
+        return frame, Amending(EpochKind.IMPORT, ids, plan.options.until, read)
+
+
+class Importer:
+    """Imports what people have asked for, a step at a time; what cannot be read stops no live stream.
+
+    ``alone`` says that no live stream waits for its pieces.
+    """
+
+    def __init__(self, epochs: Epochs, ledger: Sequence[Epoch], folder: Path, *, alone: bool = False) -> None:
+        self.epochs, self.alone = epochs, alone
+        self.rows = PlannedRows(epochs.writer.layout)
+        self.filler = Filler(
+            epochs, ledger, Attempted(folder / "import.json"), self.rows, most=LARGE_PIECE if alone else PIECE
+        )
+        self.asked: tuple[Import, ...] = ()
+        self.unsure = False
+        self.wrong: SeamlineError | None = None
+        self.again = 0.0
+
+    @property
+    def known(self) -> Sequence[Epoch]:
+        """Return the epochs that show what of imports is registered, read and closed."""
+        return self.filler.known
+
+    @property
+    def pending(self) -> bool:
+        """Return whether something is to be registered, read or closed."""
+        return bool(list_open_imports(self.known, self.asked))
+
+    def work(self, spark: SparkSession, asked: tuple[Import, ...]) -> None:
+        """Do the next step; the caller sees to it that no other epoch is made meanwhile."""
+        self.asked = asked
+        if not (asked and self.pending) or time.monotonic() < self.again:
+            return
+        if self.filler.unclear:
+            self.try_piece(spark)
+            return
+        if self.unsure or self.filler.doubtful:
+            self.filler.known = keep_hole_epochs(self.epochs.reload_log())
+            self.filler.asked, self.filler.doubtful, self.unsure = (), False, False
+        if waiting := list_imports_to_register(self.known, asked):
+            self.register(waiting[0])
+        elif closing := list_ranges_to_close(self.known, asked):
+            self.close(*closing[0])
+        else:
+            self.try_piece(spark)
+
+    def try_piece(self, spark: SparkSession) -> None:
+        """Read the next piece; what is wrong with its files is said, and tried again later."""
+        try:
+            self.import_piece(spark)
+        except (FenceLost, *TRIED_AGAIN):
+            raise
+        except SeamlineError as error:
+            self.wrong, self.again = error, time.monotonic() + LOOK_AGAIN
+            log.error("An import cannot go on: %s %s", error.message, error.hint)
+        else:
+            self.wrong = None
+
+    def import_piece(self, spark: SparkSession) -> None:
+        """Read the next piece of the oldest import."""
+        ranges = list_importable_ranges(self.known, self.asked)
+        self.rows.lanes = tuple(part.lane for part in ranges)
+        self.filler.request(each.range for each in self.asked if not each.cancelled)
+        began, size = time.monotonic(), self.filler.size
+        self.filler.fill_step(spark)
+        if not self.alone and self.filler.size >= size:
+            took = max(time.monotonic() - began, 0.01)
+            self.filler.size = min(self.filler.size, max(int(size * PIECE_SECONDS / took), 1_000))
+        if not self.pending:
+            log.info("Everything that was asked for is imported")
+            self.delete_stages()
+
+    def register(self, each: Import) -> None:
+        """Commit the epoch that says what is to be imported, before anything of it is."""
+        log.info("Importing %s rows of %s", each.end, each.origin)
+        said = f"import of {each.origin}, {each.actor}: {each.reason}".removesuffix(": ")
+        self.commit(kind=EpochKind.HOLE, ranges=(each.range,), reason=said, bounds=each.bounds)
+
+    def close(self, each: Import, part: OffsetRange) -> None:
+        """Commit the epoch that says that the rest of an import is not read."""
+        log.warning(
+            "The import of %s is cancelled from row %s on: %s", each.origin, part.start, each.cancelled
+        )
+        self.commit(kind=EpochKind.AMEND, ranges=(part,), reason=f"import cancelled, {each.cancelled}")
+        self.delete_stages()
+
+    def commit(self, **stated: object) -> None:
+        """Commit an epoch without rows; whether it landed is unknown until it is followed by another."""
+        self.unsure = True
+        self.epochs.commit_empty(**stated)
+        last = self.epochs.progress.epoch
+        self.filler.known = condense_epochs([*self.known, *([last] if last else [])])
+        # What was asked for is listed again.
+        self.filler.asked, self.unsure = (), False
+
+    def delete_stages(self) -> None:
+        """Delete staged rows that no import reads any more."""
+        plans: Mapping[Lane, OffsetRange] = {
+            part.lane: part for part in list_importable_ranges(self.known, self.asked)
+        }
+        try:
+            delete_unused_stages(self.rows.layout, [self.rows.load(lane) for lane in plans])
+        except (NotFound, OSError) as error:
+            log.warning("Staged rows were not deleted: %s", error)

@@ -1,0 +1,1 @@
+"""Imports planned, asked for, listed, and run where no stream runs."""

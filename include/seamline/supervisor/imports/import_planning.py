@@ -1,0 +1,234 @@
+"""Planning an import: what is taken of which files, what is left to the topic, and what becomes of a sample of it.
+
+One implementation for the command line, the DAG's form, and the pages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import read_airflow_connection
+from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
+from seamline.kernel.formats import open_readers
+from seamline.kernel.kernel_config import configure_validation
+from seamline.kernel.raw import add_coordinates
+from seamline.lake.imports.found_history import History, find_history
+from seamline.lake.imports.history_records import read_history_records
+from seamline.lake.imports.import_options import OFFSET, SPECIAL, ImportOptions
+from seamline.lake.imports.import_plans import (
+    ImportPlan,
+    list_imported_versions,
+    load_plans,
+    save_plan,
+    staging_folder,
+)
+from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import ask_for_import
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import BadRange
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import list_moving_ranges
+from seamline.model.protocol.imported.imports import Import, find_taken_places, list_open_imports
+from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.seam import NOTHING
+from seamline.model.time.intervals import Interval
+from seamline.plan.stream.import_plan import (
+    HistoryFile,
+    find_file_rows,
+    list_taken_rows,
+    name_import,
+    plan_files,
+)
+from seamline.supervisor.imports.import_requests import (
+    ImportRequest,
+    find_time_column,
+    find_topic,
+    make_options,
+)
+from seamline.supervisor.imports.import_wording import SAMPLE, describe_border
+
+FIRST = datetime(1, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What becomes of the first rows."""
+
+    accepted: int
+    """How many are accepted."""
+    refused: Mapping[str, int]
+    """How many are refused, by reason."""
+    example: str
+    """The first refused record, empty for none."""
+    detail: str
+    """Why it is refused."""
+
+
+@dataclass(frozen=True)
+class DraftedImport:
+    """An import that may be asked for."""
+
+    request: ImportRequest
+    """What was wanted."""
+    history: History
+    """What is there."""
+    plan: ImportPlan
+    """What is taken of it."""
+    decision: Import
+    """The decision, as it would be recorded."""
+    skipped: int
+    """Rows that earlier imports have taken."""
+    sample: Sample
+    """What becomes of the first rows."""
+    known: tuple[Import, ...]
+    """The imports that there were."""
+    done: tuple[str, ...]
+    """The ids of those that are done."""
+
+
+def draft_import(
+    pipeline: CompiledPipeline,
+    layout: Layout,
+    request: ImportRequest,
+    *,
+    env: Mapping[str, str] = os.environ,
+) -> DraftedImport:
+    """Plan an import; nothing is decided, but text is staged. BadRange, NotFound for what cannot be imported."""
+    topic = find_topic(pipeline, request.source)
+    alone = next(each for each in pipeline.by_source if topic in each.source.topics)
+    options = make_options(alone, request, topic)
+    known, log = ControlTable.ensure(layout).read().imports, read_condensed_log(layout)
+    taken = find_taken_places(log, known)
+    plans = load_plans(layout, taken)
+    history = find_history(
+        request.place,
+        staging=staging_folder(layout),
+        time_column=find_time_column(alone, options),
+        dialect=request.dialect,
+        version=request.version,
+        imported=list_imported_versions([*plans.values()]),
+    )
+    require_columns(history, options)
+    if OFFSET in options.named:
+        options = replace(options, border=find_border(pipeline, topic, log, env))
+    rows = list_taken_rows({id: plan.files for id, plan in plans.items()}, taken)
+    wanted = [each for each in history.files if not is_left_whole(each, request.until)]
+    files = plan_files(wanted, rows)
+    now = datetime.now(UTC)
+    id = name_import(
+        files, {"options": options.to_json(), "table": history.table_id, "version": history.version}
+    )
+    plan = ImportPlan(id, options, tuple(files), now, history.table_id, history.version)
+    decision = Import(
+        id=id,
+        topic=topic,
+        origin=request.place,
+        end=plan.rows,
+        actor=request.actor,
+        reason=request.reason,
+        at=now,
+        bounds=find_bounds([each.file for each in files], request.until),
+        border=describe_border(alone.source.event_id, options, request.actor),
+    )
+    open_ = {each.id for each in list_open_imports(log, known)}
+    return DraftedImport(
+        request=request,
+        history=history,
+        plan=plan,
+        decision=decision,
+        skipped=sum(min(rows.get(each.identity, 0), each.rows) for each in wanted),
+        sample=validate_sample(alone, plan),
+        known=known,
+        done=tuple(each.id for each in known if each.id not in open_),
+    )
+
+
+def ask(drafted: DraftedImport, layout: Layout) -> None:
+    """Ask for an import that was drafted. Conflict if another was asked for, or cancelled, meanwhile."""
+    save_plan(layout, drafted.plan)
+    ask_for_import(ControlTable.ensure(layout), drafted.decision, drafted.known, drafted.done)
+
+
+def require_columns(history: History, options: ImportOptions) -> None:
+    """Raise BadRange where a column that is mapped is not there, or a field would come from two."""
+    names = {*history.columns.names, *(name for each in history.files for name, _ in each.values)}
+    for ours, theirs in options.columns:
+        if theirs not in names:
+            raise BadRange(
+                f"{history.place!r} has no column {theirs!r}, which --map takes {ours} from.",
+                hint=f"it has {', '.join(sorted(names))}.",
+            )
+        if (
+            ours not in SPECIAL
+            and ours in names
+            and ours != theirs
+            and ours not in {each for _, each in options.columns}
+        ):
+            raise BadRange(
+                f"{history.place!r} has a column {ours!r} already, and --map takes {ours} from {theirs!r}.",
+                hint=f"map the other one too: --map NAME={ours}.",
+            )
+
+
+def find_border(
+    pipeline: CompiledPipeline, topic: str, log: Sequence[Epoch], env: Mapping[str, str]
+) -> tuple[tuple[int, int], ...]:
+    """Find from which offset on each partition of a topic is read, or will be."""
+    with TopicAdmin(read_airflow_connection(pipeline.definition.connection, env)) as admin:
+        id = admin.topic_id(topic)
+        first = {Lane(id, partition): at for partition, at in admin.beginning_offsets(topic).items()}
+    begun: dict[Lane, int] = {}
+    for epoch in log:
+        for part in list_moving_ranges(epoch):
+            begun[part.lane] = min(part.start, begun.get(part.lane, part.start))
+    return tuple((lane.partition, begun.get(lane, at)) for lane, at in sorted(first.items()))
+
+
+def is_left_whole(file: HistoryFile, until: datetime | None) -> bool:
+    """Return whether all rows of a file are left to the topic."""
+    return until is not None and file.low is not None and file.low >= until
+
+
+def find_bounds(files: Sequence[HistoryFile], until: datetime | None) -> Interval | None:
+    """Find the event times that the rows of files can have; None for any."""
+    lows, highs = [each.low for each in files], [each.high for each in files]
+    low = FIRST if None in lows or not lows else min(at for at in lows if at)
+    high = None if None in highs or not highs else max(at for at in highs if at) + timedelta(microseconds=1)
+    end = min((at for at in (high, until) if at), default=None)
+    return Interval(low, end) if end is not None and low < end else None
+
+
+def validate_sample(pipeline: CompiledPipeline, plan: ImportPlan) -> Sample:
+    """Validate the first rows of a plan as the stream would; nothing is written."""
+    runs = find_file_rows(plan.files, 0, min(SAMPLE, plan.rows))
+    batches = [
+        each
+        for run in runs
+        for each in read_history_records(open_worker_duckdb(), run, plan.options, plan.at)
+    ]
+    if not sum(batch.num_rows for batch in batches):
+        return Sample(0, {}, "", "")
+    raw = add_coordinates(
+        pa.Table.from_batches(batches), {plan.options.topic: ""}, NOTHING, pipeline.record_version
+    )
+    config = configure_validation(pipeline)
+    accepted, refused = validate_records(open_worker_duckdb(), raw, config, open_readers(pipeline))
+    if plan.options.until is not None:
+        bound = pa.scalar(plan.options.until, INSTANT)
+        accepted = accepted.filter(pc.less(accepted["_event_time"], bound))
+    reasons: dict[str, int] = {}
+    for reason in refused["_reason"].to_pylist():
+        reasons[reason] = reasons.get(reason, 0) + 1
+    first = refused.slice(0, 1).to_pylist()
+    example = first[0]["_value"].decode(errors="replace")[:300] if first else ""
+    return Sample(accepted.num_rows, reasons, example, str(first[0]["_detail"] or "") if first else "")
