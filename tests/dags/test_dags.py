@@ -61,7 +61,7 @@ from seamline.runtime import java
 from seamline.runtime.error_report import write_error_report
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("batch", "stream", "upkeep", "audit")
+LAYERS = ("batch", "stream", "upkeep", "audit", "import")
 IDS = {RECONCILER, *(f"flights__{layer}" for layer in LAYERS)}
 HEAVY = (
     "pyspark",

@@ -121,7 +121,7 @@ def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_every_task_has_them() -> None:
     """One that was forgotten would look for the warehouse with no keys, or another's."""
-    from seamline.orchestration import build_task, freshness_deadline, tasks
+    from seamline.orchestration import build_task, freshness_deadline, importing, tasks
 
     for task in (
         tasks.plan,
@@ -135,6 +135,8 @@ def test_every_task_has_them() -> None:
         reconciling_all.report_all_overdue_intervals,
         freshness_deadline.notify_overdue,
         build_task.BuildOperator.execute,
+        importing.plan_import,
+        importing.see_import_through,
     ):
         layers, wrapped = [], task
         while hasattr(wrapped, "__wrapped__"):

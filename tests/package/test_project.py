@@ -44,6 +44,7 @@ def test_airflow_loads_its_dags(install: Callable[[str], Run], tmp_path: Path) -
     assert made == [
         "orders__audit",
         "orders__batch",
+        "orders__import",
         "orders__stream",
         "orders__upkeep",
         "seamline__reconcile",

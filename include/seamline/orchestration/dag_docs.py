@@ -44,6 +44,8 @@ def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
         "upkeep": "Compacts and cleans up. Never touches what a reader may still need.",
         "audit": "Compares what Kafka has, what was read, what the log contains and what each view makes of it. Fails "
         "where they do not agree, unless the form says not to; changes nothing.",
+        "import": "Imports rows of files into the log, each once, through the same validation as records of the "
+        "topic: the form says which. A stream that runs does it between its epochs, else the task.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
     topics = f"Topic{'s' * (len(pipeline.topics) > 1)} `{'`, `'.join(pipeline.topics)}`"

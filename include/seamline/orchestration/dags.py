@@ -1,4 +1,5 @@
-"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream``, ``__upkeep``, ``__audit``; ``<file>__broken`` if wrong.
+"""Definition -> DAGs: ``<pipeline>__batch``, ``__stream``, ``__upkeep``, ``__audit``, ``__import``;
+``<file>__broken`` if wrong.
 
 ``seamline__reconcile`` keeps the streams of all of them running.
 """

@@ -1,4 +1,4 @@
-"""The DAGs of one pipeline: batch, stream, upkeep and audit."""
+"""The DAGs of one pipeline: batch, stream, upkeep, audit and import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from seamline.model.compile.pipeline_checks import grid_of
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import parse_duration, parse_moment
-from seamline.orchestration import reconciling, tasks
+from seamline.orchestration import importing, reconciling, tasks
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.dag_docs import format_cron, format_dag_doc
@@ -178,11 +178,26 @@ def audit_dag(pipeline: Pipeline) -> DAG:
     return with_form(dag, AUDIT)
 
 
+def import_dag(pipeline: Pipeline) -> DAG:
+    """Import files into the log, by the form; the stream that runs does it, or the task where none does."""
+    assets = Assets.of(pipeline)
+    with DAG(**build_dag_arguments(pipeline, "import"), schedule=None) as dag:
+        planned = task(task_id="plan", pool=STREAM, queue=read_stream_queue())(importing.plan_import)(
+            pipeline.name, pipeline.connection
+        )
+        seen = task(task_id="import", pool=STREAM, queue=read_stream_queue(), outlets=[assets.master])(
+            importing.see_import_through
+        )(pipeline.name, pipeline.connection)
+        chain(planned, seen)
+    return with_form(dag, importing.IMPORT)
+
+
 LAYERS: Mapping[str, Callable[[Pipeline], DAG]] = {
     "batch": batch_dag,
     "stream": stream_dag,
     "upkeep": upkeep_dag,
     "audit": audit_dag,
+    "import": import_dag,
 }
 """What makes the DAGs of a pipeline, by the ends of their ids."""
 

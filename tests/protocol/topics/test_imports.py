@@ -150,8 +150,26 @@ def plans(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     known = {each.id: each.plan for each in world.asked}
     rows = list_taken_rows(known, taken) if rules.counts else {}
     found = [HistoryFile(name, "m", name, count, 1) for name, count in [*ROWS.items()][: world.files]]
-    if plan := tuple(plan_files(found, rows)):
+    plan = tuple(plan_files(found, rows))
+    require_all_planned(world, found, plan)
+    if plan:
         yield "a plan is made", world._replace(drafts=(*world.drafts, (len(world.asked), plan)))
+
+
+def require_all_planned(world: World, found: list[HistoryFile], plan: tuple[PlannedFile, ...]) -> None:
+    """Refuse a plan that leaves out a row which nobody has read, or is about to."""
+    log = ledger(world.log)
+    parts = [part for each in log if each.kind is EpochKind.IMPORT for part in list_filling_ranges(each)]
+    settled = {row for part in parts for row in list_rows(world, part)}
+    taken = [each.plan for each in world.asked if not each.cancelled]
+    settled |= {
+        (each.file.name, row)
+        for one in [*taken, plan]
+        for each in one
+        for row in range(each.first, each.file.rows)
+    }
+    if lacking := {(file.name, row) for file in found for row in range(file.rows)} - settled:
+        raise Violation(f"never read: {lacking}")
 
 
 def reads(world: World, seen: tuple[Asked, ...], rules: Rules) -> Iterator[tuple[str, World]]:

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from seamline.lake.imports.staged_rows import CsvDialect, stage_live_rows, stage_text
 from seamline.lake.store.locations import Location, list_places, parse_location, path_below
-from seamline.lake.store.ranged_files import open_ranged_file
+from seamline.lake.store.ranged_files import hash_file, open_ranged_file, stamp_file
 from seamline.lake.store.side_by_side import Threads
 from seamline.lake.store.table_files import is_delta_table, list_table_files, text_kind
 from seamline.model.errors import BadRange
@@ -74,15 +74,28 @@ def find_history(
         ]
     else:
         looked = LOOKING.map(lambda each: look_at_file(each, time_column), files)
+        marks = LOOKING.map(lambda each: (stamp_file(each), hash_file(each)[:32]), files)
         found = [
-            HistoryFile(
-                name_below(file, place), rows.mark, str(file), rows.rows, rows.size, rows.low, rows.high,
-                list_path_values(name_below(file, place)),
-            )
-            for file, rows in zip(files, looked, strict=True)
-        ]  # fmt: skip
+            describe_file(file, name_below(file, place), footer, *told)
+            for file, footer, told in zip(files, looked, marks, strict=True)
+        ]
     count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
     return History(text, count, tuple(found), merge_columns(text, looked, found))
+
+
+def describe_file(file: Location, name: str, footer: Footer, stamp: str, mark: str) -> HistoryFile:
+    """Describe a Parquet file; its footer has no sum of what is in it, so that its bytes were hashed."""
+    return HistoryFile(
+        name,
+        mark,
+        str(file),
+        footer.rows,
+        footer.size,
+        footer.low,
+        footer.high,
+        stamp,
+        list_path_values(name),
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,7 @@ class Footer:
     """What a Parquet file says of itself."""
 
     mark: str
-    """A hash of its footer, which has sums, bounds and places of all that is in it."""
+    """A hash of its footer; of a file whose name is never used again it says which it is."""
     rows: int
     """How many rows it has."""
     size: int
@@ -167,19 +180,27 @@ def find_delta_history(
         raise BadRange(f"The columns of {text!r} have other names in its files (column mapping).", hint=PURGE)
     id = str(table.metadata().id)
     if (known := imported.get(id)) is not None and known < table.version():
-        appended = list_appended_files(text, place, known, table.version())
-        live = [each for each in live if unquote(each["path"]) in appended]
-    looked = (
-        LOOKING.map(lambda each: look_at_file(file_of(place, each["path"]), time_column), live)
-        if live
-        else []
-    )
+        live, deleted = list_appended_files(text, place, known, table.version()), {}
+    looked = look_at_live_files(text, place, [each["path"] for each in live], time_column)
     found = [
         describe_delta_file(each, footer, place, deleted.get(unquote(each["path"])), staging)
         for each, footer in zip(live, looked, strict=True)
     ]
     columns = pa.schema(table.schema().to_arrow())
     return History(text, f"Delta version {table.version()}", tuple(found), columns, id, table.version())
+
+
+def look_at_live_files(text: str, place: Location, paths: Sequence[str], time_column: str) -> list[Footer]:
+    """Look at files of a Delta table; BadRange if one was vacuumed."""
+    try:
+        return (
+            LOOKING.map(lambda path: look_at_file(file_of(place, path), time_column), paths) if paths else []
+        )
+    except FileNotFoundError as error:
+        raise BadRange(
+            f"A file of {text!r} is gone: {error}.",
+            hint="it was vacuumed after another took its place: import its rows from an export.",
+        ) from None
 
 
 def read_deletions(table: DeltaTable) -> dict[str, Sequence[bool]]:
@@ -205,7 +226,7 @@ def describe_delta_file(
     values = tuple(
         (column, json.dumps(value, default=str)) for column, value in (action.get("partition") or {}).items()
     )
-    return HistoryFile(name, mark, str(read), rows, footer.size, footer.low, footer.high, values)
+    return HistoryFile(name, mark, str(read), rows, footer.size, footer.low, footer.high, values=values)
 
 
 def file_of(place: Location, path: str) -> Location:
@@ -213,28 +234,43 @@ def file_of(place: Location, path: str) -> Location:
     return parse_location(path) if "://" in path else place / unquote(path)
 
 
-def list_appended_files(text: str, place: Location, after: int, until: int) -> set[str]:
-    """List the files that were appended in versions after one; BadRange if one of these took rows away."""
+def list_appended_files(text: str, place: Location, after: int, until: int) -> list[dict[str, Any]]:
+    """List what was appended in versions after one, as paths and partitions; it may be compacted since.
+
+    BadRange if one of these versions took rows away, or the log no longer has it.
+    """
     entries = {
         int(each.stem): each for each in list_places(place / "_delta_log", "*.json") if each.stem.isdigit()
     }
-    found: set[str] = set()
+    found: list[dict[str, Any]] = []
     for version in range(after + 1, until + 1):
         if version not in entries:
             raise BadRange(
                 f"The log of {text!r} no longer has version {version}; it was imported up to {after}.",
                 hint="nobody can tell which rows are new: import them from an export with an event id or --until.",
             )
-        for line in entries[version].read_text().splitlines():
-            action = json.loads(line)
-            if action.get("remove", {}).get("dataChange"):
-                raise BadRange(
-                    f"Version {version} of {text!r} rewrites or deletes rows that were imported up to version {after}.",
-                    hint=f"import up to --version {version - 1}; what is imported is not changed by it.",
-                )
-            if action.get("add", {}).get("dataChange"):
-                found.add(unquote(action["add"]["path"]))
+        actions = [json.loads(line) for line in entries[version].read_text().splitlines()]
+        changing = [
+            each for each in actions for kind in ("add", "remove") if each.get(kind, {}).get("dataChange")
+        ]
+        if any("remove" in each or each["add"].get("deletionVector") for each in changing):
+            raise BadRange(
+                f"Version {version} of {text!r} rewrites or deletes rows that were imported up to version {after}.",
+                hint=f"import up to --version {version - 1}; what is imported is not changed by it."
+                if version > after + 1
+                else "what is imported is not changed by it; later versions cannot be imported.",
+            )
+        found += [
+            {"path": each["add"]["path"], "partition": each["add"].get("partitionValues")}
+            for each in changing
+        ]
     return found
+
+
+def has_lines(text: str) -> bool:
+    """Return whether what is at a place are JSON lines; NotFound, BadRange."""
+    place = parse_location(text)
+    return not is_delta_table(place) and text_kind(list_table_files(place)[0].name) == "lines"
 
 
 def name_below(file: Location, place: Location) -> str:

@@ -131,6 +131,10 @@ def time_sql(known: Mapping[str, pa.DataType], options: ImportOptions, at: datet
     fallback = f"{quote_literal(format_utc_instant(at))}::TIMESTAMPTZ"
     sources = [take_column(TIME, options, known), options.named.get(options.event_time, options.event_time)]
     found = [instant_sql(each, known[each]) for each in sources if each in known]
+    if (value := take_column(VALUE, options, known)) and options.event_time:
+        path = quote_literal(f'$."{options.event_time}"')
+        member = f"json_extract_string(decode({bytes_sql(value, known)}), {path})"
+        found.append(f"TRY_CAST(TRY({member}) AS TIMESTAMPTZ)")
     return f"coalesce({', '.join([*found, fallback])})"
 
 

@@ -6,6 +6,7 @@ is named by what it was made of; it is deleted with the last import that reads i
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,8 +23,9 @@ from seamline.lake.imports.import_options import VALUE
 from seamline.lake.store.copied_objects import copy_objects
 from seamline.lake.store.file_copies import copy_file
 from seamline.lake.store.locations import Location, parse_location
+from seamline.lake.store.ranged_files import hash_file
 from seamline.lake.store.table_files import text_kind
-from seamline.lake.store.text_lines import hash_text, read_text_lines
+from seamline.lake.store.text_lines import read_text_lines
 from seamline.model.errors import BadRange
 from seamline.plan.maintain.transfers import FoundFile
 from seamline.runtime.spill_folder import own_spill_folder
@@ -43,13 +45,15 @@ class CsvDialect:
 
 def stage_text(file: Location, folder: Location, dialect: CsvDialect) -> tuple[Location, str]:
     """Write the rows of a file of text as Parquet; return the file, and the hash of the text. BadRange."""
-    with copy_objects([file], file.parent) as [path], make_folder() as fresh:
-        mark = hash_text(path)[:32]
-        place = folder / f"{mark}.parquet"
+    # DuckDB clears the folder that both are in as it opens.
+    with open_beside() as con, copy_objects([file], file.parent) as [path], make_folder() as fresh:
+        mark = hash_file(parse_location(path))[:32]
+        read_as = hashlib.sha256(repr(dialect).encode()).hexdigest()[:8]
+        place = folder / f"{mark}-{read_as}.parquet"
         if not place.exists():
             draft = fresh / "rows.parquet"
             if text_kind(file.name) == "csv":
-                convert_csv(path, draft, dialect, str(file))
+                convert_csv(con, path, draft, dialect, str(file))
             else:
                 lines = (pa.record_batch([each], [VALUE]) for each in read_text_lines(path))
                 write_batches(draft, pa.schema([(VALUE, pa.binary())]), lines)
@@ -91,23 +95,45 @@ def keep_staged(draft: Location, place: Location) -> None:
     copy_file(draft, place, FoundFile(draft.name, draft.stat().st_size, 0, 0))
 
 
-def convert_csv(path: str, draft: Location, dialect: CsvDialect, told: str) -> None:
+def convert_csv(
+    con: duckdb.DuckDBPyConnection, path: str, draft: Location, dialect: CsvDialect, told: str
+) -> None:
     """Write a CSV file's rows as Parquet, each cell as its text; BadRange for a row of another width."""
-    options = f"header=true, all_varchar=true, delim={quote_literal(dialect.delimiter)}, "
-    options += f"quote={quote_literal(dialect.quote)}, escape={quote_literal(dialect.quote)}, "
-    options += f"nullstr={quote_literal(dialect.null)}, strict_mode=true, null_padding=false"
+    columns = {quote_literal(name): quote_literal("VARCHAR") for name in read_header(path, dialect, told)}
+    parts = {
+        "auto_detect": "false",
+        "header": "true",
+        "columns": "{" + ", ".join(f"{name}: {type}" for name, type in columns.items()) + "}",
+        "delim": quote_literal(dialect.delimiter),
+        "quote": quote_literal(dialect.quote),
+        "escape": quote_literal(dialect.quote),
+        "nullstr": quote_literal(dialect.null),
+    }
+    options = ", ".join(f"{name}={value}" for name, value in parts.items())
     try:
-        with open_beside() as con:
-            con.execute(
-                f"COPY (SELECT * FROM read_csv({quote_literal(path)}, {options})) "
-                f"TO {quote_literal(str(draft))} (FORMAT parquet, COMPRESSION zstd)"
-            )
-    except duckdb.Error as error:
+        con.execute(
+            f"COPY (SELECT * FROM read_csv({quote_literal(path)}, {options})) "
+            f"TO {quote_literal(str(draft))} (FORMAT parquet, COMPRESSION zstd)"
+        )
+    except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
         said = str(error).replace(path, told).splitlines()
         raise BadRange(
-            f"{told!r} cannot be read as CSV: {' '.join(said[:3])}",
+            f"{told!r} cannot be read as CSV: {' '.join(line.strip() for line in said[:4])}",
             hint="correct the file, or name its dialect by --csv-delimiter, --csv-quote and --csv-null.",
         ) from None
+
+
+def read_header(path: str, dialect: CsvDialect, told: str) -> list[str]:
+    """Read the names of the columns from the first line; BadRange for none, or a name that is there twice."""
+    first = next((lines[0].as_py() for lines in read_text_lines(path) if len(lines)), b"")
+    text = first.decode("utf-8-sig", errors="replace")
+    names = next(csv.reader([text], delimiter=dialect.delimiter, quotechar=dialect.quote), [])
+    if not names or len({*names}) < len(names):
+        raise BadRange(
+            f"The first line of {told!r} does not name its columns, each once: {text[:200]!r}.",
+            hint="put a line with the names before the rows.",
+        )
+    return names
 
 
 def write_batches(draft: Location, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -9,6 +10,8 @@ from typing import BinaryIO, cast
 from seamline.lake.store.locations import Location
 from seamline.lake.store.object_path import ObjectPath
 
+PIECE = 8 << 20
+"""Bytes that are in memory at once while a file is hashed."""
 AHEAD = 1 << 16
 """The bytes of the end of an object that are fetched at once: nearly all footers are within."""
 
@@ -18,6 +21,21 @@ def open_ranged_file(place: Location) -> BinaryIO:
     if isinstance(place, Path):
         return place.open("rb")
     return cast("BinaryIO", io.BufferedReader(RangedObject(place), AHEAD))
+
+
+def hash_file(place: Location) -> str:
+    """Return the SHA-256 of a file, in hexadecimal; FileNotFoundError."""
+    found = hashlib.sha256()
+    with open_ranged_file(place) as file:
+        while piece := file.read(PIECE):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def stamp_file(place: Location) -> str:
+    """Return what changes whenever a file is written, even as it was; FileNotFoundError."""
+    about = place.stat()
+    return f"{about.st_size}-{about.st_mtime_ns}"
 
 
 class RangedObject(io.RawIOBase):

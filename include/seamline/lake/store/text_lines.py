@@ -1,8 +1,7 @@
-"""Files of text on this machine: their lines as bytes, compressed or not, and what tells one file from another."""
+"""Files of text on this machine: their lines as bytes, compressed or not."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,12 +10,6 @@ import pyarrow as pa
 BLOCK = 8 << 20
 """Bytes of text that are in memory at once; a line that is longer needs more."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-
-
-def hash_text(path: str) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    with Path(path).open("rb") as text:
-        return hashlib.file_digest(text, "sha256").hexdigest()
 
 
 def read_text_lines(path: str) -> Iterator[pa.Array]:

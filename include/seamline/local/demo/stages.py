@@ -26,7 +26,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval, floor_to, format_utc_instant, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 
-DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream")
+DAGS = ("flights__batch", "flights__audit", "flights__upkeep", "flights__stream", "flights__import")
 BATCH, AUDIT = DAGS[:2]
 START = parse_moment("2013-01-01")
 PARTITIONS = 4

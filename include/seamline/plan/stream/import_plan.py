@@ -28,6 +28,8 @@ class HistoryFile:
     """A bound below the event times of its rows, UTC; None where nothing says one."""
     high: datetime | None = None
     """A bound above them, itself in; None where nothing says one."""
+    stamp: str = ""
+    """What is the same as long as nobody writes the file again; empty for one that nobody does."""
     values: tuple[tuple[str, str], ...] = ()
     """Columns whose one value is not in the file but in the table, as JSON, by name."""
 

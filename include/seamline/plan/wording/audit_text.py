@@ -43,7 +43,11 @@ def format_audit(audit: Audit) -> Iterator[str]:
 def format_lane_counts(lane: LaneAudit) -> Iterator[str]:
     """Describe a lane in numbers; what there is none of is left out."""
     kept = (
-        "gone from Kafka" if lane.first is None else f"Kafka has {lane.first}..{lane.end} (the end is not in)"
+        "an import"
+        if lane.lane.imported
+        else "gone from Kafka"
+        if lane.first is None
+        else f"Kafka has {lane.first}..{lane.end} (the end is not in)"
     )
     yield kept
     yield f"read to {lane.read_to}"

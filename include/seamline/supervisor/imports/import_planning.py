@@ -19,7 +19,7 @@ from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
 from seamline.kernel.kernel_config import configure_validation
 from seamline.kernel.raw import add_coordinates
-from seamline.lake.imports.found_history import History, find_history
+from seamline.lake.imports.found_history import History, find_history, has_lines
 from seamline.lake.imports.history_records import read_history_records
 from seamline.lake.imports.import_options import OFFSET, SPECIAL, ImportOptions
 from seamline.lake.imports.import_plans import (
@@ -106,7 +106,7 @@ def draft_import(
     """Plan an import; nothing is decided, but text is staged. BadRange, NotFound for what cannot be imported."""
     topic = find_topic(pipeline, request.source)
     alone = next(each for each in pipeline.by_source if topic in each.source.topics)
-    options = make_options(alone, request, topic)
+    options = make_options(alone, request, topic, lines=has_lines(request.place))
     known, log = ControlTable.ensure(layout).read().imports, read_condensed_log(layout)
     taken = find_taken_places(log, known)
     plans = load_plans(layout, taken)

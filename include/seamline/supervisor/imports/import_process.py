@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from seamline.lake.log.epoch_log import read_condensed_log
@@ -25,11 +25,17 @@ GRACE = 60.0
 """Seconds in which a driver that is stopped may finish its epoch."""
 
 
-def see_imports_through(pipeline: str, layout: Layout, tell: Callable[[int, int], None]) -> None:
+def see_imports_through(
+    pipeline: str,
+    layout: Layout,
+    tell: Callable[[int, int], None],
+    *,
+    env: Mapping[str, str] = os.environ,
+) -> None:
     """Wait until all that was asked for is imported or closed; run it here where no stream runs.
 
-    ``tell`` is told how many rows are read by now, and of how many. LeaseHeld where somebody who is no stream holds
-    the lease; SparkFailed, or what the driver ended with, where it fails.
+    ``tell`` is told how many rows are read by now, and of how many; ``env`` has the connections.
+    LeaseHeld where somebody who is no stream holds the lease; SparkFailed where the driver fails.
     """
     while is_import_open(layout):
         control = ControlTable.ensure(layout)
@@ -38,7 +44,7 @@ def see_imports_through(pipeline: str, layout: Layout, tell: Callable[[int, int]
             time.sleep(LOOKED_EVERY)
             continue
         try:
-            run_import_driver(pipeline, layout, control, tell)
+            run_import_driver(pipeline, layout, control, tell, env)
         except LeaseHeld:
             if control.read().desired is not Desired.RUNNING:
                 raise
@@ -58,7 +64,11 @@ def count_places(layout: Layout) -> tuple[int, int]:
 
 
 def run_import_driver(
-    pipeline: str, layout: Layout, control: ControlTable, tell: Callable[[int, int], None]
+    pipeline: str,
+    layout: Layout,
+    control: ControlTable,
+    tell: Callable[[int, int], None],
+    env: Mapping[str, str],
 ) -> None:
     """Run the driver of imports once, under the lease."""
     holder = f"{host_name()}:{os.getpid()}:import"
@@ -66,7 +76,7 @@ def run_import_driver(
     log = ensure_stream_folder(home_folder(), pipeline) / "import.log"
     try:
         with keep_renewing(lambda: control.try_renew(lease), RENEWED_EVERY):
-            driver = Driver(make_import_command(pipeline, lease.token), log, os.environ)
+            driver = Driver(make_import_command(pipeline, lease.token), log, env)
             try:
                 while driver.exit_code is None:
                     tell(*count_places(layout))

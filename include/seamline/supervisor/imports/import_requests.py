@@ -58,9 +58,20 @@ def find_topic(pipeline: CompiledPipeline, source: str) -> str:
     )
 
 
-def make_options(pipeline: CompiledPipeline, request: ImportRequest, topic: str) -> ImportOptions:
-    """Return how a row becomes a record; BadRange where it could not, or where rows may be in the topic too."""
+def make_options(
+    pipeline: CompiledPipeline, request: ImportRequest, topic: str, *, lines: bool = False
+) -> ImportOptions:
+    """Return how a row becomes a record; BadRange where it could not, or where rows may be in the topic too.
+
+    Of ``lines`` each is a record as it is.
+    """
     columns, source = dict(request.columns), pipeline.source
+    if lines and columns:
+        raise BadRange(
+            "Lines are records as they are: nothing is taken from columns.", hint="leave out --map."
+        )
+    if lines:
+        columns = {VALUE: VALUE}
     if odd := [name for name in columns if name.startswith("_") and name not in SPECIAL]:
         raise BadRange(
             f"--map names {odd[0]!r}, which is no part of a record.",
@@ -77,7 +88,8 @@ def make_options(pipeline: CompiledPipeline, request: ImportRequest, topic: str)
             hint="declare a column as event_time.",
         )
     named = source.event_time if source.event_time in {f.name for f in pipeline.record.parsed.fields} else ""
-    if (VALUE in columns or not named) and TIME not in columns:
+    readable = named and (VALUE not in columns or pipeline.format.kind == "json")
+    if not readable and TIME not in columns:
         raise BadRange(
             "Nothing says when the topic had these records.",
             hint="name a column: --map _kafka_timestamp=COLUMN.",
