@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -197,6 +198,35 @@ class Shop:
         self.offset += 0 if fills else count
         self.events[number] = []
         return number
+
+    def import_rows(
+        self,
+        sales: list[Sale],
+        *,
+        bounds: Interval | None = None,
+        until: datetime | None = None,
+        whole: int = 0,
+    ) -> None:
+        """Register an import of so many rows, all if 0, and read the first of them."""
+        lane = Lane(f"import:{next(self.numbers)}", 0)
+        first, second = next(self.numbers), next(self.numbers)
+        self.slices.append(self.partials(sales), from_epoch=second, to_epoch=second)
+        accepted = Counter(self.interval(sale).id for sale in sales)
+        facts = {"token": 0, "record_version": self.compiled.record_version, "edge": True}
+        rows = [
+            Epoch(
+                number=first, committed_at=START, kind=EpochKind.HOLE, bounds=bounds, until=until,
+                ranges=(OffsetRange(lane, 0, whole or len(sales)),), frontiers={self.view.id: first}, **facts,
+            ),
+            Epoch(
+                number=second, committed_at=START, kind=EpochKind.IMPORT, accepted=accepted,
+                ranges=(OffsetRange(lane, 0, len(sales)),), frontiers={self.view.id: second}, **facts,
+            ),
+        ]  # fmt: skip
+        for row, files in zip(rows, ([], [self.records(sales, second)]), strict=True):
+            self.master.commit(row, files)
+            self.ledger.append([row])
+        self.events |= {first: [], second: sales}
 
     def records(self, sales: list[Sale], number: int) -> data_files.DataFile:
         """Write the master's rows of an epoch."""

@@ -63,6 +63,8 @@ class Answer:
     """By column of ``beyond``, of a streamed answer: how many such totals it had; None where they are in ``table``."""
     seen_at: datetime | None = None
     """In a bucket, when its tables were last asked for what is new: all that had been committed by then is counted."""
+    borders: tuple[datetime, ...] = ()
+    """Until when rows of its intervals were imported of files, where these and the topic's are told by time alone."""
 
     @property
     def rows(self) -> int:
@@ -134,8 +136,14 @@ class Answer:
         said.extend(self.list_overflows())
         if missing := int(self.intervals.missing.max()):
             said.append(
-                f" A number may lack up to {missing} records that Kafka had lost before they were read."
+                f" A number may lack up to {missing} records that Kafka had lost before they were read, or that are "
+                "still to be imported."
             )
+        said.extend(
+            f" Rows of before {format_utc_instant(border)} were imported: records of the topic from before it "
+            "count twice if the files have them too."
+            for border in self.borders
+        )
         if building := self.tally().get("building"):
             said.append(f" {building} building: no number is given for them.")
         return "".join(said)

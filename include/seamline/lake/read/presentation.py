@@ -14,6 +14,7 @@ from seamline.lake.engine.windowing import END, START, read_numpy_column
 from seamline.lake.read.answer_ways import Flags, Ways, format_interval_id
 from seamline.lake.read.answers import Answer
 from seamline.lake.read.snapshot import Snapshot
+from seamline.lake.read.standings import list_met_borders
 from seamline.lake.read.window_verdicts import Verdicts, compute_verdicts
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
@@ -71,6 +72,7 @@ def present_windows(
         served_at=snapshot.served_at,
         as_of=snapshot.as_of,
         beyond={name: source.name for name, source in view.beyond.items()},
+        borders=list_met_borders(snapshot, ways.starts),
     )
 
 

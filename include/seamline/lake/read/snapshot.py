@@ -74,6 +74,8 @@ class Snapshot:
     """With ``served_at``: the floors of today by interval id, up to which slices may be gone."""
     lacking: Mapping[Interval | None, int] = field(default_factory=dict)
     """Offsets in open holes by the event times that they may have had; None is any."""
+    borders: tuple[tuple[Interval | None, datetime], ...] = ()
+    """Of imports that leave rows to the topic by time alone: their rows' event times, and from when on they do."""
 
     @property
     def past(self) -> bool:
@@ -140,6 +142,9 @@ class Snapshot:
             edges=told.edges.within(told.list_clock_runs(pipeline.timed)),
             held=told.held,
             lacking=count_hole_offsets(each for each in told.register if each.number <= epoch),
+            borders=tuple(
+                (each.bounds, each.until) for each in told.register if each.until and each.number <= epoch
+            ),
             slices=found.files if found else None,
             manifest=manifest,
             generations=generations,

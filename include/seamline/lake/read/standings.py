@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ from seamline.lake.read.snapshot import Snapshot
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING, Side, Status
 from seamline.model.recent import Recent
-from seamline.model.time.intervals import parse_moment
+from seamline.model.time.intervals import Interval, parse_moment
 from seamline.model.time.window_arithmetic import Bounds
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.runtime.deadline import in_time
@@ -157,18 +158,28 @@ def find_manifest_way(snapshot: Snapshot, id: str, since: int, side: Side) -> In
 
 def count_missing_offsets(snapshot: Snapshot, starts: Numbers) -> Numbers:
     """Count the offsets of holes that may belong to intervals."""
-    length, found = snapshot.grid.length // MICROSECOND, np.zeros(len(starts), np.int64)
-    # Rows that are joined with those of an interval may be lacking too.
-    view = snapshot.view
+    found = np.zeros(len(starts), np.int64)
+    for bounds, count in snapshot.lacking.items():
+        found += np.where(meet_bounds(snapshot, starts, bounds), count, 0)
+    return found
+
+
+def list_met_borders(snapshot: Snapshot, starts: Numbers) -> tuple[datetime, ...]:
+    """List the borders by time of imports whose rows may belong to intervals, the earliest first."""
+    met = {until for bounds, until in snapshot.borders if meet_bounds(snapshot, starts, bounds).any()}
+    return tuple(sorted(met))
+
+
+def meet_bounds(snapshot: Snapshot, starts: Numbers, bounds: Interval | None) -> Flags:
+    """Return which intervals rows of some event times, None for any, may belong to."""
+    if bounds is None:
+        return np.ones(len(starts), np.bool_)
+    # Rows that are joined with those of an interval may be among them too.
+    length, view = snapshot.grid.length // MICROSECOND, snapshot.view
     before, after, span = (each // MICROSECOND for each in (view.before, view.after, view.span))
     begun = starts // span * span if span else starts - before
-    for bounds, count in snapshot.lacking.items():
-        if bounds is None:
-            found += count
-        else:
-            first, last = to_unix_micros(bounds.start), to_unix_micros(bounds.end)
-            meets = (begun < last) & (starts + length + after > first)
-            found += np.where(meets, count, 0)
+    first, last = to_unix_micros(bounds.start), to_unix_micros(bounds.end)
+    found: Flags = (begun < last) & (starts + length + after > first)
     return found
 
 

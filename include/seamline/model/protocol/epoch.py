@@ -73,6 +73,9 @@ class Epoch:
     restated: int = 0
     """How many restatements joined rows are made with from here on (rule 22)."""
 
+    until: datetime | None = None
+    """Of an import that leaves rows to the topic by time alone: the event time from which on it does; else None."""
+
     @property
     def rows(self) -> int:
         """Rows accepted, all intervals together."""
@@ -109,6 +112,7 @@ class Epoch:
                 ),
                 **({"clock": self.clock} if self.clock else {}),
                 **({"restated": self.restated} if self.restated else {}),
+                **({"until": format_utc_instant(self.until)} if self.until else {}),
             },
             sort_keys=True,
         )
@@ -145,4 +149,5 @@ class Epoch:
             astray={Lane.parse(lane): rows for lane, rows in row.get("astray", {}).items()},
             clock=row.get("clock", ""),
             restated=row.get("restated", 0),
+            until=parse_moment(row["until"]) if row.get("until") else None,
         )

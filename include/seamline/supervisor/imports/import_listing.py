@@ -71,6 +71,7 @@ def list_import_lines(layout: Layout) -> list[str]:
             f"{format_utc_instant(decision.at)} by {decision.actor}"
             + (f": {decision.reason}" if decision.reason else "")
         )
+        lines += [f"  {decision.border}"] if decision.border else []
         lines += [f"  {each.wrong}"] if each.wrong else []
         lines += [f"  cancelled by {decision.cancelled}"] if decision.cancelled else []
     return lines

@@ -138,6 +138,7 @@ def draft_import(
         reason=request.reason,
         at=now,
         bounds=find_bounds([each.file for each in files], request.until),
+        until=None if options.border or alone.source.event_id else request.until,
         border=describe_border(alone.source.event_id, options, request.actor),
     )
     open_ = {each.id for each in list_open_imports(log, known)}

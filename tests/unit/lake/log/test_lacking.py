@@ -71,3 +71,23 @@ def test_what_was_read_after_all_is_not_missing(shop: Shop, cold: bool) -> None:
     if cold:
         forget()
     assert lacks(asked(shop)) == {DAYS[0]: 3, DAYS[1]: 3}
+
+
+@pytest.mark.parametrize("cold", [True, False])
+def test_an_import_is_lacking_until_it_is_done_and_says_its_border(shop: Shop, cold: bool) -> None:
+    """Of the days that its rows may be of; where time alone tells its rows from the topic's, answers of them say so."""
+    first = Interval(START, START + DAY)
+    asked(shop)
+    shop.import_rows([Sale(3, "b", 5)], bounds=first, until=START + DAY, whole=4)
+    if cold:
+        forget()
+    found = asked(shop)
+    assert lacks(found) == {DAYS[0]: 3, DAYS[1]: 0}
+    assert "still to be imported" in found.summary()
+    assert found.borders == (START + DAY,)
+    assert "Rows of before 2013-01-02T00:00:00Z were imported" in found.summary()
+    later = ReadRequest(start=START + DAY)
+    assert read_merged_answer(shop.compiled, shop.view, shop.layout, later).borders == ()
+    shop.import_rows([Sale(4, "b", 5)], bounds=first)
+    assert lacks(asked(shop)) == {DAYS[0]: 3, DAYS[1]: 0}
+    assert sum(asked(shop).table["orders"].to_pylist()) == 4

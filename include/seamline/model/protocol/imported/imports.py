@@ -42,6 +42,8 @@ class Import:
     """The event times that its rows can have, None for any."""
     border: str = ""
     """How the rows that the topic has too are told from the others, for people."""
+    until: datetime | None = None
+    """Where these are told by time alone, the event time from which on rows are left to the topic; else None."""
     cancelled: str = ""
     """Who has cancelled it and why; empty while it is wanted."""
 
@@ -60,6 +62,7 @@ class Import:
         return {
             **vars(self),
             "at": format_utc_instant(self.at),
+            "until": format_utc_instant(self.until) if self.until else None,
             "bounds": str(self.bounds) if self.bounds else None,
         }
 
@@ -67,7 +70,8 @@ class Import:
     def from_row(cls, row: Mapping[str, Any]) -> Import:
         """Read what ``to_row`` wrote."""
         bounds = Interval.parse(row["bounds"]) if row["bounds"] else None
-        return cls(**{**row, "at": parse_moment(row["at"]), "bounds": bounds})
+        until = parse_moment(row["until"]) if row["until"] else None
+        return cls(**{**row, "at": parse_moment(row["at"]), "bounds": bounds, "until": until})
 
 
 def list_registered_imports(ledger: Iterable[Epoch]) -> dict[Lane, Epoch]:

@@ -151,7 +151,9 @@ class Importer:
         """Commit the epoch that says what is to be imported, before anything of it is."""
         log.info("Importing %s rows of %s", each.end, each.origin)
         said = f"import of {each.origin}, {each.actor}: {each.reason}".removesuffix(": ")
-        self.commit(kind=EpochKind.HOLE, ranges=(each.range,), reason=said, bounds=each.bounds)
+        self.commit(
+            kind=EpochKind.HOLE, ranges=(each.range,), reason=said, bounds=each.bounds, until=each.until
+        )
 
     def close(self, each: Import, part: OffsetRange) -> None:
         """Commit the epoch that says that the rest of an import is not read."""
