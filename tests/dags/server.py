@@ -75,6 +75,7 @@ def client(shop, monkeypatch):
         access.may_read,
         access.may_build,
         access.may_steer,
+        access.may_import,
         reports.may_see.dependency,
         limits.enforce_rate_limit,
     ):

@@ -42,6 +42,7 @@ BODIES = {
     "/api/v1/streams/{pipeline}": {"action": "start", "reason": "a test"},
     "/api/v1/runs/{pipeline}": {"dirty": True},
     "/api/v1/backfills/{pipeline}": {"from": "2013-01-01T00:00:00Z", "to": "2013-01-02T00:00:00Z"},
+    "/api/v1/imports/{pipeline}": {"from": "/lake/sales", "dry_run": True},
 }
 Ask = Callable[..., httpx.Response]
 

@@ -31,6 +31,7 @@ PAGES = (
     "lookups",
     "questions",
     "plan",
+    "imports",
     "audits",
 )
 

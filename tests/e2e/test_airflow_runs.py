@@ -43,6 +43,7 @@ PAGES = (
     f"{SHOWN}/lookups",
     f"{SHOWN}/questions",
     f"{SHOWN}/plan",
+    f"{SHOWN}/imports",
     f"{SHOWN}/audits",
 )
 LOOKS: Mapping[str, Mapping[str, Any]] = {

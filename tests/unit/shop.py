@@ -53,6 +53,7 @@ shop = Pipeline(
 )
 """
 START = datetime(2013, 1, 1, tzinfo=UTC)
+ROOT_EXAMPLES = Path(__file__).resolve().parents[2] / "include" / "examples"
 DAY = timedelta(days=1)
 
 

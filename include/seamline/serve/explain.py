@@ -39,6 +39,7 @@ from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, p
 from seamline.model.time.window_arithmetic import Ruling, Whole
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.serve.explained_number import Explanation, Part, Row
+from seamline.serve.imported_rows import name_imported_rows
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
@@ -134,7 +135,7 @@ def explain_pinned(
         parts=present_parts(view, own, answer),
         originals=found,
         together=present_merged_row(view, own),
-        page=shown,
+        page=name_imported_rows(layout, shown),
         restated=decided,
     )
 

@@ -36,7 +36,13 @@ def may_steer(pipeline: str, request: Request, user: GetUserDep) -> None:
     requires_access_dag("POST", DagAccessEntity.RUN, f"{pipeline}__stream")(request, user)
 
 
+def may_import(pipeline: str, request: Request, user: GetUserDep) -> None:
+    """Let in who may start runs of the DAG that imports files into the pipeline."""
+    requires_access_dag("POST", DagAccessEntity.RUN, f"{pipeline}__import")(request, user)
+
+
 readers, builders, operators = Depends(may_read), Depends(may_build), Depends(may_steer)
+importers = Depends(may_import)
 
 
 def list_readable_pipelines(user: GetUserDep) -> list[str]:
@@ -51,6 +57,11 @@ def list_readable_pipelines(user: GetUserDep) -> list[str]:
 def may_operate(pipeline: str, user: GetUserDep) -> bool:
     """Return whether a page shows the user its buttons; what they do is asked again when one is pressed."""
     return all(is_dag_run_allowed("POST", f"{pipeline}__{layer}", user) for layer in ("batch", "stream"))
+
+
+def may_ask_for_imports(pipeline: str, user: GetUserDep) -> bool:
+    """Return whether a page shows the user the form of an import."""
+    return is_dag_run_allowed("POST", f"{pipeline}__import", user)
 
 
 def is_dag_run_allowed(method: ResourceMethod, dag_id: str, user: GetUserDep) -> bool:

@@ -12,12 +12,13 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.run_intervals import form_span
 from seamline.web.access import (
     builders,
+    importers,
     kafka_env,
     log_request_dag,
     open_requested_pipeline,
@@ -67,6 +68,27 @@ class StreamOrder(Span):
     name: str | None = Field(default=None, max_length=200)
 
 
+class ImportOrder(BaseModel):
+    """Files to be imported; the fields are those of the DAG's form, but for ``map``, which is a text of lines."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    place: str = Field(max_length=2000, min_length=1, alias="from")
+    source: str = Field(default="", max_length=250)
+    map: str = Field(default="", max_length=20_000)
+    until: str = Field(default="", max_length=200)
+    disjoint: bool = False
+    dry_run: bool = False
+    reason: str = Field(default="", max_length=1000)
+
+    @property
+    def conf(self) -> dict[str, object]:
+        """What a run of the DAG is given."""
+        lines = [line.strip() for line in self.map.splitlines() if line.strip()]
+        given = {**self.model_dump(by_alias=True), "map": lines}
+        return {name: value for name, value in given.items() if value not in ("", [])}
+
+
 class RunOrder(Span):
     """A span, the dirty intervals, or both."""
 
@@ -101,6 +123,31 @@ def start_run(pipeline: str, order: RunOrder, request: Request) -> Response:
         conf["reason"] = order.reason
     run = InsideAirflow.of(request).trigger(f"{pipeline}__batch", conf)
     return as_json({"dag_id": f"{pipeline}__batch", "run_id": run}, 202)
+
+
+@router.post(
+    "/imports/{pipeline}", status_code=202, dependencies=[importers, *build_action_dependencies("import")]
+)
+def start_import(pipeline: str, order: ImportOrder, request: Request) -> Response:
+    """Start a run of the import DAG, which plans, shows the plan in its log, and imports."""
+    open_requested_pipeline(pipeline)
+    if order.until:
+        parse_moment(order.until)
+    run = InsideAirflow.of(request).trigger(f"{pipeline}__import", order.conf)
+    return as_json({"dag_id": f"{pipeline}__import", "run_id": run}, 202)
+
+
+@router.get("/imports/{pipeline}", dependencies=[readers])
+def imports(pipeline: str) -> Response:
+    """List the imports, how far each is, and what stops one."""
+    from seamline.supervisor.imports.import_listing import list_import_states
+
+    _, layout = open_requested_pipeline(pipeline)
+    found = [
+        {**each.decision.to_row(), "state": each.state, "done": each.done, "wrong": each.wrong}
+        for each in list_import_states(layout)
+    ]
+    return as_json({"imports": found})
 
 
 @router.post(

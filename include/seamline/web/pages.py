@@ -33,6 +33,7 @@ from seamline.web import charts
 from seamline.web.access import (
     kafka_env,
     list_readable_pipelines,
+    may_ask_for_imports,
     may_operate,
     open_requested_pipeline,
     readers,
@@ -239,3 +240,20 @@ def questions(pipeline: str, request: Request) -> Response:
     compiled, layout = open_requested_pipeline(pipeline)
     found = list_question_states(compiled, layout, observe(pipeline, layout, compiled, broker=False))
     return render_page_response(request, "questions.html", here="questions", live=5, found=found)
+
+
+@router.get("/pipelines/{pipeline}/imports", dependencies=[readers])
+def imports(pipeline: str, request: Request, user: GetUserDep) -> Response:
+    """Show the imports of files, how far each is and what stops one, and ask for another."""
+    from seamline.supervisor.imports.import_listing import list_import_states
+
+    compiled, layout = open_requested_pipeline(pipeline)
+    return render_page_response(
+        request,
+        "imports.html",
+        here="imports",
+        live=5,
+        found=list_import_states(layout),
+        sources=[each.source.name for each in compiled.by_source if compiled.alone],
+        operates=may_ask_for_imports(pipeline, user),
+    )

@@ -210,3 +210,33 @@ def test_what_is_cancelled_may_be_imported_by_another(history: History) -> None:
     history.seamline("import", "orders", "--from", str(history.files))
     assert (history.files / "a.parquet").read_bytes() == whole
     history.require_each_once(range(2_500_000))
+
+
+@pytest.mark.faults
+def test_rows_with_offsets_end_where_the_topic_is_read_from(history: History) -> None:
+    """The topic has lost its first records; the stream begins at what is left, and files end there, exactly."""
+    history.send(*(str(n) for n in range(30)))
+    with TopicAdmin(history.kafka) as admin:
+        admin.delete_records(TOPIC, {0: 12})
+    rows = {
+        "id": [str(n) for n in range(25)],
+        "shop": ["s0"] * 25,
+        "amount": pa.array([Decimal(1)] * 25, pa.decimal128(10, 2)),
+        "at": ["2026-11-01T00:00:00Z"] * 25,
+        "p": [0] * 25,
+        "o": [*range(25)],
+    }
+    pq.write_table(pa.table(rows), history.files / "a.parquet")
+    asked = ["import", "orders", "--from", str(history.files), "--map", "_partition=p", "--map", "_offset=o"]
+    told = history.seamline(*asked)
+    assert (
+        "rows below those from which the topic is read (0: 12)" in told and "13 are left to the topic" in told
+    )
+    history.require_each_once(range(12))
+    history.seamline("stream", "start", "orders", "--here")
+    eventually("the rest to be read", lambda: history.rows().num_rows == 30)
+    assert sorted(map(int, history.rows()["id"].to_pylist())) == [*range(30)]
+    found = history.seamline("explain", "orders.daily", "--key", "shop=s0", "--window", "2026-11-01")
+    assert "a.parquet" in found
+    history.seamline("stream", "stop", "orders")
+    assert stop_stream(history.layout, timeout=120)

@@ -31,6 +31,8 @@ from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.model.time.reached_intervals import widen_by_reach
 
+TOPIC_ID = "_topic_id"
+"""A column that says of a row whether it was read of a topic or imported; of joined and emitted rows it is left out."""
 SHOWN = ("_partition", "_offset", "_epoch", "_event_time", "_kafka_timestamp")
 IN_ORDER = [(name, "ascending") for name in READ_ORDER]
 """How rows are sorted that are shown: in the order in which they were read."""
@@ -168,7 +170,7 @@ def read_interval_rows(
 ) -> pa.Table:
     """Read the rows of a key and window in one interval; ``_spare`` marks repeated event ids up to the cut."""
     spare = f"_epoch <= {cut} AND {repeated_id_sql(pipeline)}"
-    columns = ", ".join(map(quote_identifier, list_shown_columns(pipeline, view.of)))
+    columns = ", ".join(map(quote_identifier, [*list_shown_columns(pipeline, view.of), TOPIC_ID]))
     # A column that no file has yet comes from ``blank``.
     given = {
         "blank": rows_schema(pipeline).empty_table(),

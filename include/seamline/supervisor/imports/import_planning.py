@@ -34,7 +34,9 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import ask_for_import
+from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.errors import BadRange
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_moving_ranges
@@ -88,8 +90,8 @@ class DraftedImport:
     """The decision, as it would be recorded."""
     skipped: int
     """Rows that earlier imports have taken."""
-    sample: Sample
-    """What becomes of the first rows."""
+    sample: Sample | None
+    """What becomes of the first rows; None where it was not tried."""
     known: tuple[Import, ...]
     """The imports that there were."""
     done: tuple[str, ...]
@@ -148,7 +150,7 @@ def draft_import(
         plan=plan,
         decision=decision,
         skipped=sum(min(rows.get(each.identity, 0), each.rows) for each in wanted),
-        sample=validate_sample(alone, plan),
+        sample=validate_sample(alone, layout, plan, log),
         known=known,
         done=tuple(each.id for each in known if each.id not in open_),
     )
@@ -209,8 +211,17 @@ def find_bounds(files: Sequence[HistoryFile], until: datetime | None) -> Interva
     return Interval(low, end) if end is not None and low < end else None
 
 
-def validate_sample(pipeline: CompiledPipeline, plan: ImportPlan) -> Sample:
-    """Validate the first rows of a plan as the stream would; nothing is written."""
+def validate_sample(
+    pipeline: CompiledPipeline, layout: Layout, plan: ImportPlan, log: Sequence[Epoch]
+) -> Sample | None:
+    """Validate the first rows of a plan as the stream would, with the look-ups of now; nothing is written but these.
+
+    None where rules that come from a topic decide about them: only the stream has these.
+    """
+    if any(join.of for join in pipeline.lookups):
+        return None
+    tables = Lookups(pipeline.lookups, layout, in_force(log, pipeline.record_version))
+    lookups = tables.version_paths(tables.current_versions())
     runs = find_file_rows(plan.files, 0, min(SAMPLE, plan.rows))
     batches = [
         each
@@ -222,7 +233,7 @@ def validate_sample(pipeline: CompiledPipeline, plan: ImportPlan) -> Sample:
     raw = add_coordinates(
         pa.Table.from_batches(batches), {plan.options.topic: ""}, NOTHING, pipeline.record_version
     )
-    config = configure_validation(pipeline)
+    config = configure_validation(pipeline, lookups)
     accepted, refused = validate_records(open_worker_duckdb(), raw, config, open_readers(pipeline))
     if plan.options.until is not None:
         bound = pa.scalar(plan.options.until, INSTANT)

@@ -48,6 +48,9 @@ def describe_draft(drafted: DraftedImport) -> Iterator[str]:
     times = str(decision.bounds) if decision.bounds else "any: no interval is certified until it is done"
     yield f"  event times: {times}"
     yield f"  what the topic has too: {decision.border}"
+    if sample is None:
+        yield "  what becomes of them is not tried: rules that come from a topic decide about them"
+        return
     refused = sum(sample.refused.values())
     looked = min(SAMPLE, plan.rows)
     left = looked - sample.accepted - refused

@@ -1,0 +1,131 @@
+"""What an import would do is known before anything is asked for, and what it must not do is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.shop import ROOT_EXAMPLES, sales_pipeline
+
+from seamline import Batch, Csv, KafkaSource, Pipeline, Tumbling, View, count
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import decide_to_cancel, list_imports
+from seamline.model.compile.catalog import load_pipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.errors import BadRange, Conflict
+from seamline.supervisor.imports.import_planning import DraftedImport, ask, draft_import
+from seamline.supervisor.imports.import_requests import ImportRequest
+from seamline.supervisor.imports.import_wording import describe_draft
+
+AT = datetime(2013, 1, 1, 5, tzinfo=UTC)
+
+
+def write_sales(place: Path, *ids: int, **more: pa.Array) -> Path:
+    """Write sales as files have them."""
+    rows = {
+        "id": [*ids],
+        "customer": ["ada"] * len(ids),
+        "amount": [5] * len(ids),
+        "sold_at": pa.array([AT] * len(ids), pa.timestamp("us", "UTC")),
+        **more,
+    }
+    pq.write_table(pa.table(rows), place)
+    return place
+
+
+def draft(home: Path, place: Path, pipeline: CompiledPipeline | None = None, **more: Any) -> DraftedImport:
+    """Plan an import of files."""
+    made = pipeline or sales_pipeline()
+    return draft_import(made, Layout(home / "warehouse", made.name), ImportRequest(str(place), "ada", **more))
+
+
+def declare(**source: Any) -> CompiledPipeline:
+    """Declare a pipeline whose source is like that."""
+    columns = {"topic": "t", "schema": "n BIGINT, at TIMESTAMP", "event_time": "at", **source}
+    view = View("v", keys=[], window=Tumbling("1 hour"), measures={"c": count()})
+    return compile_pipeline(
+        Pipeline("p", source=KafkaSource(**columns), views=[view], batch=Batch("1 day", "2013-01-01"))
+    )
+
+
+def test_a_draft_says_rows_bytes_times_and_what_becomes_of_some(tmp_path: Path) -> None:
+    """Nothing is asked for by it."""
+    place = write_sales(tmp_path / "a.parquet", 1, 2)
+    found = draft(tmp_path, place)
+    assert (found.plan.rows, found.plan.size) == (2, place.stat().st_size)
+    assert found.decision.bounds and AT in found.decision.bounds
+    assert found.sample and (found.sample.accepted, found.sample.refused) == (2, {})
+    lines = "\n".join(describe_draft(found))
+    assert "2 rows of 1 file" in lines and "2 are valid, 0 are refused" in lines
+    assert list_imports(Layout(tmp_path / "warehouse", "shop")) == ()
+
+
+def test_look_ups_are_joined_to_the_sample(tmp_path: Path) -> None:
+    """As the stream would: the shipped example of ads has a table of campaigns."""
+    pipeline = load_pipeline(ROOT_EXAMPLES, "ad_campaigns")
+    text = {name: ["x"] for name in ("user_id", "page_id", "ad_type", "event_type", "ip_address")}
+    at = pa.array([datetime(2026, 1, 5, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({**text, "ad_id": [7], "event_time": at}), tmp_path / "ads.parquet")
+    found = draft(tmp_path, tmp_path / "ads.parquet", pipeline, disjoint=True)
+    assert found.sample and found.sample.accepted + sum(found.sample.refused.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "asked", "words"),
+    [
+        ({}, {}, "may be in 't' too, and nothing says which"),
+        ({"event_time": "processing_time()"}, {"disjoint": True}, "rows of files would all be of now"),
+        ({"event_time": "_kafka_timestamp"}, {"disjoint": True}, "Nothing says when"),
+        ({"format": Csv()}, {"disjoint": True}, "rows become JSON"),
+        ({}, {"disjoint": True, "columns": {"_headers": "n"}}, "'_headers', which is no part of a record"),
+        ({}, {"columns": {"_offset": "n"}}, "known by partition and offset"),
+        ({}, {"disjoint": True, "columns": {"n": "gone"}}, "has no column 'gone'"),
+        ({}, {"disjoint": True, "columns": {"n": "id"}}, "has a column 'n' already"),
+        ({}, {"disjoint": True, "source": "other"}, "has no source 'other'"),
+        ({"topic": ["t", "u"]}, {"disjoint": True}, "not said of which the rows are"),
+    ],
+)
+def test_what_cannot_be_imported_is_refused(
+    tmp_path: Path, source: dict[str, Any], asked: dict[str, Any], words: str
+) -> None:
+    """Before anything is asked for, and with the way out."""
+    rows = {"n": [1], "id": [2], "at": pa.array([AT], pa.timestamp("us", "UTC"))}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    with pytest.raises(BadRange, match=words) as refused:
+        draft(tmp_path, tmp_path / "a.parquet", declare(**source), **asked)
+    assert refused.value.hint
+
+
+def test_files_of_after_the_border_are_left_out_whole(tmp_path: Path) -> None:
+    """Their footers say so; of the others the rows are."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write_sales(folder / "a.parquet", 1)
+    write_sales(folder / "b.parquet", 2, sold_at=pa.array([AT.replace(day=3)], pa.timestamp("us", "UTC")))
+    found = draft(tmp_path, folder, until=AT.replace(day=2))
+    assert [each.file.name for each in found.plan.files] == ["a.parquet"]
+    assert found.decision.until is None, "an event id tells copies exactly"
+    plain = declare(schema="id BIGINT, sold_at TIMESTAMP", event_time="sold_at")
+    assert draft(tmp_path, folder, plain, until=AT.replace(day=2)).decision.until == AT.replace(day=2)
+
+
+def test_a_plan_is_asked_for_only_if_no_other_was(tmp_path: Path) -> None:
+    """Both would have planned the same rows; and none is made while a cancelled one is not closed."""
+    place, layout = write_sales(tmp_path / "a.parquet", 1), Layout(tmp_path / "warehouse", "shop")
+    one, two = draft(tmp_path, place), draft(tmp_path, place, disjoint=True)
+    assert one.plan.id == two.plan.id
+    ask(one, layout)
+    with pytest.raises(Conflict, match="Another import was asked for"):
+        ask(two, layout)
+    assert draft(tmp_path, place).plan.rows == 0
+    decide_to_cancel(ControlTable.ensure(layout), one.plan.id, actor="ada", reason="no", now=AT)
+    with pytest.raises(BadRange, match="has not closed it yet"):
+        draft(tmp_path, place)
+    with pytest.raises(Conflict):
+        ask(replace(two, known=(one.decision,)), layout)
