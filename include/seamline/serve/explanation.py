@@ -10,6 +10,7 @@ from seamline.model.functions.tracing import CALL
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.explain import format_key
 from seamline.serve.explained_number import Explanation, Row
+from seamline.serve.imported_rows import FILE, ROW
 from seamline.serve.query import format_cell
 
 PARTS = 40
@@ -31,7 +32,9 @@ def format_explanation(found: Explanation) -> list[str]:
 
 
 def format_place(row: Row, prefix: str = "") -> str:
-    """Write where a row is in Kafka: ``orders/0@42``."""
+    """Write where a row is in Kafka: ``orders/0@42``; or in a file: ``2025.parquet row 42``."""
+    if not prefix and row.get(FILE):
+        return f"{row[FILE]} row {row[ROW]}"
     topic, partition, offset = (row[f"{prefix}_{name}"] for name in ("topic", "partition", "offset"))
     return f"{topic}/{partition}@{offset}"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from seamline.lake.imports.import_plans import ImportPlan, load_plan
@@ -16,23 +15,42 @@ from seamline.plan.stream.import_plan import find_file_rows
 FILE, ROW = "_file", "_row"
 
 
-def name_imported_rows(layout: Layout, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give rows that were imported their file and their number in it, from 1, in place of a partition and an offset.
+class ImportedPlaces:
+    """The plans of a pipeline's imports, each loaded once; where one is gone nobody knows where its rows are from."""
 
-    Where a plan is gone nobody knows them: then the row keeps its place in the import.
-    """
-    plans: dict[str, ImportPlan] = {}
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.plans: dict[str, ImportPlan | None] = {}
+
+    def find(self, topic_id: str, offset: int) -> tuple[str, int] | None:
+        """Find the file of a row, and its number in it from 1; None for a record of a topic."""
+        if not topic_id.startswith(IMPORTED):
+            return None
+        plan = self._load(topic_id.removeprefix(IMPORTED))
+        found = find_file_rows(plan.files, offset, offset + 1) if plan else []
+        return (found[0].file.name, found[0].first + 1) if found else None
+
+    def _load(self, id: str) -> ImportPlan | None:
+        if id not in self.plans:
+            try:
+                self.plans[id] = load_plan(self.layout, id)
+            except NotFound:
+                self.plans[id] = None
+        return self.plans[id]
+
+
+def name_imported_rows(layout: Layout, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give rows that were imported their file and number, in place of a partition and an offset."""
+    places = ImportedPlaces(layout)
+    known = [
+        places.find(str(row.get(TOPIC_ID, "")), row["_offset"]) if TOPIC_ID in row else None for row in rows
+    ]
     named = []
-    any_imported = any(str(row.get(TOPIC_ID, "")).startswith(IMPORTED) for row in rows)
-    for row in rows:
-        lane = str(row.get(TOPIC_ID, ""))
+    for row, place in zip(rows, known, strict=True):
         found: dict[str, Any] = {name: value for name, value in row.items() if name != TOPIC_ID}
-        if any_imported:
+        if any(known):
             found |= {FILE: None, ROW: None}
-        if lane.startswith(IMPORTED):
-            with suppress(NotFound):
-                plan = plans.setdefault(lane, load_plan(layout, lane.removeprefix(IMPORTED)))
-                [place] = find_file_rows(plan.files, row["_offset"], row["_offset"] + 1)
-                found |= {FILE: place.file.name, ROW: place.first + 1, "_partition": None, "_offset": None}
+        if place:
+            found |= {FILE: place[0], ROW: place[1], "_partition": None, "_offset": None}
         named.append(found)
     return named

@@ -10,6 +10,7 @@ from typing import Any
 
 from seamline.lake.engine.duckdb_connections import connection
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
+from seamline.lake.read.originals import TOPIC_ID
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
@@ -18,6 +19,7 @@ from seamline.lake.tables.reprocessed import REASON, Reprocessed, read_reprocess
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.condensed import find_last_refusal
 from seamline.model.protocol.epoch import Epoch
+from seamline.serve.imported_rows import ImportedPlaces
 
 FILES = 4
 """Files of refused records that are looked into for samples of a reason."""
@@ -37,7 +39,7 @@ class Sample:
     """A refused record."""
 
     place: str
-    """``topic/partition@offset``."""
+    """``topic/partition@offset``, or ``file row number``."""
     value: str
     """The first 120 bytes, as text."""
     detail: str
@@ -71,17 +73,20 @@ def list_refusals(pipeline: CompiledPipeline, layout: Layout, *, samples: int = 
     sources = [(refused, f"{committed_epochs_sql('_epoch', log)}{judged}")]
     if found := again.files():
         sources.append((found, "true"))
+    places = ImportedPlaces(layout)
     return [
-        Refusal(reason, count, read_refused_samples(sources, reason, until=last[reason][0], most=samples))
+        Refusal(
+            reason, count, read_refused_samples(sources, reason, places, until=last[reason][0], most=samples)
+        )
         for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     ]
 
 
 def read_refused_samples(
-    sources: Sequence[tuple[Files, str]], reason: str, *, until: int, most: int
+    sources: Sequence[tuple[Files, str]], reason: str, places: ImportedPlaces, *, until: int, most: int
 ) -> tuple[Sample, ...]:
     """Show the newest records that were refused for a reason, up to an epoch that refused one; ``most`` at most."""
-    columns = f"{REASON}, _detail, _topic, _partition, _offset, _epoch, _value"
+    columns = f"{REASON}, _detail, _topic, {TOPIC_ID}, _partition, _offset, _epoch, _value"
     rows: list[dict[str, Any]] = []
     for files, held in sources:
         for path in newest_first(files, until)[:FILES]:
@@ -92,7 +97,7 @@ def read_refused_samples(
             rows += connection().sql(text).to_arrow_table().to_pylist()
             if len(rows) >= most:
                 break
-    return tuple(map(build_refused_sample, rows[:most]))
+    return tuple(build_refused_sample(row, places) for row in rows[:most])
 
 
 def newest_first(files: Files, until: int) -> list[str]:
@@ -108,12 +113,14 @@ def newest_first(files: Files, until: int) -> list[str]:
     return [path for _, path in sorted(found, reverse=True)]
 
 
-def build_refused_sample(row: Mapping[str, Any]) -> Sample:
+def build_refused_sample(row: Mapping[str, Any], places: ImportedPlaces) -> Sample:
     """Build the sample of a refused record."""
     value = row["_value"]
     text = value[:120].decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "(no value)"
     detail = row["_detail"] or ""
     place = f"{row['_topic']}/{row['_partition']}@{row['_offset']}"
+    if imported := places.find(row[TOPIC_ID], row["_offset"]):
+        place = f"{imported[0]} row {imported[1]}"
     return Sample(place, text, "" if detail[:120] == text else detail)
 
 

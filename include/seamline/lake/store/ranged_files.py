@@ -35,7 +35,7 @@ def hash_file(place: Location) -> str:
 def stamp_file(place: Location) -> str:
     """Return what changes whenever a file is written, even as it was; FileNotFoundError."""
     about = place.stat()
-    return f"{about.st_size}-{about.st_mtime_ns}"
+    return f"{about.st_size}-{about.st_mtime_ns}-{about.st_ino}"
 
 
 class RangedObject(io.RawIOBase):

@@ -42,7 +42,9 @@ LOOK_AGAIN = 30.0
 """Seconds until what cannot be read is looked at again."""
 LARGE_PIECE = 1_000_000
 """Rows of a piece for which no live stream waits."""
-PIECE_SECONDS = 0.7
+FIRST_PIECE = 50_000
+"""Rows of the first piece beside a live stream: nobody knows yet how long they take."""
+PIECE_SECONDS = 0.5
 """How long a piece may take beside a live stream, whose records wait for it."""
 
 
@@ -88,6 +90,8 @@ class Importer:
         self.filler = Filler(
             epochs, ledger, Attempted(folder / "import.json"), self.rows, most=LARGE_PIECE if alone else PIECE
         )
+        if not alone:
+            self.filler.size = min(self.filler.size, FIRST_PIECE)
         self.asked: tuple[Import, ...] = ()
         self.unsure = False
         self.wrong: SeamlineError | None = None
