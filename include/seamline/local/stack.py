@@ -23,7 +23,7 @@ from seamline.lake.tables.control_table import ControlTable
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SetupError
-from seamline.model.protocol.epoch import EpochKind
+from seamline.model.protocol.holes import list_moving_ranges
 from seamline.model.protocol.job_arguments import StreamJob
 from seamline.model.protocol.warehouse_names import own_variable
 from seamline.runtime.processes import own_process_name
@@ -148,9 +148,7 @@ class StreamStack:
         if not Ledger.exists(self.layout):
             return 0
         epochs = Ledger.ensure(self.layout).read()
-        return sum(
-            len(part) for epoch in epochs if epoch.kind is not EpochKind.AMEND for part in epoch.ranges
-        )
+        return sum(len(part) for epoch in epochs for part in list_moving_ranges(epoch))
 
     def drain(self, offsets: int, timeout: float = 180, every: float = EVERY) -> None:
         """Wait until so many offsets are read and an edge stands at the end; a look takes 10 ms of a core."""

@@ -285,7 +285,9 @@ def request_hole_fills(
             f"Epoch {number} is not a hole with missing offsets.",
             hint=f"see `seamline holes list {pipeline.name}`.",
         )
-    parts = [part for hole, some in missing.items() if number in (None, hole) for part in some if len(part)]
+    asked = (part for hole, some in missing.items() if number in (None, hole) for part in some)
+    # What is still to be imported is no loss of Kafka's.
+    parts = [part for part in asked if len(part) and not part.lane.imported]
     if not parts:
         raise BadRange(
             f"{pipeline.name} has no hole that can be filled.",

@@ -138,7 +138,7 @@ def start_import(pipeline: str, order: ImportOrder, request: Request) -> Respons
 
 
 @router.get("/imports/{pipeline}", dependencies=[readers])
-def imports(pipeline: str) -> Response:
+def import_states(pipeline: str) -> Response:
     """List the imports, how far each is, and what stops one."""
     from seamline.supervisor.imports.import_listing import list_import_states
 

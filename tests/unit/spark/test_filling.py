@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from seamline.model.errors import KafkaUnavailable, StoreUnavailable
+from seamline.model.errors import BadRange, KafkaUnavailable, SeamlineError, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import AcceptedGap, Gap, is_ledger_contiguous, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -258,3 +258,33 @@ def test_deaths_at_commits_are_not_counted_against_a_record(tmp_path: Path) -> N
     filler = Filler(epochs, epochs.log, Attempted(tmp_path / "fill.json"))  # type: ignore[arg-type]
     filler.request(ALL)
     assert (filler.size, filler.failures) == (1, 0)
+
+
+def test_a_file_that_cannot_be_read_is_laid_to_no_record() -> None:
+    """Its rows would be condemned one by one; the part is read once the file is mended."""
+    epochs = Epochs()
+    supply = hole_filling.TopicSupply(epochs.topics)  # type: ignore[arg-type]
+
+    class Files:
+        """Rows of a file that is damaged for a while."""
+
+        damaged = True
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(supply, name)
+
+        def find_fault(self, error: Exception) -> SeamlineError | None:
+            """Say that it is the file's."""
+            return BadRange("the file is damaged", hint="mend it") if self.damaged else None
+
+    files = Files()
+    filler = Filler(epochs, epochs.log, Unnoted(), files)  # type: ignore[arg-type]
+    filler.request(ALL)
+    for _ in range(9):
+        epochs.wrong = ["before"]
+        with pytest.raises(BadRange, match="damaged"):
+            filler.fill_step(None)  # type: ignore[arg-type]
+    files.damaged, epochs.wrong = False, []
+    while filler.pending:
+        filler.fill_step(None)  # type: ignore[arg-type]
+    assert (list_missing_ranges(epochs.log), epochs.condemned) == ({}, [])

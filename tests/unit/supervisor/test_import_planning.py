@@ -13,12 +13,15 @@ import pytest
 from tests.unit.shop import ROOT_EXAMPLES, sales_pipeline
 
 from seamline import Batch, Csv, KafkaSource, Pipeline, Tumbling, View, count
+from seamline.lake.imports.import_plans import require_planned_files
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import decide_to_cancel, list_imports
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.errors import BadRange, Conflict
+from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.supervisor.imports import import_planning
 from seamline.supervisor.imports.import_planning import DraftedImport, ask, draft_import
 from seamline.supervisor.imports.import_requests import ImportRequest
 from seamline.supervisor.imports.import_wording import describe_draft
@@ -129,3 +132,54 @@ def test_a_plan_is_asked_for_only_if_no_other_was(tmp_path: Path) -> None:
         draft(tmp_path, place)
     with pytest.raises(Conflict):
         ask(replace(two, known=(one.decision,)), layout)
+
+
+def test_what_was_cancelled_before_its_first_row_is_another_import_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lane is closed: under the same id nothing would ever be read."""
+    place = write_sales(tmp_path / "a.parquet", 1)
+    one = draft(tmp_path, place)
+    ask(one, Layout(tmp_path / "warehouse", "shop"))
+    lane = one.decision.range
+    log = [
+        Epoch(0, 1, AT, "v", kind=EpochKind.HOLE, ranges=(lane,)),
+        Epoch(1, 1, AT, "v", kind=EpochKind.AMEND, ranges=(lane,)),
+    ]
+    monkeypatch.setattr(import_planning, "read_condensed_log", lambda _: log)
+    control = ControlTable.ensure(Layout(tmp_path / "warehouse", "shop"))
+    decide_to_cancel(control, one.plan.id, actor="ada", reason="no", now=AT)
+    again = draft(tmp_path, place)
+    assert again.plan.rows == 1
+    assert again.plan.id != one.plan.id
+
+
+def test_a_plan_warns_of_rows_under_another_name_and_of_an_earlier_border(tmp_path: Path) -> None:
+    """Nothing is refused for it: exports are copied, and borders are moved."""
+    folder = tmp_path / "files" / "2013"
+    folder.mkdir(parents=True)
+    write_sales(folder / "a.parquet", 1)
+    ask(draft(tmp_path, folder.parent, until=AT.replace(day=2)), Layout(tmp_path / "warehouse", "shop"))
+    lines = "\n".join(describe_draft(draft(tmp_path, folder)))
+    assert "a.parquet has what import" in lines and "has read as 2013/a.parquet" in lines
+    assert "rows of 2013-01-02T05:00:00Z and later stay where import" in lines
+
+
+def test_columns_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
+    """SQL takes n and N for one."""
+    pq.write_table(pa.table({"id": [1], "ID": [2]}), tmp_path / "a.parquet")
+    with pytest.raises(BadRange, match="differs from another in its case only"):
+        draft(tmp_path, tmp_path / "a.parquet")
+
+
+def test_a_place_that_cannot_be_read_is_the_files_fault(tmp_path: Path) -> None:
+    """Whatever the system says of it: the stream goes on, and the import waits."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    place = write_sales(folder / "a.parquet", 1)
+    plan = draft(tmp_path, place).plan
+    place.unlink()
+    folder.rmdir()
+    folder.write_text("a file now")
+    with pytest.raises(BadRange, match="cannot be read"):
+        require_planned_files(plan, 0, 1)

@@ -22,7 +22,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.parquet_files import to_utc_type
 from seamline.lake.store.locations import parse_location
 from seamline.lake.store.ranged_files import open_ranged_file
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, SeamlineError
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.import_plan import FileRows
 
@@ -38,9 +38,13 @@ RAW = pa.schema(
     ]
 )
 """The columns of raw records as the kernel takes them."""
+BARE = r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false|null"
+"""Text that is JSON as it is."""
 CHUNK = 50_000
 """Rows that are turned into records at once."""
-PLACE = "_place"
+UNREADABLE = "Rows of a file cannot be read:"
+"""What an error begins with that is a file's."""
+PLACE = "_seamline_place"
 """The column of rows' offsets in the import's lane."""
 
 
@@ -49,16 +53,26 @@ def read_history_records(
 ) -> Iterator[pa.RecordBatch]:
     """Read a run of a file's rows as raw records, in order.
 
-    ``at`` is the time of a record of which no column says one. BadRange if the file is not the one that was planned.
+    ``at`` is the time of a record of which no column says one. BadRange, which begins with ``UNREADABLE``, where the
+    file, and none of its records, is to blame: it is not the one that was planned, or cannot be read.
     """
-    offset = rows.offset
-    for table in read_rows(rows):
-        places = pa.arange(offset, offset + table.num_rows)
-        offset += table.num_rows
-        wide = table.append_column(PLACE, places)
-        for name, value in rows.file.values:
-            wide = wide.append_column(name, pa.repeat(pa.scalar(json.loads(value)), table.num_rows))
-        yield from make_records(con, wide, options, at)
+    try:
+        offset = rows.offset
+        for table in read_rows(rows):
+            places = pa.arange(offset, offset + table.num_rows)
+            offset += table.num_rows
+            wide = table.append_column(PLACE, places)
+            for name, value in rows.file.values:
+                wide = wide.append_column(name, pa.repeat(pa.scalar(json.loads(value)), table.num_rows))
+            yield from make_records(con, wide, options, at)
+    except (duckdb.OutOfMemoryException, MemoryError):
+        raise
+    except (OSError, SeamlineError, pa.ArrowException, duckdb.Error, ValueError, TypeError) as error:
+        said = error.message if isinstance(error, SeamlineError) else str(error).splitlines()[0]
+        raise BadRange(
+            f"{UNREADABLE} {rows.file.path!r}, rows {rows.first} to {rows.last - 1}: {said}",
+            hint="mend the file or the column that it names, or give the rest up by `seamline imports cancel`.",
+        ) from None
 
 
 def read_rows(rows: FileRows) -> Iterator[pa.Table]:
@@ -89,7 +103,13 @@ def make_records(
     con: duckdb.DuckDBPyConnection, rows: pa.Table, options: ImportOptions, at: datetime
 ) -> Iterator[pa.RecordBatch]:
     """Make raw records of rows that have their ``PLACE``; those that the topic has are left out."""
-    rows = rows.cast(pa.schema([field.with_type(to_utc_type(field.type)) for field in rows.schema]))
+    for _, column in options.columns:
+        # A file may be older than a column.
+        if column not in rows.column_names:
+            rows = rows.append_column(column, pa.nulls(rows.num_rows, pa.string()))
+    rows = rows.cast(
+        pa.schema([field.with_type(to_plain_type(to_utc_type(field.type))) for field in rows.schema])
+    )
     chosen = records_sql(rows.schema, options, at)
     with con.cursor() as own:
         own.register("history", rows)
@@ -97,6 +117,19 @@ def make_records(
             f"SELECT {chosen} FROM history WHERE {kept_sql(rows.schema, options)} ORDER BY {PLACE}"
         )
         yield from made.to_arrow_table().cast(RAW).to_batches()
+
+
+def to_plain_type(type: pa.DataType) -> pa.DataType:
+    """Return a type with lists of any length, and without dictionaries, in whatever they are."""
+    if pa.types.is_fixed_size_list(type) or pa.types.is_list(type) or pa.types.is_large_list(type):
+        return pa.list_(to_plain_type(type.value_type))
+    if pa.types.is_dictionary(type):
+        return to_plain_type(type.value_type)
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(to_plain_type(field.type)) for field in type])
+    if pa.types.is_map(type):
+        return pa.map_(to_plain_type(type.key_type), to_plain_type(type.item_type))
+    return type
 
 
 def records_sql(schema: pa.Schema, options: ImportOptions, at: datetime) -> str:
@@ -141,7 +174,7 @@ def time_sql(known: Mapping[str, pa.DataType], options: ImportOptions, at: datet
 def instant_sql(name: str, type: pa.DataType) -> str:
     """Write a column as an instant, NULL where it is none."""
     column = quote_identifier(name)
-    if pa.types.is_temporal(type) or pa.types.is_string(type) or pa.types.is_large_string(type):
+    if pa.types.is_temporal(type) or is_text(type):
         return f"TRY_CAST({column} AS TIMESTAMPTZ)"
     return "NULL::TIMESTAMPTZ"
 
@@ -160,7 +193,8 @@ def kept_sql(schema: pa.Schema, options: ImportOptions) -> str:
         return "true"
     known = {field.name: field.type for field in schema}
     partition, offset = (quote_identifier(take_column(name, options, known)) for name in (PARTITION, OFFSET))
-    left = " OR ".join(f"({partition} = {id} AND {offset} >= {first})" for id, first in options.border)
+    place, at = (f"CAST({each} AS BIGINT)" for each in (partition, offset))
+    left = " OR ".join(f"({place} = {id} AND {at} >= {first})" for id, first in options.border)
     return f"({left}) IS NOT TRUE"
 
 
@@ -170,21 +204,44 @@ def row_sql(known: Mapping[str, pa.DataType], options: ImportOptions) -> str:
     for ours, theirs in options.columns:
         if ours not in SPECIAL:
             taken.setdefault(theirs, []).append(ours)
-    fields = ", ".join(
-        f"{quote_identifier(ours)} := {field_sql(ours, name, type, options)}"
+    fields = [
+        (ours, name, type)
         for name, type in known.items()
         if name != PLACE
         for ours in taken.get(name, [name])
+    ]
+    bare = {ours for ours, _, type in fields if ours in options.bare and is_text(type)}
+    if not bare:
+        parts = (
+            f"{quote_identifier(ours)} := {json_sql(quote_identifier(name), type)}"
+            for ours, name, type in fields
+        )
+        return f"CAST(to_json(struct_pack({', '.join(parts)})) AS VARCHAR)"
+    # DuckDB would make doubles of the numbers in a JSON value: they are put in as the text that they are.
+    members = (
+        f"{quote_literal(json.dumps(ours, ensure_ascii=False) + ':')}, "
+        + (bare_sql(quote_identifier(name)) if ours in bare else member_sql(quote_identifier(name), type))
+        for ours, name, type in fields
     )
-    return f"CAST(to_json(struct_pack({fields})) AS VARCHAR)"
+    inside = ", ',', ".join(members)
+    return f"concat('{{', {inside}, '}}')"
 
 
-def field_sql(ours: str, name: str, type: pa.DataType, options: ImportOptions) -> str:
-    """Write a field; text of a field that is no text is written as it is where that is JSON."""
-    column = quote_identifier(name)
-    if ours in options.bare and (pa.types.is_string(type) or pa.types.is_large_string(type)):
-        return f"CASE WHEN json_valid({column}) THEN {column}::JSON ELSE to_json({column}) END"
-    return json_sql(column, type)
+def is_text(type: pa.DataType) -> bool:
+    """Return whether values are text."""
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
+
+
+def member_sql(column: str, type: pa.DataType) -> str:
+    """Write a value as JSON text."""
+    return f"coalesce(CAST(to_json({json_sql(column, type)}) AS VARCHAR), 'null')"
+
+
+def bare_sql(column: str) -> str:
+    """Write text of a field that is no text: as it is where it is a number, a truth value, or JSON with members."""
+    inner = f"(regexp_matches({column}, '^\\s*[\\[{{]') AND json_valid({column}))"
+    plain = f"(regexp_full_match({column}, {quote_literal(BARE)}) OR {inner})"
+    return f"coalesce(CASE WHEN {plain} THEN {column} ELSE CAST(to_json({column}) AS VARCHAR) END, 'null')"
 
 
 def json_sql(value: str, type: pa.DataType) -> str:
@@ -205,7 +262,7 @@ def json_sql(value: str, type: pa.DataType) -> str:
             for each in type
         )
         return f"CASE WHEN {value} IS NOT NULL THEN struct_pack({fields}) END"
-    if pa.types.is_list(type) or pa.types.is_large_list(type):
+    if pa.types.is_list(type):
         return f"list_transform({value}, lambda each: {json_sql('each', type.value_type)})"
     if pa.types.is_map(type):
         pair = f"struct_pack(k := CAST(each.key AS VARCHAR), v := {json_sql('each.value', type.item_type)})"

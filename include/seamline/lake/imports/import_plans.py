@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -12,16 +13,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seamline.lake.imports.history_facts import ImportedTable
 from seamline.lake.imports.import_options import ImportOptions
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.parquet_files import read_replaced_file
 from seamline.lake.store.locations import Location, create_file, list_places, parse_location
 from seamline.lake.store.ranged_files import hash_file, stamp_file
-from seamline.model.errors import BadRange, NotFound
+from seamline.model.errors import BadRange, NotFound, StoreRefused, StoreUnavailable
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, find_file_rows
 
 FACTS = b"seamline.import"
+FORGOTTEN = 86_400.0
+"""Seconds after which staged rows that no import reads are taken for those of a dry run."""
 STAGED = "staged"
 """The folder of rows that were staged."""
 
@@ -105,10 +109,17 @@ def load_plans(layout: Layout, ids: Iterable[str]) -> dict[str, ImportPlan]:
     return {id: load_plan(layout, id) for id in ids}
 
 
-def delete_unused_stages(layout: Layout, used: Iterable[ImportPlan]) -> int:
-    """Delete staged rows that no unfinished import reads; return how many files those were."""
-    wanted = {each.file.path for plan in used for each in plan.files}
-    unused = [each for each in list_places(staging_folder(layout), "*.parquet") if str(each) not in wanted]
+def delete_unused_stages(layout: Layout, used: Iterable[ImportPlan], done: Iterable[ImportPlan]) -> int:
+    """Delete the staged rows of imports that are ``done``, and old ones of none; return how many files those were.
+
+    What others have just staged, and not asked for yet, stays.
+    """
+    wanted, over = ({each.file.path for plan in some for each in plan.files} for some in (used, done))
+    unused = [
+        each
+        for each in list_places(staging_folder(layout), "*.parquet")
+        if str(each) not in wanted and (str(each) in over or time.time() - each.stat().st_mtime > FORGOTTEN)
+    ]
     for each in unused:
         each.unlink(missing_ok=True)
     return len(unused)
@@ -149,12 +160,18 @@ def from_row(row: Mapping[str, Any]) -> PlannedFile:
     return PlannedFile(file, row["first"], row["start"])
 
 
-def list_imported_versions(plans: Sequence[ImportPlan]) -> dict[str, int]:
-    """Return up to which version each Delta table was imported, by its id."""
-    found: dict[str, int] = {}
-    for each in plans:
-        if each.table_id:
-            found[each.table_id] = max(found.get(each.table_id, -1), each.version)
+def list_imported_tables(
+    plans: Iterable[ImportPlan], rows: Mapping[tuple[str, str], int]
+) -> dict[str, ImportedTable]:
+    """Return what plans have taken of Delta tables, by their ids; of each file so many ``rows`` are or will be read."""
+    found: dict[str, ImportedTable] = {}
+    for plan in plans:
+        if plan.table_id:
+            known = found.get(plan.table_id, ImportedTable(-1))
+            own = (each.file for each in plan.files if rows.get(each.file.identity, 0) < each.file.rows)
+            left = {each.identity: each for each in (*known.left, *own)}
+            version = max(known.version, plan.version)
+            found[plan.table_id] = ImportedTable(version, tuple(left.values()))
     return found
 
 
@@ -166,6 +183,8 @@ def require_planned_files(plan: ImportPlan, start: int, end: int) -> None:
             why = "is another file by now"
         except FileNotFoundError:
             same, why = False, "is no longer there"
+        except (OSError, StoreUnavailable, StoreRefused) as error:
+            same, why = False, f"cannot be read ({error})"
         if not same:
             raise BadRange(
                 f"{each.file.path!r} {why}: rows from {each.first} on are not imported.",

@@ -46,7 +46,12 @@ class CsvDialect:
 def stage_text(file: Location, folder: Location, dialect: CsvDialect) -> tuple[Location, str]:
     """Write the rows of a file of text as Parquet; return the file, and the hash of the text. BadRange."""
     # DuckDB clears the folder that both are in as it opens.
-    with open_beside() as con, copy_objects([file], file.parent) as [path], make_folder() as fresh:
+    with (
+        name_wrong_text(file),
+        open_beside() as con,
+        copy_objects([file], file.parent) as [path],
+        make_folder() as fresh,
+    ):
         mark = hash_file(parse_location(path))[:32]
         read_as = hashlib.sha256(repr(dialect).encode()).hexdigest()[:8]
         place = folder / f"{mark}-{read_as}.parquet"
@@ -59,6 +64,20 @@ def stage_text(file: Location, folder: Location, dialect: CsvDialect) -> tuple[L
                 write_batches(draft, pa.schema([(VALUE, pa.binary())]), lines)
             keep_staged(draft, place)
     return place, mark
+
+
+@contextmanager
+def name_wrong_text(file: Location) -> Iterator[None]:
+    """Raise BadRange for a file that cannot be decompressed; one that is not there stays FileNotFoundError."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise BadRange(
+            f"{str(file)!r} cannot be read: {str(error).splitlines()[0]}.",
+            hint="it may be cut off, or compressed in another way than its name says: write it again.",
+        ) from None
 
 
 def stage_live_rows(file: Location, keep: Sequence[bool], folder: Location, mark: str) -> Location:
@@ -125,8 +144,8 @@ def convert_csv(
 
 def read_header(path: str, dialect: CsvDialect, told: str) -> list[str]:
     """Read the names of the columns from the first line; BadRange for none, or a name that is there twice."""
-    first = next((lines[0].as_py() for lines in read_text_lines(path) if len(lines)), b"")
-    text = first.decode("utf-8-sig", errors="replace")
+    first = next((lines[0].as_py() for lines in read_text_lines(path, blank=True) if len(lines)), b"")
+    text = first.decode(errors="replace")
     names = next(csv.reader([text], delimiter=dialect.delimiter, quotechar=dialect.quote), [])
     if not names or len({*names}) < len(names):
         raise BadRange(

@@ -27,11 +27,12 @@ from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.store.locations import copy_folder, copy_unchanging_file, delete_folder, move_folder
 from seamline.lake.tables import readiness
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.decided import list_restatements
+from seamline.lake.tables.decided import ask_for_import, list_imports, list_restatements
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, LeaseHeld
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.imported.imports import list_registered_imports
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.protocol.warehouse_names import own_variable
@@ -62,6 +63,7 @@ def fork_pipeline(
             # Whoever keeps streams up may have started this one while its tables were made.
             require_no_log(other, to)
             copy_restatements(layout, to, point)
+            copy_imports(layout, to, held)
             move_fork_tables(draft, to)
     finally:
         delete_folder(draft.warehouse / draft.pipeline)
@@ -150,9 +152,19 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
     Table.open(draft.table("quarantine")).append(taken["quarantine"], txns=told)
     Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
     Ledger.ensure(draft).append(list(held))
-    if (lookups := layout.table("lookups")).is_dir():
-        copy_folder(lookups, draft.table("lookups"))
+    for beside in ("lookups", "imports"):
+        if (folder := layout.table(beside)).is_dir():
+            copy_folder(folder, draft.table(beside))
     return sum(file.rows for file in taken[LAST])
+
+
+def copy_imports(layout: Layout, to: Layout, held: Sequence[Epoch]) -> None:
+    """Copy the decisions to import files that the log has registered: the fork goes on with what of them it lacks."""
+    control, registered = ControlTable.ensure(to), list_registered_imports(held)
+    for each in list_imports(layout):
+        known = control.read().imports
+        if each.lane in registered and all(each.id != other.id for other in known):
+            ask_for_import(control, each, known, ())
 
 
 def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:

@@ -23,6 +23,7 @@ from seamline.local.flights import Span, replay_flights
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.errors import NotFound, SetupError
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import list_moving_ranges
 from seamline.model.time.intervals import Interval, floor_to, format_utc_instant, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
 
@@ -124,7 +125,9 @@ class Demo:
             master = Master.open(self.layout)
             if master.edge != master.epoch:
                 return False
-            read = sum(len(part) for epoch in list_ledger_epochs(self.layout) for part in epoch.ranges)
+            read = sum(
+                len(part) for epoch in list_ledger_epochs(self.layout) for part in list_moving_ranges(epoch)
+            )
             return read == sum(ends.values()) and last.watermark >= self.options.end
 
         wait_for_condition("the stream to read everything", drained, 600)

@@ -38,6 +38,9 @@ class Supply(Protocol):
     def open_range(self, spark: SparkSession, part: OffsetRange) -> tuple[DataFrame, Amending]:
         """Open a part as a frame, and say what kind of epoch reads it, and how."""
 
+    def find_fault(self, error: Exception) -> SeamlineError | None:
+        """Return what is wrong with where a part comes from, if that is what a task failed with; None if not."""
+
 
 @dataclass(frozen=True)
 class TopicSupply:
@@ -56,6 +59,10 @@ class TopicSupply:
     def open_range(self, spark: SparkSession, part: OffsetRange) -> tuple[DataFrame, Amending]:
         """Open a part of a hole as raw records."""
         return self.topics.read_range(spark, part), Amending(EpochKind.AMEND, self.topics.ids)
+
+    def find_fault(self, error: Exception) -> SeamlineError | None:
+        """Leave it to the trials of each record."""
+        return None
 
 
 class Filler:
@@ -161,6 +168,10 @@ class Filler:
             self.doubtful = True
             raise
         except Exception as error:  # noqa: BLE001 - the live stream goes on
+            if fault := self.supply.find_fault(error):
+                self.attempted.finish({}, {})
+                self.doubtful = True
+                raise fault from None
             self.why = find_worker_message(error)
             self.unkept += self.attempted.kept
             log.error("Filling %s failed: %s", part, self.why)

@@ -6,7 +6,7 @@ One implementation for the command line, the DAG's form, and the pages.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,12 +19,13 @@ from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
 from seamline.kernel.kernel_config import configure_validation
 from seamline.kernel.raw import add_coordinates
-from seamline.lake.imports.found_history import History, find_history, has_lines
+from seamline.lake.imports.found_history import find_history, has_lines
+from seamline.lake.imports.history_facts import History
 from seamline.lake.imports.history_records import read_history_records
-from seamline.lake.imports.import_options import OFFSET, SPECIAL, ImportOptions
+from seamline.lake.imports.import_options import OFFSET
 from seamline.lake.imports.import_plans import (
     ImportPlan,
-    list_imported_versions,
+    list_imported_tables,
     load_plans,
     save_plan,
     staging_folder,
@@ -37,13 +38,17 @@ from seamline.lake.tables.decided import ask_for_import
 from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.named_versions import in_force
-from seamline.model.errors import BadRange
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_moving_ranges
-from seamline.model.protocol.imported.imports import Import, find_taken_places, list_open_imports
+from seamline.model.protocol.imported.imports import (
+    Import,
+    find_closed_places,
+    find_taken_places,
+    list_open_imports,
+)
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.plan.stream.import_plan import (
     HistoryFile,
     find_file_rows,
@@ -56,6 +61,7 @@ from seamline.supervisor.imports.import_requests import (
     find_time_column,
     find_topic,
     make_options,
+    require_columns,
 )
 from seamline.supervisor.imports.import_wording import SAMPLE, describe_border
 
@@ -92,6 +98,8 @@ class DraftedImport:
     """Rows that earlier imports have taken."""
     sample: Sample | None
     """What becomes of the first rows; None where it was not tried."""
+    notes: tuple[str, ...]
+    """What is to be known of earlier imports, a line each."""
     known: tuple[Import, ...]
     """The imports that there were."""
     done: tuple[str, ...]
@@ -112,24 +120,30 @@ def draft_import(
     known, log = ControlTable.ensure(layout).read().imports, read_condensed_log(layout)
     taken = find_taken_places(log, known)
     plans = load_plans(layout, taken)
+    rows = list_taken_rows({id: plan.files for id, plan in plans.items()}, taken)
     history = find_history(
         request.place,
         staging=staging_folder(layout),
         time_column=find_time_column(alone, options),
         dialect=request.dialect,
         version=request.version,
-        imported=list_imported_versions([*plans.values()]),
+        imported=list_imported_tables(plans.values(), rows),
     )
     require_columns(history, options)
     if OFFSET in options.named:
         options = replace(options, border=find_border(pipeline, topic, log, env))
-    rows = list_taken_rows({id: plan.files for id, plan in plans.items()}, taken)
-    wanted = [each for each in history.files if not is_left_whole(each, request.until)]
+    # Of a table all versions count as imported up to this one: what is left to the topic of it, too.
+    wanted = [each for each in history.files if history.table_id or not is_left_whole(each, request.until)]
     files = plan_files(wanted, rows)
     now = datetime.now(UTC)
-    id = name_import(
-        files, {"options": options.to_json(), "table": history.table_id, "version": history.version}
-    )
+    closed = sorted(lane.topic_id for lane in find_closed_places(log))
+    facts = {
+        "options": options.to_json(),
+        "table": history.table_id,
+        "version": history.version,
+        "closed": closed,
+    }
+    id = name_import(files, facts)
     plan = ImportPlan(id, options, tuple(files), now, history.table_id, history.version)
     decision = Import(
         id=id,
@@ -151,6 +165,7 @@ def draft_import(
         decision=decision,
         skipped=sum(min(rows.get(each.identity, 0), each.rows) for each in wanted),
         sample=validate_sample(alone, layout, plan, log),
+        notes=tuple(list_plan_notes(history, plans.values(), request.until)),
         known=known,
         done=tuple(each.id for each in known if each.id not in open_),
     )
@@ -162,25 +177,26 @@ def ask(drafted: DraftedImport, layout: Layout) -> None:
     ask_for_import(ControlTable.ensure(layout), drafted.decision, drafted.known, drafted.done)
 
 
-def require_columns(history: History, options: ImportOptions) -> None:
-    """Raise BadRange where a column that is mapped is not there, or a field would come from two."""
-    names = {*history.columns.names, *(name for each in history.files for name, _ in each.values)}
-    for ours, theirs in options.columns:
-        if theirs not in names:
-            raise BadRange(
-                f"{history.place!r} has no column {theirs!r}, which --map takes {ours} from.",
-                hint=f"it has {', '.join(sorted(names))}.",
+def list_plan_notes(history: History, plans: Iterable[ImportPlan], until: datetime | None) -> Iterator[str]:
+    """Say which files another import has read under another name, and what earlier ones have left to the topic."""
+    mine = {each.mark: each.name for each in history.files}
+    for plan in plans:
+        theirs = {each.file.mark: each.file.name for each in plan.files}
+        again = sorted(mine[mark] for mark in mine.keys() & theirs.keys() if mine[mark] != theirs[mark])
+        if again:
+            yield (
+                f"{again[0]} has what import {plan.id} has read as {theirs[find_mark(mine, again[0])]}: the same rows "
+                "count twice if they are read again"
             )
-        if (
-            ours not in SPECIAL
-            and ours in names
-            and ours != theirs
-            and ours not in {each for _, each in options.columns}
-        ):
-            raise BadRange(
-                f"{history.place!r} has a column {ours!r} already, and --map takes {ours} from {theirs!r}.",
-                hint=f"map the other one too: --map NAME={ours}.",
-            )
+        same = (history.table_id and plan.table_id == history.table_id) or mine.keys() & theirs.keys()
+        if same and plan.options.until and (until is None or until > plan.options.until):
+            at = format_utc_instant(plan.options.until)
+            yield f"rows of {at} and later stay where import {plan.id} has left them: with the topic"
+
+
+def find_mark(names: Mapping[str, str], name: str) -> str:
+    """Find by which mark a file is known."""
+    return next(mark for mark, each in names.items() if each == name)
 
 
 def find_border(
@@ -223,11 +239,8 @@ def validate_sample(
     tables = Lookups(pipeline.lookups, layout, in_force(log, pipeline.record_version))
     lookups = tables.version_paths(tables.current_versions())
     runs = find_file_rows(plan.files, 0, min(SAMPLE, plan.rows))
-    batches = [
-        each
-        for run in runs
-        for each in read_history_records(open_worker_duckdb(), run, plan.options, plan.at)
-    ]
+    con = open_worker_duckdb()
+    batches = [each for run in runs for each in read_history_records(con, run, plan.options, plan.at)]
     if not sum(batch.num_rows for batch in batches):
         return Sample(0, {}, "", "")
     raw = add_coordinates(

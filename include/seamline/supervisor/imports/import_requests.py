@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import pyarrow as pa
+
+from seamline.lake.imports.history_facts import History
 from seamline.lake.imports.import_options import OFFSET, PARTITION, SPECIAL, TIME, VALUE, ImportOptions
 from seamline.lake.imports.staged_rows import CsvDialect
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -113,3 +116,46 @@ def find_time_column(pipeline: CompiledPipeline, options: ImportOptions) -> str:
     if derived or VALUE in options.named:
         return ""
     return options.named.get(options.event_time, options.event_time)
+
+
+def require_columns(history: History, options: ImportOptions) -> None:
+    """Raise BadRange where a column that is mapped is not there, or a field would come from two."""
+    names = {*history.columns.names, *(name for each in history.files for name, _ in each.values)}
+    require_usable_columns(history)
+    for ours, theirs in options.columns:
+        if theirs not in names:
+            raise BadRange(
+                f"{history.place!r} has no column {theirs!r}, which --map takes {ours} from.",
+                hint=f"it has {', '.join(sorted(names))}.",
+            )
+        if (
+            ours not in SPECIAL
+            and ours in names
+            and ours != theirs
+            and ours not in {each for _, each in options.columns}
+        ):
+            raise BadRange(
+                f"{history.place!r} has a column {ours!r} already, and --map takes {ours} from {theirs!r}.",
+                hint=f"map the other one too: --map NAME={ours}.",
+            )
+
+
+def require_usable_columns(history: History) -> None:
+    """Raise BadRange for names that SQL cannot tell apart, and types that JSON cannot be made of."""
+    names = [name.lower() for name in history.columns.names]
+    if odd := [name for name in history.columns.names if not name or names.count(name.lower()) > 1]:
+        raise BadRange(
+            f"{history.place!r} has a column {odd[0]!r} that is empty, or differs from another in its case only.",
+            hint="give each column a name of its own.",
+        )
+    bad = [
+        each.name
+        for each in history.columns
+        if pa.types.is_decimal256(each.type) or pa.types.is_float16(each.type)
+    ]
+    if bad:
+        raise BadRange(
+            f"Column {bad[0]!r} of {history.place!r} is of a type that is not read: "
+            f"{history.columns.field(bad[0]).type}.",
+            hint="write it as a DECIMAL of up to 38 digits, or as a double.",
+        )

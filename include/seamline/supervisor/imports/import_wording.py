@@ -43,6 +43,7 @@ def describe_draft(drafted: DraftedImport) -> Iterator[str]:
     yield f"  {plan.rows} rows of {files}, {plan.size} bytes, as records of {decision.topic!r}"
     if drafted.skipped:
         yield f"  {drafted.skipped} rows were imported before, or are about to be, and are left out"
+    yield from (f"  {note}" for note in drafted.notes)
     if not plan.rows:
         return
     times = str(decision.bounds) if decision.bounds else "any: no interval is certified until it is done"

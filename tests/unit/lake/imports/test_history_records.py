@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seamline.lake.engine.duckdb_connections import open_duckdb
-from seamline.lake.imports.history_records import PLACE, make_records, read_history_records
+from seamline.lake.imports.history_records import PLACE, UNREADABLE, make_records, read_history_records
 from seamline.lake.imports.import_options import ImportOptions
 from seamline.model.errors import BadRange
 from seamline.plan.stream.import_plan import FileRows, HistoryFile
@@ -126,3 +126,53 @@ def test_a_run_of_a_file_is_read_by_the_numbers_of_its_rows(tmp_path: Path) -> N
             assert [row["offset"] for row in found] == [*range(100 + first, 100 + last)]
         with pytest.raises(BadRange, match="has 10 rows; 10 were planned"):
             [*read_history_records(con, FileRows(known, 8, 12, 0), OPTIONS, AT)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("0.1234567890123456789", "0.1234567890123456789"),
+        ("12345678901234567890.12", "12345678901234567890.12"),
+        ("1e3", "1e3"),
+        ("true", "true"),
+        ('{"a": [1.10]}', '{"a": [1.10]}'),
+        ("NaN", '"NaN"'),
+        ("-nan", '"-nan"'),
+        ("007", '"007"'),
+        ("1,5", '"1,5"'),
+        ("", '""'),
+        (None, "null"),
+    ],
+)
+def test_a_cell_keeps_its_digits(cell: str | None, text: str) -> None:
+    """A number that went through a double would be another; what is no JSON is text."""
+    rows = pa.table({"n": pa.array([cell], pa.string()), "x": ["a"]})
+    assert value(rows, ImportOptions("orders", bare=("n",))) == f'{{"n":{text},"x":"a"}}'
+
+
+def test_lists_of_one_length_are_lists(tmp_path: Path) -> None:
+    """What is no number, and instants, are written as in any other."""
+    pairs = pa.array([[1.0, float("nan")]], pa.list_(pa.float64(), 2))
+    assert value(pa.table({"x": pairs})) == '{"x":[1.0,"NaN"]}'
+
+
+def test_a_file_that_is_older_than_a_column_has_none_of_it() -> None:
+    """Its rows are like those that have NULL there."""
+    rows = pa.table({"at": pa.array([MICROS], pa.timestamp("us", "UTC"))})
+    options = ImportOptions(
+        "orders", (("_key", "user"), ("_offset", "o"), ("_partition", "p")), event_time="at", border=((0, 5),)
+    )
+    [record] = records(rows, options)
+    assert (record["key"], record["timestamp"]) == (None, MICROS)
+
+
+def test_places_that_are_text_are_numbers_and_any_name_may_be_a_columns(tmp_path: Path) -> None:
+    """CSV has offsets as text; what is none is the file's fault, and no record's."""
+    rows = pa.table({"p": ["0", "0"], "o": ["9", "10"], "_place": [7, 8]})
+    options = ImportOptions("orders", (("_partition", "p"), ("_offset", "o")), border=((0, 10),))
+    [record] = records(rows, options)
+    assert (record["offset"], json.loads(bytes(record["value"]))["_place"]) == (0, 7)  # type: ignore[call-overload]
+    pq.write_table(pa.table({"p": ["0"], "o": ["many"]}), tmp_path / "a.parquet")
+    run = FileRows(HistoryFile("a", "m", str(tmp_path / "a.parquet"), 1, 1), 0, 1, 0)
+    with open_duckdb() as con, pytest.raises(BadRange, match=f"^{UNREADABLE}.*many"):
+        [*read_history_records(con, run, options, AT)]

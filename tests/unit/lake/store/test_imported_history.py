@@ -62,8 +62,9 @@ def test_history_in_a_bucket_is_planned_and_read(lake: Location, kind: str) -> N
             for row in batch.to_pylist()
         ]
     assert [(row["offset"], json.loads(row["value"])) for row in records] == [(1, {"n": 2}), (2, {"n": 3})]
-    assert delete_unused_stages(layout, [plan]) == 0
-    assert delete_unused_stages(layout, []) == (kind == "csv")
+    assert delete_unused_stages(layout, [plan], [plan]) == 0
+    assert delete_unused_stages(layout, [], []) == 0
+    assert delete_unused_stages(layout, [], [plan]) == (kind == "csv")
     assert list_places(staging_folder(layout), "*.parquet") == []
 
 

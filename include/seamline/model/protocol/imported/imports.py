@@ -163,6 +163,8 @@ def add_import(
         raise Conflict(
             "Another import was asked for, or cancelled, while this one was planned.", hint="import again."
         )
+    if any(each.id == new.id for each in asked):
+        raise Conflict(f"Import {new.id} was asked for before.", hint="see `seamline imports list`.")
     spare = max(len(done) - KEPT, 0)
     gone = {*[each.id for each in asked if each.id in done][:spare]}
     return (*(each for each in asked if each.id not in gone), new)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from seamline.lake.imports.history_records import UNREADABLE
 from seamline.lake.imports.import_plans import (
     ImportPlan,
     delete_unused_stages,
@@ -17,7 +18,7 @@ from seamline.lake.imports.import_plans import (
     require_planned_files,
 )
 from seamline.lake.storage.layout import Layout
-from seamline.model.errors import FenceLost, NotFound, SeamlineError
+from seamline.model.errors import BadRange, FenceLost, NotFound, SeamlineError
 from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import keep_hole_epochs
@@ -35,6 +36,7 @@ from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.hole_filling import PIECE, Filler
 from seamline.spark.stream.kernel_runs import Amending
 from seamline.spark.tasks.history_frames import NUMBER, cut_into_runs, make_reader
+from seamline.spark.tasks.kernel_attempts import find_worker_message
 from seamline.spark.tasks.spread import count_task_slots
 
 log = logging.getLogger("seamline.stream")
@@ -76,6 +78,16 @@ class PlannedRows:
         read = make_reader(runs, plan)
         frame = spark.range(0, len(runs), 1, len(runs)).toDF(NUMBER)
         return frame, Amending(EpochKind.IMPORT, ids, plan.options.until, read)
+
+    def find_fault(self, error: Exception) -> SeamlineError | None:
+        """Return what is wrong with a file that a task could not read."""
+        said = find_worker_message(error)
+        if UNREADABLE not in said:
+            return None
+        return BadRange(
+            said[said.index(UNREADABLE) :].splitlines()[0],
+            hint="mend the file or the column, or give the rest up by `seamline imports cancel`.",
+        )
 
 
 class Importer:
@@ -178,10 +190,12 @@ class Importer:
 
     def delete_stages(self) -> None:
         """Delete staged rows that no import reads any more."""
-        plans: Mapping[Lane, OffsetRange] = {
-            part.lane: part for part in list_importable_ranges(self.known, self.asked)
-        }
+        open_ = {each.lane for each in list_open_imports(self.known, self.asked)}
         try:
-            delete_unused_stages(self.rows.layout, [self.rows.load(lane) for lane in plans])
+            plans = {each.lane: self.rows.load(each.lane) for each in self.asked}
+            used = [plan for lane, plan in plans.items() if lane in open_]
+            delete_unused_stages(
+                self.rows.layout, used, [plan for lane, plan in plans.items() if lane not in open_]
+            )
         except (NotFound, OSError) as error:
             log.warning("Staged rows were not deleted: %s", error)

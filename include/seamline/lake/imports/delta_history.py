@@ -1,0 +1,155 @@
+"""The history of a Delta table: the files of a version, or those that were appended since it was imported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from seamline.lake.imports.history_facts import (
+    LOOKING,
+    Footer,
+    History,
+    ImportedTable,
+    look_at_file,
+    to_utc,
+)
+from seamline.lake.imports.staged_rows import stage_live_rows
+from seamline.lake.store.locations import Location, list_places, parse_location
+from seamline.model.errors import BadRange
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.import_plan import HistoryFile
+
+PURGE = "rewrite it by `REORG TABLE ... APPLY (PURGE)`, or import what its engine exports as Parquet."
+
+
+def find_delta_history(
+    text: str,
+    place: Location,
+    staging: Location,
+    time_column: str,
+    version: int | None,
+    imported: Mapping[str, ImportedTable],
+) -> History:
+    """Find the files of a version of a Delta table, or those that were appended since it was imported."""
+    try:
+        table = DeltaTable(str(place), version=version)
+        told, settings = table.protocol(), table.metadata().configuration
+        live = pa.table(table.get_add_actions(flatten=False)).to_pylist()
+        features = set(told.reader_features or ())
+        deleted = read_deletions(table) if "deletionVectors" in features else {}
+    except DeltaError as error:
+        raise BadRange(
+            f"The Delta table at {text!r} cannot be read: {str(error).splitlines()[0]}.", hint=PURGE
+        ) from None
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise BadRange(f"The columns of {text!r} have other names in its files (column mapping).", hint=PURGE)
+    id, left = str(table.metadata().id), tuple[HistoryFile, ...]()
+    columns, parts = pa.schema(table.schema().to_arrow()), tuple(table.metadata().partition_columns)
+    if (known := imported.get(id)) is not None:
+        # Where compaction has put rows that were imported, their files have other names.
+        live, deleted, left = [], {}, known.left
+        if known.version < table.version():
+            live = list_appended_files(text, place, known.version, table.version())
+    looked = look_at_live_files(text, place, [each["path"] for each in live], time_column)
+    types = {name: columns.field(name).type for name in parts}
+    found = [
+        describe_delta_file(each, footer, place, deleted.get(unquote(each["path"])), staging, types)
+        for each, footer in zip(live, looked, strict=True)
+    ]
+    return History(text, f"Delta version {table.version()}", (*left, *found), columns, id, table.version())
+
+
+def look_at_live_files(text: str, place: Location, paths: Sequence[str], time_column: str) -> list[Footer]:
+    """Look at files of a Delta table; BadRange if one was vacuumed."""
+    try:
+        return (
+            LOOKING.map(lambda path: look_at_file(file_of(place, path), time_column), paths) if paths else []
+        )
+    except FileNotFoundError as error:
+        raise BadRange(
+            f"A file of {text!r} is gone: {error}.",
+            hint="it was vacuumed after another took its place: import its rows from an export.",
+        ) from None
+
+
+def read_deletions(table: DeltaTable) -> dict[str, Sequence[bool]]:
+    """Return which rows are kept of the files with a deletion vector, by their paths in the table."""
+    rows = pa.table(table.deletion_vectors()).to_pylist()
+    root = table.table_uri.rstrip("/") + "/"
+    return {unquote(each["filepath"].removeprefix(root)): each["selection_vector"] for each in rows}
+
+
+def describe_delta_file(
+    action: Mapping[str, Any],
+    footer: Footer,
+    place: Location,
+    keep: Sequence[bool] | None,
+    staging: Location,
+    types: Mapping[str, pa.DataType],
+) -> HistoryFile:
+    """Describe one live file of a Delta table; of one with a deletion vector what was staged of it."""
+    name, read, rows, mark = unquote(action["path"]), file_of(place, action["path"]), footer.rows, footer.mark
+    if keep is not None:
+        read = stage_live_rows(read, keep, staging, mark)
+        staged = look_at_file(read, "")
+        rows, mark = staged.rows, staged.mark
+    stated = action.get("partition") or {}
+    values = tuple(
+        (column, json.dumps(spell_partition(stated.get(column), type))) for column, type in types.items()
+    )
+    return HistoryFile(name, mark, str(read), rows, footer.size, footer.low, footer.high, values=values)
+
+
+def spell_partition(value: object, type: pa.DataType) -> object:
+    """Return a partition's value as JSON has it: a log has it as text, empty for NULL, a listing by its type."""
+    if value is None or value == "":
+        return None
+    typed = pa.scalar(value).cast(type).as_py() if isinstance(value, str) else value
+    if isinstance(typed, datetime):
+        return format_utc_instant(to_utc(typed))
+    return typed if isinstance(typed, bool | int | float | str) else str(typed)
+
+
+def file_of(place: Location, path: str) -> Location:
+    """Return the file that an action of a Delta log names."""
+    return parse_location(path) if "://" in path else place / unquote(path)
+
+
+def list_appended_files(text: str, place: Location, after: int, until: int) -> list[dict[str, Any]]:
+    """List what was appended in versions after one, as paths and partitions; it may be compacted since.
+
+    BadRange if one of these versions took rows away, or the log no longer has it.
+    """
+    entries = {
+        int(each.stem): each for each in list_places(place / "_delta_log", "*.json") if each.stem.isdigit()
+    }
+    found: list[dict[str, Any]] = []
+    for version in range(after + 1, until + 1):
+        if version not in entries:
+            raise BadRange(
+                f"The log of {text!r} no longer has version {version}; it was imported up to {after}.",
+                hint="nobody can tell which rows are new: import them from an export with an event id or --until.",
+            )
+        actions = [json.loads(line) for line in entries[version].read_text().splitlines()]
+        changing = [
+            each for each in actions for kind in ("add", "remove") if each.get(kind, {}).get("dataChange")
+        ]
+        if any("remove" in each or each["add"].get("deletionVector") for each in changing):
+            raise BadRange(
+                f"Version {version} of {text!r} rewrites or deletes rows that were imported up to version {after}.",
+                hint=f"import up to --version {version - 1}; what is imported is not changed by it."
+                if version > after + 1
+                else "what is imported is not changed by it; later versions cannot be imported.",
+            )
+        found += [
+            {"path": each["add"]["path"], "partition": each["add"].get("partitionValues")}
+            for each in changing
+        ]
+    return found
