@@ -38,7 +38,7 @@ services: setup ## Build the programs that only the slow suites ask for into .se
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
 	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/charts tests/conformance $(BESIDE) -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
-	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/importing/test_imports.py tests/e2e/migrating/test_spark_job.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
+	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/importing/test_imports.py tests/e2e/importing/test_imported_answers.py tests/e2e/migrating/test_spark_job.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
 
 cluster: services ## Run docker-compose.yaml's services as processes, check the demo on them, kill each (ARGS="--profile celery")

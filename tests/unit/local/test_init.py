@@ -160,7 +160,10 @@ def test_airflow_loads_the_dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     wanted = set(build_dags(project / "pipelines", tmp_path))
     code = "import runpy; print(*(k for k in runpy.run_path('dags/pipelines.py') if '__' in k.strip('_')))"
     assert set(run(project, "-c", code, AIRFLOW_HOME=str(tmp_path / "airflow")).split()) == wanted
-    assert wanted == {RECONCILER, *(f"orders__{kind}" for kind in ("stream", "batch", "upkeep", "audit"))}
+    assert wanted == {
+        RECONCILER,
+        *(f"orders__{kind}" for kind in ("stream", "batch", "upkeep", "audit", "import")),
+    }
 
 
 def test_the_containers_are_what_ours_are(tmp_path: Path) -> None:

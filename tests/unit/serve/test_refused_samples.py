@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from tests.unit.shop import START, Shop
@@ -11,8 +12,10 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import QUARANTINE
 from seamline.lake.storage.delta_table import EPOCH, Table
+from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.model.protocol.epoch import Epoch
+from seamline.serve.imported_rows import ImportedPlaces
 from seamline.serve.refused_records import build_refused_sample, list_refusals
 
 
@@ -60,9 +63,17 @@ def test_the_newest_are_shown_and_all_are_counted(warehouse: Location) -> None:
     assert told(shop)[1] == ("rule", 5, ["rule 6", "rule 4"])
 
 
-def test_what_cannot_be_parsed_is_shown_once() -> None:
+def test_what_cannot_be_parsed_is_shown_once(tmp_path: Path) -> None:
     """The detail of malformed JSON is the text itself."""
-    row = {"_topic": "sales", "_partition": 0, "_offset": 7, "_value": b"{bad" * 50, "_detail": "{bad" * 50}
-    assert build_refused_sample(row).detail == ""
-    assert build_refused_sample(row).value == "{bad" * 30
-    assert build_refused_sample(row | {"_detail": "unexpected end"}).detail == "unexpected end"
+    places = ImportedPlaces(Layout(tmp_path, "shop"))
+    row = {
+        "_topic": "sales",
+        "_topic_id": "t",
+        "_partition": 0,
+        "_offset": 7,
+        "_value": b"{bad" * 50,
+        "_detail": "{bad" * 50,
+    }
+    assert build_refused_sample(row, places).detail == ""
+    assert build_refused_sample(row, places).value == "{bad" * 30
+    assert build_refused_sample(row | {"_detail": "unexpected end"}, places).detail == "unexpected end"

@@ -68,7 +68,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.turns = Turns()
     made.spark = None
     made.writer = SimpleNamespace(behind={}, awaiting=set(), master=SimpleNamespace(epoch=7))
-    made.filler = SimpleNamespace(pending=False, request=lambda _: None)
+    made.filler = made.importer = SimpleNamespace(work=lambda spark, asked: None)
     made.epochs = SimpleNamespace(
         **{
             name: noting(name)

@@ -59,7 +59,8 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
         writer=writer,
         pipeline=None,
         surveys=None,
-        topics=SimpleNamespace(ids={}),
+        topic_ids={},
+        amending=None,
         progress=SimpleNamespace(epoch=None, mark=None),
         lookups=SimpleNamespace(version_paths=lambda versions: {}),
     )

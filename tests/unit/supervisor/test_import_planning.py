@@ -79,6 +79,16 @@ def test_look_ups_are_joined_to_the_sample(tmp_path: Path) -> None:
     assert found.sample and found.sample.accepted + sum(found.sample.refused.values()) == 1
 
 
+def test_rows_are_tried_where_the_stream_looks_for_copies(tmp_path: Path) -> None:
+    """Of a sample nothing came before, and none is in a window of so many events yet."""
+    pipeline = declare(event_id=["n"], dedup_within="1 hour")
+    pq.write_table(
+        pa.table({"n": [1], "at": pa.array([AT], pa.timestamp("us", "UTC"))}), tmp_path / "a.parquet"
+    )
+    found = draft(tmp_path, tmp_path / "a.parquet", pipeline)
+    assert found.sample and found.sample.accepted == 1
+
+
 @pytest.mark.parametrize(
     ("source", "asked", "words"),
     [

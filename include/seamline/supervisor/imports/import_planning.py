@@ -18,6 +18,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.kernel.epoch_kernel import open_worker_duckdb, validate_records
 from seamline.kernel.formats import open_readers
 from seamline.kernel.kernel_config import configure_validation
+from seamline.kernel.marks import join_marks
 from seamline.kernel.raw import add_coordinates
 from seamline.lake.imports.found_history import find_history, has_lines
 from seamline.lake.imports.history_facts import History
@@ -247,7 +248,9 @@ def validate_sample(
         pa.Table.from_batches(batches), {plan.options.topic: ""}, NOTHING, pipeline.record_version
     )
     config = configure_validation(pipeline, lookups)
-    accepted, refused = validate_records(open_worker_duckdb(), raw, config, open_readers(pipeline))
+    accepted, refused = validate_records(
+        con, join_marks(con, raw, pipeline, None), config, open_readers(pipeline)
+    )
     if plan.options.until is not None:
         bound = pa.scalar(plan.options.until, INSTANT)
         accepted = accepted.filter(pc.less(accepted["_event_time"], bound))
