@@ -13,7 +13,7 @@ import pytest
 from tests.unit.shop import ROOT_EXAMPLES, sales_pipeline
 
 from seamline import Batch, Csv, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.lake.imports.import_plans import require_planned_files
+from seamline.lake.imports.import_plans import load_plan, require_planned_files
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import decide_to_cancel, list_imports
@@ -193,3 +193,25 @@ def test_a_place_that_cannot_be_read_is_the_files_fault(tmp_path: Path) -> None:
     folder.write_text("a file now")
     with pytest.raises(BadRange, match="cannot be read"):
         require_planned_files(plan, 0, 1)
+
+
+def test_a_time_far_ahead_is_refused_as_it_is_in_a_record(tmp_path: Path) -> None:
+    """It must not reach the watermark."""
+    ahead = pa.array([datetime(2999, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    found = draft(tmp_path, write_sales(tmp_path / "a.parquet", 1, sold_at=ahead))
+    assert found.sample and (found.sample.accepted, found.sample.refused) == (
+        0,
+        {"event time in the future": 1},
+    )
+
+
+def test_staged_rows_are_found_where_the_warehouse_was_moved(tmp_path: Path) -> None:
+    """A plan names them from its own folder; files of others are where they are."""
+    (tmp_path / "a.csv").write_text("id,customer,amount,sold_at\n1,ada,5,2013-01-01T05:00:00Z\n")
+    found, layout = draft(tmp_path, tmp_path / "a.csv"), Layout(tmp_path / "warehouse", "shop")
+    ask(found, layout)
+    moved = Layout(tmp_path / "elsewhere", "shop")
+    layout.warehouse.rename(moved.warehouse)
+    plan = load_plan(moved, found.plan.id)
+    require_planned_files(plan, 0, 1)
+    assert plan.files[0].file.path.startswith(str(moved.warehouse))

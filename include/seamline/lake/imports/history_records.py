@@ -160,15 +160,22 @@ def take_column(name: str, options: ImportOptions, known: Mapping[str, pa.DataTy
 
 
 def time_sql(known: Mapping[str, pa.DataType], options: ImportOptions, at: datetime) -> str:
-    """Write the instant of a record: that of Kafka where a column has it, else its event time, else the import's."""
-    fallback = f"{quote_literal(format_utc_instant(at))}::TIMESTAMPTZ"
-    sources = [take_column(TIME, options, known), options.named.get(options.event_time, options.event_time)]
-    found = [instant_sql(each, known[each]) for each in sources if each in known]
+    """Write the instant of a record: that of Kafka where a column has it, else its event time, else the import's.
+
+    An event time that is ahead of the import stands for none: as in a record of the topic, it is too far ahead then.
+    """
+    now = f"{quote_literal(format_utc_instant(at))}::TIMESTAMPTZ"
+    stated = take_column(TIME, options, known)
+    found = [instant_sql(stated, known[stated])] if stated in known else []
+    event = options.named.get(options.event_time, options.event_time)
+    events = [instant_sql(event, known[event])] if event in known else []
     if (value := take_column(VALUE, options, known)) and options.event_time:
         path = quote_literal(f'$."{options.event_time}"')
         member = f"json_extract_string(decode({bytes_sql(value, known)}), {path})"
-        found.append(f"TRY_CAST(TRY({member}) AS TIMESTAMPTZ)")
-    return f"coalesce({', '.join([*found, fallback])})"
+        events.append(f"TRY_CAST(TRY({member}) AS TIMESTAMPTZ)")
+    # Of a NULL and an instant DuckDB's least is the instant.
+    event_time = [f"least(coalesce({', '.join(events)}), {now})"] if events else []
+    return f"coalesce({', '.join([*found, *event_time, now])})"
 
 
 def instant_sql(name: str, type: pa.DataType) -> str:

@@ -70,7 +70,8 @@ def locate_plan(layout: Layout, id: str) -> Location:
 
 def save_plan(layout: Layout, plan: ImportPlan) -> None:
     """Keep a plan; the same import has the same one."""
-    rows = [to_row(each) for each in plan.files]
+    staged = str(staging_folder(layout))
+    rows = [to_row(each, staged) for each in plan.files]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     facts = {
         "options": plan.options.to_json(),
@@ -97,7 +98,7 @@ def load_plan(layout: Layout, id: str) -> ImportPlan:
     return ImportPlan(
         id,
         ImportOptions.from_json(facts["options"]),
-        tuple(from_row(each) for each in table.to_pylist()),
+        tuple(from_row(each, str(staging_folder(layout))) for each in table.to_pylist()),
         parse_moment(facts["at"]),
         facts["table_id"],
         facts["version"],
@@ -142,20 +143,34 @@ SCHEMA = pa.schema(
 )
 
 
-def to_row(planned: PlannedFile) -> Mapping[str, Any]:
-    """Write a planned file as a row."""
+def to_row(planned: PlannedFile, staged: str) -> Mapping[str, Any]:
+    """Write a planned file as a row; one below the folder ``staged`` is named from there, wherever that is moved."""
     file = planned.file
+    path = (
+        f"{STAGED}:{file.path.removeprefix(staged + '/')}"
+        if file.path.startswith(staged + "/")
+        else file.path
+    )
     bounds = {name: at and format_utc_instant(at) for name, at in (("low", file.low), ("high", file.high))}
     values = json.dumps(file.values)
-    return {**asdict(file), **bounds, "values": values, "first": planned.first, "start": planned.start}
+    return {
+        **asdict(file),
+        **bounds,
+        "path": path,
+        "values": values,
+        "first": planned.first,
+        "start": planned.start,
+    }
 
 
-def from_row(row: Mapping[str, Any]) -> PlannedFile:
+def from_row(row: Mapping[str, Any], staged: str) -> PlannedFile:
     """Read what ``to_row`` wrote."""
+    kind, _, name = row["path"].partition(":")
+    path = f"{staged}/{name}" if kind == STAGED else row["path"]
     low, high = (parse_moment(row[name]) if row[name] else None for name in ("low", "high"))
     values = tuple((name, value) for name, value in json.loads(row["values"]))
     file = HistoryFile(
-        row["name"], row["mark"], row["path"], row["rows"], row["size"], low, high, row["stamp"], values
+        row["name"], row["mark"], path, row["rows"], row["size"], low, high, row["stamp"], values
     )
     return PlannedFile(file, row["first"], row["start"])
 

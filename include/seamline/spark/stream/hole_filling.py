@@ -105,13 +105,17 @@ class Filler:
         """Record what people have asked to be filled; Kafka is asked for what it still has of it."""
         wanted = tuple(asked)
         if wanted != self.asked and not self.unclear:
+            before = [each.lane for each in self.pieces[:1]]
             self.pieces = (
                 list_fillable_ranges(self.known, wanted, self.supply.fetch_beginnings()) if wanted else []
             )
             self.asked = wanted
+            if before != [each.lane for each in self.pieces[:1]]:
+                # What was learned of a record is not held against one of another lane.
+                self.failures, self.proved, self.unkept = 0, False, 0
             self.restore()
             if self.pieces:
-                log.info("Filling %s offsets that were passed over", sum(map(len, self.pieces)))
+                log.info("Reading %s missing offsets", sum(map(len, self.pieces)))
 
     def restore(self) -> None:
         """Take less where the driver before has died of a piece, and count that against a record alone."""
@@ -127,7 +131,7 @@ class Filler:
             self.proved = note.size.get("proved", False) or note.stage in (DRY, KEPT)
             self.unkept = note.size.get("unkept", 0) + (note.stage == KEPT)
         log.warning(
-            "The previous driver died while filling %s; reading %s records at a time", part, self.size
+            "The previous driver died while reading %s; reading %s records at a time", part, self.size
         )
 
     @property
@@ -187,7 +191,7 @@ class Filler:
         rest = replace(whole, start=part.end)
         self.pieces[:1] = [rest] if len(rest) else []
         if not self.pieces:
-            log.info("Filled what was passed over, up to %s", part)
+            log.info("Read what was missing, up to %s", part)
 
     def settle(self, part: OffsetRange) -> None:
         """Ask the master whether a part that failed is committed after all, and take a smaller one next if it is not.

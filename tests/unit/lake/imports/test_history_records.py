@@ -17,7 +17,7 @@ from seamline.lake.imports.import_options import ImportOptions
 from seamline.model.errors import BadRange
 from seamline.plan.stream.import_plan import FileRows, HistoryFile
 
-AT = datetime(2026, 1, 1, tzinfo=UTC)
+AT = datetime(2026, 6, 1, tzinfo=UTC)
 MICROS = datetime(2026, 1, 1, 0, 0, 0, 5, tzinfo=UTC)
 OPTIONS = ImportOptions("orders", event_time="at")
 
@@ -176,3 +176,12 @@ def test_places_that_are_text_are_numbers_and_any_name_may_be_a_columns(tmp_path
     run = FileRows(HistoryFile("a", "m", str(tmp_path / "a.parquet"), 1, 1), 0, 1, 0)
     with open_duckdb() as con, pytest.raises(BadRange, match=f"^{UNREADABLE}.*many"):
         [*read_history_records(con, run, options, AT)]
+
+
+def test_a_time_of_the_future_does_not_vouch_for_itself() -> None:
+    """As its own Kafka timestamp it would never be too far ahead, and would move the watermark of all."""
+    ahead = datetime(2999, 1, 1, tzinfo=UTC)
+    [plain] = records(pa.table({"at": pa.array([ahead], pa.timestamp("us", "UTC"))}))
+    raw = pa.table({"raw": [b'{"at": "2999-01-01T00:00:00Z"}']})
+    [inside] = records(raw, ImportOptions("orders", (("_value", "raw"),), event_time="at"))
+    assert (plain["timestamp"], inside["timestamp"]) == (AT, AT)

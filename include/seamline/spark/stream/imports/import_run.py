@@ -32,8 +32,8 @@ class ImportRun(Driver):
                 self.count_failure(error)
             else:
                 self.epochs.retries = 0
-                if self.importer.wrong:
-                    raise self.importer.wrong
+                if halted := self.importer.halted:
+                    raise halted
                 if not self.importer.pending:
                     break
         self.finish(None)

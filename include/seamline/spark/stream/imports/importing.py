@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,6 +49,16 @@ FIRST_PIECE = 50_000
 """Rows of the first piece beside a live stream: nobody knows yet how long they take."""
 PIECE_SECONDS = 0.5
 """How long a piece may take beside a live stream, whose records wait for it."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An import whose files cannot be read."""
+
+    error: SeamlineError
+    """Why."""
+    until: float
+    """When it is tried again, by the monotonic clock, in seconds."""
 
 
 class PlannedRows:
@@ -106,8 +117,7 @@ class Importer:
             self.filler.size = min(self.filler.size, FIRST_PIECE)
         self.asked: tuple[Import, ...] = ()
         self.unsure = False
-        self.wrong: SeamlineError | None = None
-        self.again = 0.0
+        self.wrong: dict[Lane, Waiting] = {}
 
     @property
     def known(self) -> Sequence[Epoch]:
@@ -119,13 +129,31 @@ class Importer:
         """Return whether something is to be registered, read or closed."""
         return bool(list_open_imports(self.known, self.asked))
 
+    @property
+    def halted(self) -> SeamlineError | None:
+        """Return what is wrong with the files of an import, if nothing can be done but to wait for these."""
+        busy = list_imports_to_register(self.known, self.asked) or list_ranges_to_close(
+            self.known, self.asked
+        )
+        waiting = [each.error for each in self.wrong.values()]
+        return None if busy or self.list_readable_ranges() or not waiting else waiting[0]
+
+    def list_readable_ranges(self) -> list[OffsetRange]:
+        """List what is to be read of imports whose files are not waited for, the oldest first."""
+        now = time.monotonic()
+        return [
+            part
+            for part in list_importable_ranges(self.known, self.asked)
+            if part.lane not in self.wrong or self.wrong[part.lane].until <= now
+        ]
+
     def work(self, spark: SparkSession, asked: tuple[Import, ...]) -> None:
         """Do the next step; the caller sees to it that no other epoch is made meanwhile."""
         self.asked = asked
-        if not (asked and self.pending) or time.monotonic() < self.again:
+        if not (asked and self.pending):
             return
         if self.filler.unclear:
-            self.try_piece(spark)
+            self.try_piece(spark, self.filler.unclear)
             return
         if self.unsure or self.filler.doubtful:
             self.filler.known = keep_hole_epochs(self.epochs.reload_log())
@@ -134,26 +162,25 @@ class Importer:
             self.register(waiting[0])
         elif closing := list_ranges_to_close(self.known, asked):
             self.close(*closing[0])
-        else:
-            self.try_piece(spark)
+        elif ranges := self.list_readable_ranges():
+            self.try_piece(spark, ranges[0])
 
-    def try_piece(self, spark: SparkSession) -> None:
-        """Read the next piece; what is wrong with its files is said, and tried again later."""
+    def try_piece(self, spark: SparkSession, part: OffsetRange) -> None:
+        """Read the next piece of an import; where its files are wrong that is said, and others go before it."""
         try:
-            self.import_piece(spark)
+            self.import_piece(spark, part)
         except (FenceLost, *TRIED_AGAIN):
             raise
         except SeamlineError as error:
-            self.wrong, self.again = error, time.monotonic() + LOOK_AGAIN
+            self.wrong[part.lane] = Waiting(error, time.monotonic() + LOOK_AGAIN)
             log.error("An import cannot go on: %s %s", error.message, error.hint)
         else:
-            self.wrong = None
+            self.wrong.pop(part.lane, None)
 
-    def import_piece(self, spark: SparkSession) -> None:
-        """Read the next piece of the oldest import."""
-        ranges = list_importable_ranges(self.known, self.asked)
-        self.rows.lanes = tuple(part.lane for part in ranges)
-        self.filler.request(each.range for each in self.asked if not each.cancelled)
+    def import_piece(self, spark: SparkSession, part: OffsetRange) -> None:
+        """Read the next piece of an import."""
+        self.rows.lanes = (part.lane,)
+        self.filler.request([replace(part, start=0)])
         began, size = time.monotonic(), self.filler.size
         self.filler.fill_step(spark)
         if not self.alone and self.filler.size >= size:
