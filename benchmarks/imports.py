@@ -16,14 +16,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import duckdb
 import pyarrow.compute as pc
 
 from benchmarks import ads
-from benchmarks.freshness import Run, measured, new_topic
+from benchmarks.freshness import WARM, Run, measured, new_topic
 from benchmarks.machine import machine
 from benchmarks.results import Results
 from benchmarks.spine import broker
@@ -134,7 +133,8 @@ def measure_beside(home: Path, connection: KafkaConnection, files: Path | None) 
         def ask() -> None:
             command = [sys.executable, "-m", "seamline.cli", "stream", "start", "ad_campaigns"]
             subprocess.run(command, env=stack.settings, check=True, stdout=subprocess.DEVNULL)
-            time.sleep(15)
+            # Once the stream reads, with its workers warm, as in the run without an import.
+            stack.wait("events to be read", lambda: stack.offsets_read() > RATE * WARM)
             command = [sys.executable, "-m", "seamline.cli", "import", "ad_campaigns", "--from", str(files)]
             subprocess.run(
                 [*command, "--disjoint", "--no-wait"],

@@ -136,7 +136,7 @@ def test_every_task_has_them() -> None:
         freshness_deadline.notify_overdue,
         build_task.BuildOperator.execute,
         importing.plan_import,
-        importing.see_import_through,
+        importing.ImportSensor.poke,
     ):
         layers, wrapped = [], task
         while hasattr(wrapped, "__wrapped__"):

@@ -136,8 +136,10 @@ def cancel(pipeline: str, id: str, reason: str, no_wait: bool) -> None:
 
 def see_through(pipeline: str, layout: Layout) -> None:
     """Wait until all imports are done, or do them, with a line each time that more is read."""
-    from seamline.supervisor.imports.import_process import see_imports_through
+    from seamline.supervisor.imports.import_process import say_who_imports, see_imports_through
 
+    if said := say_who_imports(pipeline, layout):
+        click.echo(said)
     see_imports_through(pipeline, layout, make_teller())
 
 

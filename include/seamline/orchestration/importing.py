@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Param, get_current_context
+from airflow.sdk import BaseSensorOperator, Context, Param, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange
@@ -20,6 +20,8 @@ from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 if TYPE_CHECKING:
     from seamline.supervisor.imports.import_requests import ImportRequest
 
+LOOKED_EVERY, LONGEST = 15.0, 30 * 86_400.0
+"""Seconds between two looks at an import that a stream does, and after which nobody waits for it any more."""
 IMPORT = {
     "from": Param(
         None,
@@ -112,19 +114,30 @@ def plan_import(name: str, connection: str) -> None:
         raise AirflowSkipException("Nothing new is to be imported.")
 
 
-@log_failure_reason
-@with_store_settings
-def see_import_through(name: str, connection: str) -> None:
-    """Wait for the stream to import what was asked for, or do it where none runs."""
-    from seamline.supervisor.imports.import_process import see_imports_through
+class ImportSensor(BaseSensorOperator):
+    """Wait for the stream to import what was asked for, or do it where none runs.
 
-    _, layout = open_compiled_pipeline(name)
-    said = -1
+    A stream may take hours: between two looks the task holds no slot of its pool.
+    """
 
-    def tell(done: int, whole: int) -> None:
-        nonlocal said
-        if done != said:
-            said = done
-            print(f"{done} of {whole} rows")
+    def __init__(self, *, pipeline: str, connection: str, **given: Any) -> None:
+        super().__init__(mode="reschedule", poke_interval=LOOKED_EVERY, timeout=LONGEST, **given)
+        self.pipeline, self.connection = pipeline, connection
 
-    see_imports_through(name, layout, tell, env={**os.environ, **connection_env(connection)})
+    @log_failure_reason
+    @with_store_settings
+    def poke(self, context: Context) -> bool:
+        """Return whether everything is imported or closed."""
+        from seamline.supervisor.imports.import_process import say_who_imports, take_part
+
+        _, layout = open_compiled_pipeline(self.pipeline)
+        print(say_who_imports(self.pipeline, layout))
+        told = -1
+
+        def tell(done: int, whole: int) -> None:
+            nonlocal told
+            if done != told:
+                told = done
+                print(f"{done} of {whole} rows")
+
+        return take_part(self.pipeline, layout, tell, env={**os.environ, **connection_env(self.connection)})

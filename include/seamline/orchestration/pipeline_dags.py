@@ -185,9 +185,14 @@ def import_dag(pipeline: Pipeline) -> DAG:
         planned = task(task_id="plan", pool=STREAM, queue=read_stream_queue())(importing.plan_import)(
             pipeline.name, pipeline.connection
         )
-        seen = task(task_id="import", pool=STREAM, queue=read_stream_queue(), outlets=[assets.master])(
-            importing.see_import_through
-        )(pipeline.name, pipeline.connection)
+        seen = importing.ImportSensor(
+            task_id="import",
+            pipeline=pipeline.name,
+            connection=pipeline.connection,
+            pool=STREAM,
+            queue=read_stream_queue(),
+            outlets=[assets.master],
+        )
         chain(planned, seen)
     return with_form(dag, importing.IMPORT)
 

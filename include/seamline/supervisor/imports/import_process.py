@@ -32,23 +32,46 @@ def see_imports_through(
     *,
     env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Wait until all that was asked for is imported or closed; run it here where no stream runs.
+    """Wait until all that was asked for is imported or closed; run it here where no stream runs. As ``take_part``."""
+    while not take_part(pipeline, layout, tell, env=env):
+        time.sleep(LOOKED_EVERY)
 
-    ``tell`` is told how many rows are read by now, and of how many; ``env`` has the connections.
-    LeaseHeld where somebody who is no stream holds the lease; SparkFailed where the driver fails.
+
+def take_part(
+    pipeline: str,
+    layout: Layout,
+    tell: Callable[[int, int], None],
+    *,
+    env: Mapping[str, str] = os.environ,
+) -> bool:
+    """Return whether all that was asked for is imported or closed; where no stream runs, do it before.
+
+    ``tell`` is told how many rows are read by now, and of how many; ``env`` has the connections. LeaseHeld where
+    somebody who is no stream holds the lease; SparkFailed where the driver fails.
     """
-    while is_import_open(layout):
-        control = ControlTable.ensure(layout)
-        if control.read().desired in (Desired.RUNNING, Desired.PAUSED):
-            tell(*count_places(layout))
-            time.sleep(LOOKED_EVERY)
-            continue
+    control = ControlTable.ensure(layout)
+    if is_import_open(layout) and control.read().desired not in (Desired.RUNNING, Desired.PAUSED):
         try:
             run_import_driver(pipeline, layout, control, tell, env)
         except LeaseHeld:
             if control.read().desired is not Desired.RUNNING:
                 raise
     tell(*count_places(layout))
+    return not is_import_open(layout)
+
+
+def say_who_imports(pipeline: str, layout: Layout) -> str:
+    """Say who is waited for, if that is not this process; empty if nothing is to be done, or it is done here."""
+    found = ControlTable.ensure(layout).read()
+    if not is_import_open(layout) or found.desired not in (Desired.RUNNING, Desired.PAUSED):
+        return ""
+    if found.desired is Desired.PAUSED:
+        return f"The stream of {pipeline} is paused: it imports once `seamline stream start {pipeline}` resumes it."
+    if found.lease is None:
+        return (
+            f"The stream of {pipeline} should be running, and nobody runs it yet: it imports once it is up."
+        )
+    return f"The stream of {pipeline} imports between its epochs, whether this command waits or not."
 
 
 def is_import_open(layout: Layout) -> bool:
