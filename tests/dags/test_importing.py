@@ -61,9 +61,10 @@ def test_a_plan_is_shown_and_asked_for_once(monkeypatch: pytest.MonkeyPatch, tmp
     """A dry run asks for nothing, and so does one that finds nothing new."""
     shop = Shop(tmp_path)
     rows = {
-        "shop": ["a"] * 3,
-        "amount": [1.0, 2.0, 3.0],
-        "at": pa.array([datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)], pa.timestamp("us", "UTC")),
+        "id": [1, 2, 3],
+        "sold_at": pa.array(
+            [datetime(2025, 1, day, tzinfo=UTC) for day in (1, 2, 3)], pa.timestamp("us", "UTC")
+        ),
     }
     pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
     pushed: dict[str, list[str]] = {}
@@ -88,9 +89,10 @@ def test_a_plan_is_shown_and_asked_for_once(monkeypatch: pytest.MonkeyPatch, tmp
     assert "3 rows of 1 file" in pushed["plan"][1]
     assert list_imports(shop.layout) == ()
     params["dry_run"] = False
-    importing.plan_import("shop", "kafka_default")
+    ids = importing.plan_import("shop", "kafka_default")
     [asked] = list_imports(shop.layout)
     assert (asked.end, asked.actor, asked.reason) == (3, "airflow:ada", "years")
     assert load_plan(shop.layout, asked.id).rows == 3
-    importing.plan_import("shop", "kafka_default")
+    assert ids == [asked.id]
+    assert importing.plan_import("shop", "kafka_default") == ids, "it is not done yet"
     assert list_imports(shop.layout) == (asked,)

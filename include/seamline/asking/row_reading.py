@@ -39,10 +39,9 @@ from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange
-from seamline.model.protocol.condensed import find_last_loss
+from seamline.model.protocol.condensed import find_last_loss, first_of
 from seamline.model.protocol.control import AskDecision
-from seamline.model.protocol.epoch import EpochKind
-from seamline.model.protocol.holes import list_missing_ranges
+from seamline.model.protocol.holes import list_filling_ranges, list_missing_ranges
 from seamline.model.protocol.offsets import Lane, OffsetRange, subtract_offset_ranges
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval, format_utc_instant
@@ -212,7 +211,7 @@ class RowReader:
                 self.con, self.ask, self.pipeline, self.layout, above=above, until=end, times=EVER
             )
         newest = takewhile(lambda each: each.number > above, reversed(read_condensed_log(self.layout)))
-        amends = any(each.kind is EpochKind.AMEND and each.number <= end for each in newest)
+        amends = any(list_filling_ranges(each) and first_of(each) <= end for each in newest)
         return Block(self.list_rows(found), end, above, find_time_bounds(found), amends)
 
     def find_last_readable(self, above: int, until: int) -> int:

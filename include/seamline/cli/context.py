@@ -54,13 +54,17 @@ def interval_of(pipeline: CompiledPipeline, text: str) -> Interval:
     return found
 
 
-def parse_name_values(given: Sequence[str]) -> dict[str, str]:
-    """Read ``name=value`` arguments; BadRange for a name that is given twice."""
+def parse_name_values(
+    given: Sequence[str], *, option: str = "--key", example: str = "carrier=UA"
+) -> dict[str, str]:
+    """Read ``name=value`` arguments of an option; BadRange for a name that is given twice."""
     found: dict[str, str] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not equals:
-            raise BadRange(f"{each!r} is not in the form NAME=VALUE.", hint="for example: --key carrier=UA.")
+            raise BadRange(
+                f"{option}: {each!r} is not in the form NAME=VALUE.", hint=f"for example: {option} {example}."
+            )
         if name in found:
             raise BadRange(f"{name!r} is given twice.", hint="give each name one value.")
         found[name] = value

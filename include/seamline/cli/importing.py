@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from seamline.cli.context import current_actor, open_pipeline, parse_name_values
-from seamline.model.time.intervals import parse_moment
+from seamline.model.time.intervals import parse_named_moment
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
@@ -25,30 +26,36 @@ if TYPE_CHECKING:
     help="A Delta table, or Parquet, CSV or JSON lines: a file, a folder, or the URL of one in a bucket.",
 )
 @click.option(
-    "--source", default="", help="The source, or topic, that the rows are of. [default: the only one]"
+    "--source", default="", help="The source or topic that the rows belong to. [default: the only one]"
 )
 @click.option(
     "--map",
     "columns",
     multiple=True,
     metavar="NAME=COLUMN",
-    help="Take a field, or _key, _value, _kafka_timestamp, _partition, _offset, from a column of another name.",
+    help="Read NAME from COLUMN: a field, or _key, _value, _kafka_timestamp, _partition, _offset. May be repeated.",
 )
-@click.option("--until", help="Leave rows of this event time and later to the topic, UTC.")
-@click.option("--disjoint", is_flag=True, help="Declare that no row is, or will be, in the topic too.")
+@click.option(
+    "--until",
+    metavar="TIME",
+    help="Import only rows with an earlier event time (UTC); leave the rest to the topic.",
+)
+@click.option("--disjoint", is_flag=True, help="Declare that no row is, or will be, in the topic.")
 @click.option(
     "--version", type=click.IntRange(min=0), help="The version of a Delta table. [default: the newest]"
 )
-@click.option("--csv-delimiter", default=",", show_default=True, help="What is between two cells of CSV.")
-@click.option("--csv-quote", default='"', show_default=True, help="What is around a cell of CSV.")
-@click.option(
-    "--csv-null", default="", help="The text of a cell of CSV that is NULL. [default: the empty one]"
-)
+@click.option("--csv-delimiter", default=",", show_default=True, help="Delimiter of CSV cells.")
+@click.option("--csv-quote", default='"', show_default=True, help="Quote character of CSV cells.")
+@click.option("--csv-null", default="", help="CSV text that stands for NULL. [default: an empty cell]")
 @click.option("--reason", default="", help="Reason, recorded in the control log.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show rows, bytes, and what becomes of the first rows; import nothing."
+    "--dry-run", is_flag=True, help="Show the plan and validate the first 1,000 rows; import nothing."
 )
-@click.option("--no-wait", is_flag=True, help="Ask for it, and let the stream that runs import it.")
+@click.option(
+    "--no-wait",
+    is_flag=True,
+    help="Return once the import is requested; a running stream carries it out, else the next import.",
+)
 def import_(
     pipeline: str,
     place: str,
@@ -64,13 +71,14 @@ def import_(
     dry_run: bool,
     no_wait: bool,
 ) -> None:
-    """Import rows of files into the log, each once, through the same validation as records of the topic.
+    """Import rows of files into the log, each exactly once, validated like records of the topic.
 
-    A stream that runs imports them between its epochs. Where none does, this command does it under the stream's lease.
-    Rows that an earlier import has taken are left out, so the same command may be run again: after a kill it goes on.
+    A running stream imports them between its epochs; otherwise this command does, holding the stream's lease. Rows
+    that were imported before are skipped, so the command can be repeated, and continues where it was interrupted.
     """
     from seamline.lake.imports.staged_rows import CsvDialect
-    from seamline.supervisor.imports.import_planning import ask, draft_import
+    from seamline.supervisor.imports.import_listing import list_cancelled_ids, list_open_ids
+    from seamline.supervisor.imports.import_planning import ask, discard, draft_import
     from seamline.supervisor.imports.import_requests import ImportRequest
     from seamline.supervisor.imports.import_wording import describe_draft
 
@@ -80,24 +88,29 @@ def import_(
         actor=current_actor(),
         reason=reason,
         source=source,
-        columns=parse_name_values(columns),
-        until=parse_moment(until) if until else None,
+        columns=parse_name_values(columns, option="--map", example="shop=store"),
+        until=parse_named_moment("--until", until) if until else None,
         version=version,
         disjoint=disjoint,
         dialect=CsvDialect(csv_delimiter, csv_quote, csv_null),
     )
+    if cancelled := list_cancelled_ids(layout):
+        see_through(compiled.name, layout, cancelled)
     drafted = draft_import(compiled, layout, request)
     for line in describe_draft(drafted):
         click.echo(line)
     if dry_run:
+        discard(drafted)
         return
+    ids = [drafted.plan.id]
     if drafted.plan.rows:
         ask(drafted, layout)
-        click.echo(f"import {drafted.plan.id} is asked for.")
+        click.echo(f"requested import {drafted.plan.id}.")
     else:
-        click.echo("nothing new is to be imported.")
+        discard(drafted)
+        ids = list_open_ids(layout, place)
     if not no_wait:
-        see_through(compiled.name, layout)
+        see_through(compiled.name, layout, ids)
 
 
 @click.group()
@@ -108,11 +121,11 @@ def imports() -> None:
 @imports.command("list")
 @click.argument("pipeline")
 def list_(pipeline: str) -> None:
-    """Show the imports, how far each is, and what stops one."""
+    """List the imports, their progress, and what is blocking them."""
     from seamline.supervisor.imports.import_listing import list_import_lines
 
     compiled, layout = open_pipeline(pipeline)
-    for line in list_import_lines(layout) or [f"{compiled.name}: nothing was imported."]:
+    for line in list_import_lines(layout) or [f"{compiled.name} has no imports."]:
         click.echo(line)
 
 
@@ -120,40 +133,41 @@ def list_(pipeline: str) -> None:
 @click.argument("pipeline")
 @click.argument("id")
 @click.option("--reason", required=True, help="Reason, recorded in the log.")
-@click.option("--no-wait", is_flag=True, help="Let the stream that runs close it.")
+@click.option("--no-wait", is_flag=True, help="Return at once; the running stream closes the import.")
 def cancel(pipeline: str, id: str, reason: str, no_wait: bool) -> None:
-    """Give up the rest of an import; what of it was read stays. Its other rows may be imported again."""
+    """Cancel the rest of an import. Rows that were read stay in the log; the others can be imported again."""
+    from seamline.lake.log.epoch_log import read_condensed_log
     from seamline.lake.tables.control_table import ControlTable
     from seamline.lake.tables.decided import decide_to_cancel
 
     compiled, layout = open_pipeline(pipeline)
-    now = datetime.now(UTC)
-    decide_to_cancel(ControlTable.ensure(layout), id, actor=current_actor(), reason=reason, now=now)
+    now, control, log = datetime.now(UTC), ControlTable.ensure(layout), read_condensed_log(layout)
+    decide_to_cancel(control, id, log, actor=current_actor(), reason=reason, now=now)
     click.echo(f"import {id} is cancelled.")
     if not no_wait:
-        see_through(compiled.name, layout)
+        see_through(compiled.name, layout, [id])
 
 
-def see_through(pipeline: str, layout: Layout) -> None:
-    """Wait until all imports are done, or do them, with a line each time that more is read."""
+def see_through(pipeline: str, layout: Layout, ids: Sequence[str]) -> None:
+    """Wait until imports are done, or do them, with a line whenever they are further; SIGTERM and Ctrl-C end it."""
+    from seamline.runtime.stop_signals import set_when_asked
     from seamline.supervisor.imports.import_process import say_who_imports, see_imports_through
 
     if said := say_who_imports(pipeline, layout):
         click.echo(said)
-    see_imports_through(pipeline, layout, make_teller())
+    set_when_asked(halt := threading.Event())
+    before = ""
 
+    def tell(line: str) -> None:
+        nonlocal before
+        if line != before:
+            before = line
+            click.echo(line)
 
-def make_teller() -> Callable[[int, int], None]:
-    """Make what says how far imports are, whenever that has changed."""
-    said = -1
-
-    def tell(done: int, whole: int) -> None:
-        nonlocal said
-        if done != said and whole:
-            said = done
-            click.echo(f"{done} of {whole} rows")
-
-    return tell
+    if ids:
+        see_imports_through(pipeline, layout, tell, ids=ids, halt=halt)
+    if halt.is_set():
+        raise click.Abort
 
 
 COMMANDS = (import_, imports)

@@ -52,7 +52,7 @@ class NotFound(SeamlineError):
 
 
 class BadRange(SeamlineError):
-    """A time bound or range that is invalid."""
+    """An argument, bound or file that is invalid."""
 
     exit_code = 5
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, Context, Param, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import parse_moment
+from seamline.model.time.intervals import parse_named_moment
 from seamline.orchestration.airflow_connections import connection_env
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import parse_flag, require_known_fields
@@ -28,7 +28,7 @@ IMPORT = {
         type=["null", "string"],
         title="From",
         description="A Delta table, or Parquet, CSV or JSON lines: a file, a folder, or the URL of one in a bucket. "
-        "Empty: go on with what was asked for.",
+        "Empty: continue imports that were requested before.",
     ),
     "source": Param(
         None, type=["null", "string"], title="Source", description="The source, or topic, that the rows are of; "
@@ -54,8 +54,10 @@ IMPORT = {
         description="The version of a Delta table; empty for the newest.",
     ),
     "csv_delimiter": Param(",", type="string", minLength=1, maxLength=1, title="CSV delimiter"),
+    "csv_quote": Param('"', type="string", minLength=1, maxLength=1, title="CSV quote"),
+    "csv_null": Param("", type="string", title="CSV NULL", description="The text of a cell that is NULL."),
     "dry_run": Param(
-        False, type="boolean", title="Dry run", description="Only show rows, bytes, and what becomes of some.",
+        False, type="boolean", title="Dry run", description="Show the plan and validate some rows; import nothing.",
     ),
     "reason": Param(None, type=["null", "string"], title="Reason", description="Reason, recorded in the control log."),
 }  # fmt: skip
@@ -78,51 +80,74 @@ def read_request(params: Mapping[str, object], actor: str) -> ImportRequest | No
             "map: a line is not NAME=COLUMN, or a name is there twice.", hint="for example shop=store."
         )
     until, version = params.get("until"), params.get("version")
+    if version is not None and not (isinstance(version, int) and version >= 0):
+        raise BadRange(
+            f"version: {version!r} is not a version of a table.", hint="pass a whole number, or leave it out."
+        )
     return ImportRequest(
         place=place,
         actor=actor,
         reason=str(params.get("reason") or ""),
         source=str(params.get("source") or ""),
         columns=columns,
-        until=parse_moment(str(until)) if until else None,
-        version=None if version is None else int(str(version)),
+        until=parse_named_moment("until", str(until)) if until else None,
+        version=version,
         disjoint=bool(parse_flag("disjoint", params.get("disjoint"))),
-        dialect=CsvDialect(str(params.get("csv_delimiter") or ",")),
+        dialect=CsvDialect(
+            str(params.get("csv_delimiter") or ","),
+            str(params.get("csv_quote") or '"'),
+            str(params.get("csv_null") or ""),
+        ),
     )
 
 
 @log_failure_reason
 @with_store_settings
-def plan_import(name: str, connection: str) -> None:
-    """Plan what the form says, show it, and ask for it unless it is a dry run; skipped where nothing is to be done."""
-    from seamline.supervisor.imports.import_planning import ask, draft_import
-    from seamline.supervisor.imports.import_process import is_import_open
+def plan_import(name: str, connection: str) -> list[str]:
+    """Plan what the form says, show it, and request it unless it is a dry run; return the ids of what is to be done.
+
+    The run is skipped where that is nothing.
+    """
+    from seamline.supervisor.imports.import_listing import list_cancelled_ids, list_open_ids
+    from seamline.supervisor.imports.import_planning import ask, discard, draft_import
+    from seamline.supervisor.imports.import_process import take_part
     from seamline.supervisor.imports.import_wording import describe_draft
 
     context = get_current_context()
     pipeline, layout = open_compiled_pipeline(name)
-    if request := read_request(context["params"], find_run_actor(context)):
-        drafted = draft_import(pipeline, layout, request, env={**os.environ, **connection_env(connection)})
+    request, ids = read_request(context["params"], find_run_actor(context)), None
+    if request:
+        env = {**os.environ, **connection_env(connection)}
+        if cancelled := list_cancelled_ids(layout):
+            take_part(name, layout, print_changes(), ids=cancelled, env=env)
+        drafted = draft_import(pipeline, layout, request, env=env)
         lines = [*describe_draft(drafted)]
         print(*lines, sep="\n")
         context["ti"].xcom_push(key="plan", value=lines)
         if context["params"]["dry_run"]:
+            discard(drafted)
             raise AirflowSkipException("It was a dry run.")
         if drafted.plan.rows:
             ask(drafted, layout)
-    if not is_import_open(layout):
-        raise AirflowSkipException("Nothing new is to be imported.")
+            ids = [drafted.plan.id]
+        else:
+            discard(drafted)
+    if not (open_ := ids or list_open_ids(layout, request.place if request else "")):
+        raise AirflowSkipException("There is nothing to import.")
+    return open_
 
 
 class ImportSensor(BaseSensorOperator):
-    """Wait for the stream to import what was asked for, or do it where none runs.
+    """Wait for the stream to carry out the imports of some ``ids``, or do it where none runs.
 
     A stream may take hours: between two looks the task holds no slot of its pool.
     """
 
-    def __init__(self, *, pipeline: str, connection: str, **given: Any) -> None:
+    template_fields: Sequence[str] = ("ids",)
+
+    def __init__(self, *, pipeline: str, connection: str, ids: Any, **given: Any) -> None:
         super().__init__(mode="reschedule", poke_interval=LOOKED_EVERY, timeout=LONGEST, **given)
-        self.pipeline, self.connection = pipeline, connection
+        self.pipeline, self.connection, self.ids = pipeline, connection, ids
 
     @log_failure_reason
     @with_store_settings
@@ -131,13 +156,20 @@ class ImportSensor(BaseSensorOperator):
         from seamline.supervisor.imports.import_process import say_who_imports, take_part
 
         _, layout = open_compiled_pipeline(self.pipeline)
-        print(say_who_imports(self.pipeline, layout))
-        told = -1
+        if said := say_who_imports(self.pipeline, layout):
+            print(said)
+        env = {**os.environ, **connection_env(self.connection)}
+        return take_part(self.pipeline, layout, print_changes(), ids=self.ids, env=env)
 
-        def tell(done: int, whole: int) -> None:
-            nonlocal told
-            if done != told:
-                told = done
-                print(f"{done} of {whole} rows")
 
-        return take_part(self.pipeline, layout, tell, env={**os.environ, **connection_env(self.connection)})
+def print_changes() -> Callable[[str], None]:
+    """Make what prints a line whenever it is another one."""
+    before = ""
+
+    def tell(line: str) -> None:
+        nonlocal before
+        if line != before:
+            before = line
+            print(line)
+
+    return tell

@@ -182,13 +182,14 @@ def import_dag(pipeline: Pipeline) -> DAG:
     """Import files into the log, by the form; the stream that runs does it, or the task where none does."""
     assets = Assets.of(pipeline)
     with DAG(**build_dag_arguments(pipeline, "import"), schedule=None) as dag:
-        planned = task(task_id="plan", pool=STREAM, queue=read_stream_queue())(importing.plan_import)(
+        planned: Any = task(task_id="plan", pool=STREAM, queue=read_stream_queue())(importing.plan_import)(
             pipeline.name, pipeline.connection
         )
         seen = importing.ImportSensor(
             task_id="import",
             pipeline=pipeline.name,
             connection=pipeline.connection,
+            ids=planned,
             pool=STREAM,
             queue=read_stream_queue(),
             outlets=[assets.master],

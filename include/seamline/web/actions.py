@@ -139,15 +139,11 @@ def start_import(pipeline: str, order: ImportOrder, request: Request) -> Respons
 
 @router.get("/imports/{pipeline}", dependencies=[readers])
 def import_states(pipeline: str) -> Response:
-    """List the imports, how far each is, and what stops one."""
-    from seamline.supervisor.imports.import_listing import list_import_states
+    """List the imports, their progress, and what is blocking them."""
+    from seamline.supervisor.imports.import_listing import describe_import_state, list_import_states
 
     _, layout = open_requested_pipeline(pipeline)
-    found = [
-        {**each.decision.to_row(), "state": each.state, "done": each.done, "wrong": each.wrong}
-        for each in list_import_states(layout)
-    ]
-    return as_json({"imports": found})
+    return as_json({"imports": [describe_import_state(each) for each in list_import_states(layout)]})
 
 
 @router.post(

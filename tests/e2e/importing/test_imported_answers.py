@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.e2e.importing.commands import Commands
 from tests.e2e.joined_world import eventually
-from tests.e2e.world import ROOT
 from tests.faults.rig.processes import end_all
 
 from seamline.kafka.admin import TopicAdmin
@@ -113,30 +110,11 @@ def draw_rows() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return clicks, orders
 
 
-class Both:
+class Both(Commands):
     """Two pipelines of one definition: of one the rows are in files, of the other in topics."""
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
-        self.home, self.kafka = home, kafka
-        (home / "pipelines").mkdir()
-        for name in NAMES:
-            (home / "pipelines" / f"{name}.py").write_text(DEFINITION.format(name=name))
-        broker = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.brokers}}
-        self.settings = {
-            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(broker),
-            "PYTHONPATH": str(ROOT / "include"),
-            "SEAMLINE_HOME": str(home),
-            "SEAMLINE_PIPELINES": str(home / "pipelines"),
-            "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
-        }
-
-    def seamline(self, *words: str) -> str:
-        """Run a command; return what it said."""
-        command = [sys.executable, "-m", "seamline.cli", *words]
-        env = {**os.environ, **self.settings}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-        return done.stdout
+        super().__init__(home, kafka, **{name: DEFINITION.format(name=name) for name in NAMES})
 
     def send(self, topic: str, rows: Sequence[dict[str, Any]]) -> None:
         """Send rows as records."""
@@ -190,6 +168,8 @@ def test_every_kind_of_view_counts_imported_rows_like_those_of_a_topic(both: Bot
     both.seamline("import", "files", "--from", str(both.home / "orders.parquet"), "--source", "orders")
     whole = len(clicks) + len(orders)
     eventually("all to be read", lambda: [both.count(name) for name in NAMES] == [whole, whole])
+    for name in NAMES:
+        both.seamline("drain", name, "--reason", "all was sent")
     for view in VIEWS:
         told: dict[str, Any] = {}
 

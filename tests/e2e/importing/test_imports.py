@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
@@ -16,8 +14,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.e2e.importing.commands import Commands
 from tests.e2e.joined_world import eventually
-from tests.e2e.world import ROOT
 from tests.faults.rig.processes import end_all
 
 from seamline.kafka.admin import TopicAdmin
@@ -53,31 +51,13 @@ orders = Pipeline(
 """
 
 
-class History:
+class History(Commands):
     """A topic, files, and commands."""
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
-        self.home, self.kafka, self.files = home, kafka, home / "history"
+        super().__init__(home, kafka, orders=DEFINITION)
+        self.files, self.layout = home / "history", Layout(home / "warehouse", "orders")
         self.files.mkdir()
-        self.layout = Layout(home / "warehouse", "orders")
-        (home / "pipelines").mkdir()
-        (home / "pipelines" / "orders.py").write_text(DEFINITION)
-        broker = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.brokers}}
-        self.settings = {
-            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(broker),
-            "PYTHONPATH": str(ROOT / "include"),
-            "SEAMLINE_HOME": str(home),
-            "SEAMLINE_PIPELINES": str(home / "pipelines"),
-            "SEAMLINE_WAREHOUSE": str(home / "warehouse"),
-        }
-
-    def seamline(self, *words: str, code: int = 0) -> str:
-        """Run a command; return what it said."""
-        command = [sys.executable, "-m", "seamline.cli", *words]
-        env = {**os.environ, **self.settings}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == code, f"{' '.join(words)}: {done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
 
     def write(self, name: str, first: int, last: int) -> None:
         """Write rows of a file, ten a minute from 2024 on; their ids are their numbers."""
@@ -141,15 +121,15 @@ def test_files_are_imported_by_the_command_alone_and_once(history: History) -> N
     history.seamline("import", "orders", "--from", str(history.files), "--map", "x=y", code=5)
     assert not Master.exists(history.layout)
     told = history.seamline("import", "orders", "--from", str(history.files), "--dry-run")
-    assert "3000 rows of 1 file" in told and "1000 are valid, 0 are refused" in told
-    assert "by event id id: of copies the first that was read counts" in told
+    assert "3,000 rows of 1 file" in told and "1,000 are valid, 0 are refused" in told
+    assert "deduplicated by event id id: the first copy read counts" in told
     assert list_imports(history.layout) == ()
     history.seamline("import", "orders", "--from", str(history.files), "--reason", "years")
     again = history.seamline("import", "orders", "--from", str(history.files))
-    assert "nothing new is to be imported" in again
+    assert "no rows to import" in again
     history.write("b.parquet", 3_000, 3_500)
     more = history.seamline("import", "orders", "--from", str(history.files))
-    assert "500 rows of 1 file" in more and "3000 rows were imported before" in more
+    assert "500 rows of 1 file" in more and "skipped: 3,000 rows that were imported before" in more
     history.require_each_once(range(3_500))
     assert history.total()[0] == 3_500
     assert [each.kind for each in each_epoch(history.layout)].count(EpochKind.HOLE) == 2
@@ -187,25 +167,20 @@ def test_an_import_beside_a_stream_that_is_killed_reads_each_row_once(history: H
 def test_what_is_cancelled_may_be_imported_by_another(history: History) -> None:
     """Rows that were read stay, the others are free; a file that is replaced meanwhile is refused, and said."""
     history.write("a.parquet", 0, 2_500_000)
-    asking = subprocess.Popen(
-        [sys.executable, "-m", "seamline.cli", "import", "orders", "--from", str(history.files)],
-        env={**os.environ, **history.settings},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    asking = history.begin("import", "orders", "--from", str(history.files))
     eventually("a piece to be imported", lambda: history.imported() > 0)
     [asked] = list_imports(history.layout)
     history.seamline("imports", "cancel", "orders", asked.id, "--reason", "wrong year", "--no-wait")
-    assert asking.wait(240) == 0
+    asking.communicate(timeout=240)
+    assert asking.returncode == 0
     read = history.imported()
     assert 0 < read < 2_500_000
     assert f"cancelled, {read} of 2500000 rows" in history.seamline("imports", "list", "orders")
     whole = (history.files / "a.parquet").read_bytes()
     asked_again = history.seamline("import", "orders", "--from", str(history.files), "--dry-run")
     assert (
-        f"{2_500_000 - read} rows of 1 file" in asked_again
-        and f"{read} rows were imported before" in asked_again
+        f"{2_500_000 - read:,} rows of 1 file" in asked_again
+        and f"skipped: {read:,} rows that were imported before" in asked_again
     )
     history.seamline("import", "orders", "--from", str(history.files))
     assert (history.files / "a.parquet").read_bytes() == whole
@@ -228,15 +203,15 @@ def test_rows_with_offsets_end_where_the_topic_is_read_from(history: History) ->
     }
     pq.write_table(pa.table(rows), history.files / "a.parquet")
     asked = ["import", "orders", "--from", str(history.files), "--map", "_partition=p", "--map", "_offset=o"]
-    told = history.seamline(*asked)
-    assert (
-        "rows below those from which the topic is read (0: 12)" in told and "13 are left to the topic" in told
-    )
-    history.require_each_once(range(12))
+    assert "start the stream first" in history.seamline(*asked, code=5)
     history.seamline("stream", "start", "orders", "--here")
-    eventually("the rest to be read", lambda: history.rows().num_rows == 30)
+    eventually("the rest to be read", lambda: history.rows().num_rows == 18)
+    told = history.seamline(*asked)
+    assert "rows below the offsets from which the topic is read (0: 12)" in told
+    assert "13 are left to the topic" in told
+    history.require_each_once(range(12))
     assert sorted(map(int, history.rows()["id"].to_pylist())) == [*range(30)]
-    found = history.seamline("explain", "orders.daily", "--key", "shop=s0", "--window", "2026-11-01")
+    found = history.seamline("explain", "orders.daily", "--key", "shop=s0", "--window", "2026-11-01", "--rows", "30")
     assert "a.parquet" in found
     history.seamline("stream", "stop", "orders")
     assert stop_stream(history.layout, timeout=120)

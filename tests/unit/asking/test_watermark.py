@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from tests.unit.asking.payments import ANSWERS, PAID, SHOP, START
 
+from seamline.model.protocol.imported.imports import Import
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.spark.stream.progress import Progress
@@ -38,6 +39,14 @@ def test_nor_do_answers_move_it() -> None:
     found = progress(rows=START, answers=START + HOUR)
     ends, later = dict.fromkeys((ROWS, RECORDS), 9), START + 9 * HOUR
     assert found.watermark(POLICY, ends, later) == START - SHOP.sources[0].watermark.bound
+
+
+def test_nor_do_rows_of_files() -> None:
+    """An import beside topics that are silent, or in which nothing was sent yet, makes no record of theirs late."""
+    found, lane = progress(), Import("one", "paid", "/files", 5, "ada", "", START).lane
+    grown = Progress({**found.vector, lane: 5}, {lane: START + HOUR}, {**found.last_seen, lane: START})
+    ends = dict.fromkeys((ROWS, RECORDS), 9)
+    assert grown.watermark(POLICY, ends, START + 9 * HOUR) == found.watermark(POLICY, ends, START + 9 * HOUR)
 
 
 def test_a_silent_topic_of_answers_is_nothing_to_ask_the_broker_about() -> None:

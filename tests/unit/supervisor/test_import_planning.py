@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,16 +14,19 @@ import pytest
 from tests.unit.shop import ROOT_EXAMPLES, sales_pipeline
 
 from seamline import Batch, Csv, KafkaSource, Pipeline, Tumbling, View, count
-from seamline.lake.imports.import_plans import load_plan, require_planned_files
+from seamline.lake.imports import found_history
+from seamline.lake.imports.import_plans import load_plan, require_planned_files, staging_folder
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import decide_to_cancel, list_imports
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.errors import BadRange, Conflict
+from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.epoch import Epoch, EpochKind
-from seamline.supervisor.imports import import_planning
-from seamline.supervisor.imports.import_planning import DraftedImport, ask, draft_import
+from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.supervisor.imports import earlier_imports, import_planning
+from seamline.supervisor.imports.earlier_imports import list_plan_notes
+from seamline.supervisor.imports.import_planning import DraftedImport, ask, draft_import, find_border
 from seamline.supervisor.imports.import_requests import ImportRequest
 from seamline.supervisor.imports.import_wording import describe_draft
 
@@ -92,16 +96,20 @@ def test_rows_are_tried_where_the_stream_looks_for_copies(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("source", "asked", "words"),
     [
-        ({}, {}, "may be in 't' too, and nothing says which"),
-        ({"event_time": "processing_time()"}, {"disjoint": True}, "rows of files would all be of now"),
-        ({"event_time": "_kafka_timestamp"}, {"disjoint": True}, "Nothing says when"),
-        ({"format": Csv()}, {"disjoint": True}, "rows become JSON"),
-        ({}, {"disjoint": True, "columns": {"_headers": "n"}}, "'_headers', which is no part of a record"),
-        ({}, {"columns": {"_offset": "n"}}, "known by partition and offset"),
+        ({}, {}, "may be in 't' too, and would count twice"),
+        ({"event_time": "processing_time()"}, {"disjoint": True}, "uses processing_time"),
+        ({"event_time": "_kafka_timestamp"}, {"disjoint": True}, "cannot stand in for Kafka's timestamp"),
+        ({"format": Csv()}, {"disjoint": True}, "rows of files are written as JSON"),
+        (
+            {},
+            {"disjoint": True, "columns": {"_headers": "n"}},
+            "'_headers' is neither a field of 't' nor a part",
+        ),
+        ({}, {"columns": {"_offset": "n"}}, "must be given together"),
         ({}, {"disjoint": True, "columns": {"n": "gone"}}, "has no column 'gone'"),
         ({}, {"disjoint": True, "columns": {"n": "id"}}, "has a column 'n' already"),
         ({}, {"disjoint": True, "source": "other"}, "has no source 'other'"),
-        ({"topic": ["t", "u"]}, {"disjoint": True}, "not said of which the rows are"),
+        ({"topic": ["t", "u"]}, {"disjoint": True}, "say which one the rows belong to"),
     ],
 )
 def test_what_cannot_be_imported_is_refused(
@@ -134,14 +142,14 @@ def test_a_plan_is_asked_for_only_if_no_other_was(tmp_path: Path) -> None:
     one, two = draft(tmp_path, place), draft(tmp_path, place, disjoint=True)
     assert one.plan.id == two.plan.id
     ask(one, layout)
-    with pytest.raises(Conflict, match="Another import was asked for"):
+    with pytest.raises(Conflict, match="Another import was requested"):
         ask(two, layout)
     assert draft(tmp_path, place).plan.rows == 0
-    decide_to_cancel(ControlTable.ensure(layout), one.plan.id, actor="ada", reason="no", now=AT)
-    with pytest.raises(BadRange, match="has not closed it yet"):
+    decide_to_cancel(ControlTable.ensure(layout), one.plan.id, [], actor="ada", reason="no", now=AT)
+    with pytest.raises(BadRange, match="is being cancelled"):
         draft(tmp_path, place)
     with pytest.raises(Conflict):
-        ask(replace(two, known=(one.decision,)), layout)
+        ask(replace(two, earlier=replace(two.earlier, known=(one.decision,))), layout)
 
 
 def test_what_was_cancelled_before_its_first_row_is_another_import_then(
@@ -156,9 +164,9 @@ def test_what_was_cancelled_before_its_first_row_is_another_import_then(
         Epoch(0, 1, AT, "v", kind=EpochKind.HOLE, ranges=(lane,)),
         Epoch(1, 1, AT, "v", kind=EpochKind.AMEND, ranges=(lane,)),
     ]
-    monkeypatch.setattr(import_planning, "read_condensed_log", lambda _: log)
+    monkeypatch.setattr(earlier_imports, "read_condensed_log", lambda _: log)
     control = ControlTable.ensure(Layout(tmp_path / "warehouse", "shop"))
-    decide_to_cancel(control, one.plan.id, actor="ada", reason="no", now=AT)
+    decide_to_cancel(control, one.plan.id, [], actor="ada", reason="no", now=AT)
     again = draft(tmp_path, place)
     assert again.plan.rows == 1
     assert again.plan.id != one.plan.id
@@ -171,14 +179,14 @@ def test_a_plan_warns_of_rows_under_another_name_and_of_an_earlier_border(tmp_pa
     write_sales(folder / "a.parquet", 1)
     ask(draft(tmp_path, folder.parent, until=AT.replace(day=2)), Layout(tmp_path / "warehouse", "shop"))
     lines = "\n".join(describe_draft(draft(tmp_path, folder)))
-    assert "a.parquet has what import" in lines and "has read as 2013/a.parquet" in lines
-    assert "rows of 2013-01-02T05:00:00Z and later stay where import" in lines
+    assert "has read the same content as 2013/a.parquet" in lines
+    assert "rows of 2013-01-02T05:00:00Z and later, which import" in lines
 
 
 def test_columns_that_cannot_be_told_apart_are_refused(tmp_path: Path) -> None:
     """SQL takes n and N for one."""
     pq.write_table(pa.table({"id": [1], "ID": [2]}), tmp_path / "a.parquet")
-    with pytest.raises(BadRange, match="differs from another in its case only"):
+    with pytest.raises(BadRange, match="whose names differ only in case"):
         draft(tmp_path, tmp_path / "a.parquet")
 
 
@@ -215,3 +223,92 @@ def test_staged_rows_are_found_where_the_warehouse_was_moved(tmp_path: Path) -> 
     plan = load_plan(moved, found.plan.id)
     require_planned_files(plan, 0, 1)
     assert plan.files[0].file.path.startswith(str(moved.warehouse))
+
+
+def test_an_import_of_which_every_tried_row_is_refused_is_not_requested(tmp_path: Path) -> None:
+    """A wrong delimiter or column would fill the quarantine, from where nothing is imported again."""
+    (tmp_path / "a.csv").write_text("id;customer;amount;sold_at\n1;ada;5;2013-01-01T05:00:00Z\n")
+    layout = Layout(tmp_path / "warehouse", "shop")
+    with pytest.raises(BadRange, match="None of the first 1 rows is valid") as refused:
+        ask(draft(tmp_path, tmp_path / "a.csv"), layout)
+    assert "--csv-delimiter" in refused.value.hint and "id;customer;amount;sold_at" in refused.value.hint
+    assert list_imports(layout) == ()
+    assert [each for each in staging_folder(layout).rglob("*") if each.is_file()] == []
+
+
+def test_what_is_done_or_cancelled_cannot_be_cancelled(tmp_path: Path) -> None:
+    """And what is no import is said to be none."""
+    layout = Layout(tmp_path / "warehouse", "shop")
+    found = draft(tmp_path, write_sales(tmp_path / "a.parquet", 1))
+    ask(found, layout)
+    control, lane = ControlTable.ensure(layout), found.decision.range
+    log = [
+        Epoch(0, 1, AT, "v", kind=EpochKind.HOLE, ranges=(lane,)),
+        Epoch(1, 1, AT, "v", kind=EpochKind.IMPORT, ranges=(lane,)),
+    ]
+    stated = {"actor": "ada", "reason": "no", "now": AT}
+    with pytest.raises(NotFound, match="no import 'other'"):
+        decide_to_cancel(control, "other", log, **stated)
+    with pytest.raises(Conflict, match="is done"):
+        decide_to_cancel(control, found.plan.id, log, **stated)
+    decide_to_cancel(control, found.plan.id, [], **stated)
+    with pytest.raises(Conflict, match="already cancelled by ada: no"):
+        decide_to_cancel(control, found.plan.id, [], **stated)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_files_that_were_imported_are_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A command that is run every night reads what is new: neither bytes are hashed nor text is staged."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    if kind == "csv":
+        (folder / "a.csv").write_text("id,customer,amount,sold_at\n1,ada,5,2013-01-01T05:00:00Z\n")
+    else:
+        write_sales(folder / "a.parquet", 1)
+    ask(draft(tmp_path, folder), Layout(tmp_path / "warehouse", "shop"))
+    hashed: list[str] = []
+    monkeypatch.setattr(found_history, "hash_file", lambda file: hashed.append(file.name) or "f" * 64)
+    monkeypatch.setattr(found_history, "stage_text", lambda *_: pytest.fail("it was staged again"))
+    again = draft(tmp_path, folder)
+    assert (again.plan.rows, again.skipped, hashed) == (0, 1, [])
+    os.utime(folder / f"a.{kind}", (1, 1))
+    monkeypatch.undo()
+    assert draft(tmp_path, folder).plan.rows == 0, "its content is what it was"
+
+
+def test_a_file_that_a_cancelled_import_has_left_and_that_is_gone_is_said(tmp_path: Path) -> None:
+    """The others are imported; of a Delta table it was compacted or vacuumed away."""
+    gone = draft(tmp_path, write_sales(tmp_path / "a.parquet", 1))
+    history = replace(gone.history, gone=gone.history.files)
+    [note] = list_plan_notes(history, (), None)
+    assert note.startswith(f"{tmp_path / 'a.parquet'} was deleted")
+
+
+def test_where_a_topic_is_read_from_is_known_of_partitions_that_were_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until a stream has read of one, Kafka may delete records that neither the files nor the topic would have."""
+
+    class Admin:
+        def __init__(self, _: object) -> None: ...
+        def __enter__(self) -> Admin:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def topic_id(self, _: str) -> str:
+            return "id"
+
+        def beginning_offsets(self, _: str) -> dict[int, int]:
+            return {0: 12, 1: 0}
+
+        def end_offsets(self, _: str) -> dict[int, int]:
+            return {0: 30, 1: 0}
+
+    monkeypatch.setattr(import_planning, "TopicAdmin", Admin)
+    monkeypatch.setattr(import_planning, "read_airflow_connection", lambda *_: None)
+    with pytest.raises(BadRange, match="No record of partition 0"):
+        find_border(declare(), "t", [], {})
+    read = Epoch(0, 1, AT, "v", ranges=(OffsetRange(Lane("id", 0), 14, 20),))
+    assert find_border(declare(), "t", [read], {}) == ((0, 14), (1, 0))

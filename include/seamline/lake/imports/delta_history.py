@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -24,9 +25,11 @@ from seamline.lake.imports.staged_rows import stage_live_rows
 from seamline.lake.store.locations import Location, list_places, parse_location
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import format_utc_instant
-from seamline.plan.stream.import_plan import HistoryFile
+from seamline.plan.stream.import_plan import HistoryFile, TakenFiles
 
-PURGE = "rewrite it by `REORG TABLE ... APPLY (PURGE)`, or import what its engine exports as Parquet."
+OTHERWISE = (
+    "check the table by its own engine; where it has a feature that is missing here, import a Parquet export."
+)
 
 
 def find_delta_history(
@@ -35,9 +38,10 @@ def find_delta_history(
     staging: Location,
     time_column: str,
     version: int | None,
+    known: TakenFiles,
     imported: Mapping[str, ImportedTable],
 ) -> History:
-    """Find the files of a version of a Delta table, or those that were appended since it was imported."""
+    """Find the files of a version of a Delta table, or those that were appended since it was imported; BadRange."""
     try:
         table = DeltaTable(str(place), version=version)
         told, settings = table.protocol(), table.metadata().configuration
@@ -46,24 +50,30 @@ def find_delta_history(
         deleted = read_deletions(table) if "deletionVectors" in features else {}
     except DeltaError as error:
         raise BadRange(
-            f"The Delta table at {text!r} cannot be read: {str(error).splitlines()[0]}.", hint=PURGE
+            f"The Delta table at {text!r} cannot be read: {str(error).splitlines()[0]}.", hint=OTHERWISE
         ) from None
     if settings.get("delta.columnMapping.mode", "none") != "none":
-        raise BadRange(f"The columns of {text!r} have other names in its files (column mapping).", hint=PURGE)
-    id, left = str(table.metadata().id), tuple[HistoryFile, ...]()
+        raise BadRange(
+            f"{text!r} is a Delta table with column mapping, which cannot be imported.",
+            hint="export it as Parquet, and import that.",
+        )
+    id, left, gone = str(table.metadata().id), list[HistoryFile](), list[HistoryFile]()
     columns, parts = pa.schema(table.schema().to_arrow()), tuple(table.metadata().partition_columns)
-    if (known := imported.get(id)) is not None:
+    if (before := imported.get(id)) is not None:
         # Where compaction has put rows that were imported, their files have other names.
-        live, deleted, left = [], {}, known.left
-        if known.version < table.version():
-            live = list_appended_files(text, place, known.version, table.version())
+        live, deleted = [], {}
+        for each in before.left:
+            (left if parse_location(each.path).exists() else gone).append(each)
+        if before.version < table.version():
+            live = list_appended_files(text, place, before.version, table.version())
     looked = look_at_live_files(text, place, [each["path"] for each in live], time_column)
     types = {name: columns.field(name).type for name in parts}
     found = [
-        describe_delta_file(each, footer, place, deleted.get(unquote(each["path"])), staging, types)
+        describe_delta_file(each, footer, place, deleted.get(unquote(each["path"])), staging, types, known)
         for each, footer in zip(live, looked, strict=True)
     ]
-    return History(text, f"Delta version {table.version()}", (*left, *found), columns, id, table.version())
+    about = f"Delta version {table.version()}"
+    return History(text, about, (*left, *found), columns, id, table.version(), tuple(gone))
 
 
 def look_at_live_files(text: str, place: Location, paths: Sequence[str], time_column: str) -> list[Footer]:
@@ -93,13 +103,15 @@ def describe_delta_file(
     keep: Sequence[bool] | None,
     staging: Location,
     types: Mapping[str, pa.DataType],
+    known: TakenFiles,
 ) -> HistoryFile:
     """Describe one live file of a Delta table; of one with a deletion vector what was staged of it."""
     name, read, rows, mark = unquote(action["path"]), file_of(place, action["path"]), footer.rows, footer.mark
     if keep is not None:
-        read = stage_live_rows(read, keep, staging, mark)
-        staged = look_at_file(read, "")
-        rows, mark = staged.rows, staged.mark
+        mark = f"{mark[:24]}{hashlib.sha256(bytes(keep)).hexdigest()[:8]}"
+        rows -= sum(not each for each in keep)
+        if not known.is_whole(HistoryFile(name, mark, "", rows, 0)):
+            read = stage_live_rows(read, keep, staging, mark)
     stated = action.get("partition") or {}
     values = tuple(
         (column, json.dumps(spell_partition(stated.get(column), type))) for column, type in types.items()

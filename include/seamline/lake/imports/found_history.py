@@ -11,7 +11,6 @@ import pyarrow as pa
 from seamline.lake.imports.delta_history import find_delta_history
 from seamline.lake.imports.history_facts import (
     LOOKING,
-    Footer,
     History,
     ImportedTable,
     look_at_file,
@@ -21,8 +20,10 @@ from seamline.lake.store.locations import Location, parse_location, path_below
 from seamline.lake.store.ranged_files import hash_file, stamp_file
 from seamline.lake.store.table_files import is_delta_table, list_table_files, text_kind
 from seamline.model.errors import BadRange
-from seamline.plan.stream.import_plan import HistoryFile
+from seamline.plan.stream.import_plan import HistoryFile, TakenFiles
 
+MARK = 32
+"""Hexadecimal digits of a file's hash."""
 NONE = "__HIVE_DEFAULT_PARTITION__"
 """What a folder is called that has the rows without a value."""
 
@@ -34,36 +35,72 @@ def find_history(
     time_column: str,
     dialect: CsvDialect | None = None,
     version: int | None = None,
+    taken: TakenFiles | None = None,
     imported: Mapping[str, ImportedTable] | None = None,
 ) -> History:
     """Find what is at a place; text, and rows of files with deletion vectors, are staged below ``staging``.
 
-    ``imported`` says what earlier imports have taken of Delta tables, by their ids: of these only files that were
-    appended since are found, and those that were not read whole. NotFound where nothing is there; BadRange for what is
-    no table, or one that cannot be imported.
+    Files that are ``taken`` whole are not read again. ``imported`` says what earlier imports have taken of Delta
+    tables, by their ids: of these only files that were appended since are found, and those that were not read whole.
+    NotFound where nothing is there; BadRange for what is no table, or one that cannot be imported.
     """
-    place = parse_location(text)
+    if not text.strip():
+        raise BadRange(
+            "--from is empty.", hint="name a file, a folder, a Delta table, or the URL of one in a bucket."
+        )
+    place, known = parse_location(text), taken or TakenFiles()
     if is_delta_table(place):
-        return find_delta_history(text, place, staging, time_column, version, imported or {})
+        return find_delta_history(text, place, staging, time_column, version, known, imported or {})
     if version is not None:
         raise BadRange(f"{text!r} is no Delta table.", hint="files have no versions: leave out --version.")
     files = list_table_files(place)
     if text_kind(files[0].name):
-        staged = [stage_text(each, staging, dialect or CsvDialect()) for each in files]
-        looked = [look_at_file(read, "") for read, _ in staged]
-        found = [
-            HistoryFile(name_below(file, place), mark, str(read), rows.rows, file.stat().st_size)
-            for file, (read, mark), rows in zip(files, staged, looked, strict=True)
-        ]
+        found = [find_text_file(each, place, staging, dialect or CsvDialect(), known) for each in files]
     else:
-        looked = LOOKING.map(lambda each: look_at_file(each, time_column), files)
-        marks = LOOKING.map(lambda each: (stamp_file(each), hash_file(each)[:32]), files)
-        found = [
-            describe_file(file, name_below(file, place), footer, *told)
-            for file, footer, told in zip(files, looked, marks, strict=True)
-        ]
+        found = LOOKING.map(lambda each: find_parquet_file(each, place, time_column, known), files)
     count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
-    return History(text, count, tuple(found), merge_columns(text, looked, found))
+    schemas = [columns for _, columns in found if columns is not None]
+    return History(
+        text, count, tuple(file for file, _ in found), merge_columns(text, schemas, [f for f, _ in found])
+    )
+
+
+def find_parquet_file(
+    file: Location, place: Location, time_column: str, known: TakenFiles
+) -> tuple[HistoryFile, pa.Schema]:
+    """Describe a Parquet file, and its columns; its footer has no sum of what is in it, so its bytes are hashed."""
+    name, stamp = name_below(file, place), stamp_file(file)
+    footer = look_at_file(file, time_column)
+    before = known.by_stamp.get((name, stamp))
+    mark = before.mark if before else hash_file(file)[:MARK]
+    values = list_path_values(name)
+    found = HistoryFile(
+        name, mark, str(file), footer.rows, footer.size, footer.low, footer.high, stamp, values
+    )
+    return found, footer.columns
+
+
+def find_text_file(
+    file: Location, place: Location, staging: Location, dialect: CsvDialect, known: TakenFiles
+) -> tuple[HistoryFile, pa.Schema | None]:
+    """Describe a file of text, and the columns of what is staged of it; one that is taken whole is not staged."""
+    name, stamp = name_below(file, place), stamp_file(file)
+    before = known.by_stamp.get((name, stamp))
+    if before is None or not known.is_whole(before):
+        mark = before.mark if before else hash_file(file)[:MARK]
+        before = known.by_identity.get((name, mark))
+        if before is None or not known.is_whole(before):
+            read = stage_text(file, staging, dialect, mark)
+            if stamp_file(file) != stamp:
+                read.unlink(missing_ok=True)
+                raise BadRange(
+                    f"{str(file)!r} has changed while it was read.",
+                    hint="import it once nobody writes it any more.",
+                )
+            footer = look_at_file(read, "")
+            found = HistoryFile(name, mark, str(read), footer.rows, file.stat().st_size, stamp=stamp)
+            return found, footer.columns
+    return before, None
 
 
 def has_lines(text: str) -> bool:
@@ -85,30 +122,15 @@ def list_path_values(name: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def merge_columns(text: str, looked: Sequence[Footer], found: Sequence[HistoryFile]) -> pa.Schema:
-    """Return the columns of all files; BadRange where one has two types."""
+def merge_columns(text: str, schemas: Sequence[pa.Schema], found: Sequence[HistoryFile]) -> pa.Schema:
+    """Return the columns of all files that are read; BadRange where one has two types."""
     stated = pa.schema(
         [(name, pa.string()) for name in {name: None for each in found for name, _ in each.values}]
     )
     try:
-        return pa.unify_schemas([*(each.columns.remove_metadata() for each in looked), stated])
+        return pa.unify_schemas([*(each.remove_metadata() for each in schemas), stated])
     except pa.ArrowException as error:
         raise BadRange(
             f"The files at {text!r} disagree about a column: {str(error).splitlines()[0]}.",
             hint="import them one folder, or one file, at a time.",
         ) from None
-
-
-def describe_file(file: Location, name: str, footer: Footer, stamp: str, mark: str) -> HistoryFile:
-    """Describe a Parquet file; its footer has no sum of what is in it, so that its bytes were hashed."""
-    return HistoryFile(
-        name,
-        mark,
-        str(file),
-        footer.rows,
-        footer.size,
-        footer.low,
-        footer.high,
-        stamp,
-        list_path_values(name),
-    )

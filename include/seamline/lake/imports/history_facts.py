@@ -44,6 +44,8 @@ class History:
     """The id of a Delta table, empty for files."""
     version: int = -1
     """The version of a Delta table, -1 for files."""
+    gone: tuple[HistoryFile, ...] = ()
+    """Files of a Delta table that an import did not read whole, and that are no longer there."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,9 @@ class Footer:
     columns: pa.Schema
     """Its columns."""
     low: datetime | None
-    """The smallest value of the column of event time; None where it does not say so."""
+    """The smallest value of the column of event time, UTC, inclusive; None if the footer does not state it."""
     high: datetime | None
-    """The largest."""
+    """The largest, likewise."""
 
 
 def look_at_file(place: Location, time_column: str) -> Footer:

@@ -71,7 +71,7 @@ def read_history_records(
         said = error.message if isinstance(error, SeamlineError) else str(error).splitlines()[0]
         raise BadRange(
             f"{UNREADABLE} {rows.file.path!r}, rows {rows.first} to {rows.last - 1}: {said}",
-            hint="mend the file or the column that it names, or give the rest up by `seamline imports cancel`.",
+            hint="cancel the import by `seamline imports cancel`, correct the file, and import again.",
         ) from None
 
 
@@ -84,7 +84,7 @@ def read_rows(rows: FileRows) -> Iterator[pa.Table]:
         if file.metadata.num_rows < rows.last:
             raise BadRange(
                 f"{rows.file.path!r} has {file.metadata.num_rows} rows; {rows.file.rows} were planned.",
-                hint="the file was replaced since: put the old one back, or cancel the import and import again.",
+                hint="it was replaced: put the planned file back, or cancel the import and import again.",
             )
         begins = 0
         for group in range(file.num_row_groups):
@@ -153,8 +153,8 @@ def take_column(name: str, options: ImportOptions, known: Mapping[str, pa.DataTy
     column = options.named.get(name, "")
     if column and column not in known:
         raise BadRange(
-            f"The rows have no column {column!r}, which --map takes {name} from.",
-            hint=f"they have {', '.join(each for each in known if each != PLACE)}.",
+            f"The rows have no column {column!r} (--map {name}={column}).",
+            hint=f"their columns are {', '.join(each for each in known if each != PLACE)}.",
         )
     return column
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -15,19 +16,25 @@ import pyarrow.parquet as pq
 
 from seamline.lake.imports.history_facts import ImportedTable
 from seamline.lake.imports.import_options import ImportOptions
+from seamline.lake.imports.staged_rows import STAGED, is_staged
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.parquet_files import read_replaced_file
-from seamline.lake.store.locations import Location, create_file, list_places, parse_location
+from seamline.lake.store.locations import (
+    Location,
+    create_file,
+    delete_files,
+    list_places,
+    parse_location,
+    replace_file,
+)
 from seamline.lake.store.ranged_files import hash_file, stamp_file
-from seamline.model.errors import BadRange, NotFound, StoreRefused, StoreUnavailable
+from seamline.model.errors import BadRange, NotFound, SeamlineError, StoreRefused, StoreUnavailable
 from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, find_file_rows
+from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, TakenFiles, find_file_rows
 
 FACTS = b"seamline.import"
 FORGOTTEN = 86_400.0
 """Seconds after which staged rows that no import reads are taken for those of a dry run."""
-STAGED = "staged"
-"""The folder of rows that were staged."""
 
 
 @dataclass(frozen=True)
@@ -110,20 +117,25 @@ def load_plans(layout: Layout, ids: Iterable[str]) -> dict[str, ImportPlan]:
     return {id: load_plan(layout, id) for id in ids}
 
 
-def delete_unused_stages(layout: Layout, used: Iterable[ImportPlan], done: Iterable[ImportPlan]) -> int:
-    """Delete the staged rows of imports that are ``done``, and old ones of none; return how many files those were.
+def delete_unused_stages(layout: Layout, used: Iterable[HistoryFile], done: Iterable[ImportPlan]) -> int:
+    """Delete the staged rows of plans that are ``done``, and old ones of no plan; return how many files those were.
 
-    What others have just staged, and not asked for yet, stays.
+    Those that are ``used`` stay, and so does what others have just staged, and not asked for yet.
     """
-    wanted, over = ({each.file.path for plan in some for each in plan.files} for some in (used, done))
+    wanted = {file.path for file in used}
+    over = {each.file.path for plan in done for each in plan.files}
     unused = [
         each
         for each in list_places(staging_folder(layout), "*.parquet")
         if str(each) not in wanted and (str(each) in over or time.time() - each.stat().st_mtime > FORGOTTEN)
     ]
-    for each in unused:
-        each.unlink(missing_ok=True)
+    delete_files(unused)
     return len(unused)
+
+
+def discard_stages(files: Iterable[HistoryFile]) -> None:
+    """Delete what was staged of files for a plan that comes to nothing."""
+    delete_files(parse_location(each.path) for each in files if is_staged(each.path))
 
 
 SCHEMA = pa.schema(
@@ -175,6 +187,26 @@ def from_row(row: Mapping[str, Any], staged: str) -> PlannedFile:
     return PlannedFile(file, row["first"], row["start"])
 
 
+def save_hindrances(layout: Layout, told: Mapping[str, str]) -> None:
+    """Say why imports wait, by their ids, in place of what was said before; a store that is away is passed over."""
+    with suppress(OSError, SeamlineError):
+        replace_file(layout.status("imports"), json.dumps(dict(told)).encode())
+
+
+def load_hindrances(layout: Layout) -> Mapping[str, str]:
+    """Return what the driver last said of imports that wait, by their ids."""
+    try:
+        found: dict[str, str] = json.loads(layout.status("imports").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return found
+
+
+def list_taken_files(plans: Iterable[ImportPlan], rows: Mapping[tuple[str, str], int]) -> TakenFiles:
+    """Return the files of plans, of each of which so many ``rows`` are or will be read."""
+    return TakenFiles(tuple(each.file for plan in plans for each in plan.files), rows)
+
+
 def list_imported_tables(
     plans: Iterable[ImportPlan], rows: Mapping[tuple[str, str], int]
 ) -> dict[str, ImportedTable]:
@@ -195,23 +227,24 @@ def require_planned_files(plan: ImportPlan, start: int, end: int) -> None:
     for each in find_file_rows(plan.files, start, end):
         try:
             same = is_as_planned(each.file)
-            why = "is another file by now"
+            why = "was replaced"
         except FileNotFoundError:
-            same, why = False, "is no longer there"
+            same, why = False, "was deleted"
         except (OSError, StoreUnavailable, StoreRefused) as error:
             same, why = False, f"cannot be read ({error})"
         if not same:
             raise BadRange(
-                f"{each.file.path!r} {why}: rows from {each.first} on are not imported.",
-                hint="put the file back as it was, or give the rest up by `seamline imports cancel`.",
+                f"{each.file.path!r} {why}: its rows from {each.first + 1} on cannot be imported.",
+                hint="Restore the original file, or cancel the rest with `seamline imports cancel`.",
             )
 
 
 def is_as_planned(file: HistoryFile) -> bool:
     """Return whether a file has the content that was planned; FileNotFoundError. What is never rewritten has it."""
-    place = parse_location(file.path)
-    stamp = stamp_file(place)
-    return file.stamp in ("", stamp) or hash_known(file.path, stamp)[:32] == file.mark
+    stamp = stamp_file(parse_location(file.path))
+    if is_staged(file.path) or file.stamp in ("", stamp):
+        return True
+    return hash_known(file.path, stamp).startswith(file.mark)
 
 
 @lru_cache(64)

@@ -1,13 +1,13 @@
 """Rows that cannot be read by their number where they are, written as Parquet beside the pipeline's tables.
 
-That is what CSV and JSON lines are, compressed or not, and files of a Delta table with deletion vectors. A staged file
-is named by what it was made of; it is deleted with the last import that reads it.
+That is what CSV and JSON lines are, compressed or not, and files of a Delta table with deletion vectors. Each plan
+stages its own files; they are deleted when nothing of the import is left to be read, or the plan comes to nothing.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,17 +23,19 @@ from seamline.lake.imports.import_options import VALUE
 from seamline.lake.store.copied_objects import copy_objects
 from seamline.lake.store.file_copies import copy_file
 from seamline.lake.store.locations import Location, parse_location
-from seamline.lake.store.ranged_files import hash_file
 from seamline.lake.store.table_files import text_kind
 from seamline.lake.store.text_lines import read_text_lines
 from seamline.model.errors import BadRange
 from seamline.plan.maintain.transfers import FoundFile
 from seamline.runtime.spill_folder import own_spill_folder
 
+STAGED = "staged"
+"""The name of the folder of staged rows."""
+
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """How the cells of CSV files are written; the first line has the names."""
+    """How the cells of CSV files are written; the first line has the names. BadRange for what is not one character."""
 
     delimiter: str = ","
     """What is between two cells."""
@@ -42,9 +44,18 @@ class CsvDialect:
     null: str = ""
     """The text of a cell that is NULL."""
 
+    def __post_init__(self) -> None:
+        for option, text in (("--csv-delimiter", self.delimiter), ("--csv-quote", self.quote)):
+            if len(text) != 1 or text in "\r\n":
+                raise BadRange(
+                    f"{option} is {text!r}: it must be one character.", hint="for example ; or a tab."
+                )
+        if self.delimiter == self.quote:
+            raise BadRange("--csv-delimiter and --csv-quote are the same.", hint="choose two characters.")
 
-def stage_text(file: Location, folder: Location, dialect: CsvDialect) -> tuple[Location, str]:
-    """Write the rows of a file of text as Parquet; return the file, and the hash of the text. BadRange."""
+
+def stage_text(file: Location, folder: Location, dialect: CsvDialect, mark: str) -> Location:
+    """Write the rows of a file of text as Parquet; return where that is. BadRange if it cannot be read."""
     # DuckDB clears the folder that both are in as it opens.
     with (
         name_wrong_text(file),
@@ -52,18 +63,13 @@ def stage_text(file: Location, folder: Location, dialect: CsvDialect) -> tuple[L
         copy_objects([file], file.parent) as [path],
         make_folder() as fresh,
     ):
-        mark = hash_file(parse_location(path))[:32]
-        read_as = hashlib.sha256(repr(dialect).encode()).hexdigest()[:8]
-        place = folder / f"{mark}-{read_as}.parquet"
-        if not place.exists():
-            draft = fresh / "rows.parquet"
-            if text_kind(file.name) == "csv":
-                convert_csv(con, path, draft, dialect, str(file))
-            else:
-                lines = (pa.record_batch([each], [VALUE]) for each in read_text_lines(path))
-                write_batches(draft, pa.schema([(VALUE, pa.binary())]), lines)
-            keep_staged(draft, place)
-    return place, mark
+        draft = fresh / "rows.parquet"
+        if text_kind(file.name) == "csv":
+            convert_csv(con, path, draft, dialect, str(file))
+        else:
+            lines = (pa.record_batch([each], [VALUE]) for each in read_text_lines(path))
+            write_batches(draft, pa.schema([(VALUE, pa.binary())]), lines)
+        return keep_staged(draft, folder, mark)
 
 
 @contextmanager
@@ -82,10 +88,6 @@ def name_wrong_text(file: Location) -> Iterator[None]:
 
 def stage_live_rows(file: Location, keep: Sequence[bool], folder: Location, mark: str) -> Location:
     """Write the rows of a Parquet file that a table still has; rows after those that ``keep`` tells of are kept."""
-    told = hashlib.sha256(bytes(keep)).hexdigest()[:8]
-    place = folder / f"{mark}-{told}.parquet"
-    if place.exists():
-        return place
     with copy_objects([file], file.parent) as [path], make_folder() as fresh, pq.ParquetFile(path) as rows:
 
         def live() -> Iterator[pa.RecordBatch]:
@@ -96,8 +98,7 @@ def stage_live_rows(file: Location, keep: Sequence[bool], folder: Location, mark
                 yield batch.filter(pa.array([*mask, *[True] * (batch.num_rows - len(mask))], pa.bool_()))
 
         write_batches(fresh / "rows.parquet", rows.schema_arrow, live())
-        keep_staged(fresh / "rows.parquet", place)
-    return place
+        return keep_staged(fresh / "rows.parquet", folder, mark)
 
 
 @contextmanager
@@ -108,10 +109,17 @@ def make_folder() -> Iterator[Location]:
         yield parse_location(made)
 
 
-def keep_staged(draft: Location, place: Location) -> None:
-    """Put a whole file where it belongs; one of the same name is the same."""
+def keep_staged(draft: Location, folder: Location, mark: str) -> Location:
+    """Put a whole file into the folder of staged rows, under a name of its own; return where it is."""
+    place = folder / f"{mark}-{uuid.uuid4().hex[:12]}.parquet"
     place.parent.mkdir(parents=True, exist_ok=True)
     copy_file(draft, place, FoundFile(draft.name, draft.stat().st_size, 0, 0))
+    return place
+
+
+def is_staged(path: str) -> bool:
+    """Return whether a path is that of staged rows, which nobody writes again."""
+    return parse_location(path).parent.name == STAGED
 
 
 def convert_csv(
@@ -122,6 +130,7 @@ def convert_csv(
     parts = {
         "auto_detect": "false",
         "header": "true",
+        "hive_partitioning": "false",
         "columns": "{" + ", ".join(f"{name}: {type}" for name, type in columns.items()) + "}",
         "delim": quote_literal(dialect.delimiter),
         "quote": quote_literal(dialect.quote),
@@ -135,10 +144,11 @@ def convert_csv(
             f"TO {quote_literal(str(draft))} (FORMAT parquet, COMPRESSION zstd)"
         )
     except (duckdb.InvalidInputException, duckdb.ConversionException) as error:
-        said = str(error).replace(path, told).splitlines()
+        said = str(error).replace(path, told).partition("Possible ")[0]
         raise BadRange(
-            f"{told!r} cannot be read as CSV: {' '.join(line.strip() for line in said[:4])}",
-            hint="correct the file, or name its dialect by --csv-delimiter, --csv-quote and --csv-null.",
+            f"{told!r} cannot be read as CSV: {' '.join(said.split())}",
+            hint="correct the file (it must be UTF-8), or name its dialect by --csv-delimiter, --csv-quote and "
+            "--csv-null.",
         ) from None
 
 
@@ -147,11 +157,11 @@ def read_header(path: str, dialect: CsvDialect, told: str) -> list[str]:
     first = next((lines[0].as_py() for lines in read_text_lines(path, blank=True) if len(lines)), b"")
     text = first.decode(errors="replace")
     names = next(csv.reader([text], delimiter=dialect.delimiter, quotechar=dialect.quote), [])
-    if not names or len({*names}) < len(names):
-        raise BadRange(
-            f"The first line of {told!r} does not name its columns, each once: {text[:200]!r}.",
-            hint="put a line with the names before the rows.",
-        )
+    hint = "begin the file with a line of column names."
+    if not names:
+        raise BadRange(f"{told!r} does not begin with a line of column names.", hint=hint)
+    if again := next((name for name in names if names.count(name) > 1), None):
+        raise BadRange(f"The first line of {told!r} names column {again!r} twice: {text[:200]!r}.", hint=hint)
     return names
 
 

@@ -6,6 +6,7 @@ There are no folders: a place is a folder if a key goes on below it. What makes 
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -227,4 +228,6 @@ def stat_of(entry: Entry) -> ObjectStat:
     """Describe an object in the words of ``os.stat``."""
     at: datetime = entry.modified
     seconds = at.timestamp()
-    return ObjectStat(entry.size, seconds, int(seconds * 1e9), hash(entry.tag))
+    # The same in every process, unlike hash().
+    content = int.from_bytes(hashlib.sha256(str(entry.tag).encode()).digest()[:7], "big")
+    return ObjectStat(entry.size, seconds, int(seconds * 1e9), content)

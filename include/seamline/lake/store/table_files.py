@@ -48,7 +48,9 @@ def list_table_files(place: Location) -> list[Location]:
     found = {end: [each for each in below if end_of(each.name) == end] for end in READERS}
     kinds = [end for end, files in found.items() if files]
     if not kinds:
-        raise NotFound(f"There is no table at {str(place)!r}.", hint=f"name {KINDS}, or a folder of these.")
+        raise NotFound(
+            f"{str(place)!r} has no files of a table.", hint=f"name {KINDS}, or a folder of these."
+        )
     if len(kinds) > 1:
         raise BadRange(
             f"{str(place)!r} has files that end in {' and '.join(kinds)}.",

@@ -10,6 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.control import AskDecision, Control
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.imported.imports import Import, add_import, cancel_import
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
@@ -56,11 +57,13 @@ def ask_for_import(control: ControlTable, new: Import, known: Sequence[Import], 
     control.decide(row, lambda found: replace(found, imports=add_import(found.imports, new, known, done)))
 
 
-def decide_to_cancel(control: ControlTable, id: str, *, actor: str, reason: str, now: datetime) -> None:
+def decide_to_cancel(
+    control: ControlTable, id: str, log: Sequence[Epoch], *, actor: str, reason: str, now: datetime
+) -> None:
     """Record a decision to cancel an import, as ``cancel_import`` does."""
     row = {"state": "import cancelled", "actor": actor, "reason": f"{id}: {reason}", "at": now}
     why = f"{actor}: {reason}"
-    control.decide(row, lambda found: replace(found, imports=cancel_import(found.imports, id, why)))
+    control.decide(row, lambda found: replace(found, imports=cancel_import(found.imports, log, id, why)))
 
 
 def list_fills(layout: Layout) -> tuple[OffsetRange, ...]:

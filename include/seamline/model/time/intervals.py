@@ -61,6 +61,14 @@ def parse_moment(text: str) -> datetime:
         ) from None
 
 
+def parse_named_moment(name: str, text: str) -> datetime:
+    """Read an instant as ``parse_moment`` does; BadRange begins with the name of the option or field."""
+    try:
+        return parse_moment(text)
+    except BadRange as error:
+        raise BadRange(f"{name}: {error.message}", hint=error.hint) from None
+
+
 def format_utc_instant(moment: datetime) -> str:
     """Write a UTC instant as ``2013-03-01T00:00:00Z`` (fractions only where there are any)."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -6,8 +6,9 @@ import hashlib
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -17,19 +18,19 @@ class HistoryFile:
     name: str
     """Its path below the place that was named."""
     mark: str
-    """A hash by which its content is known again; another content under the same name has another."""
+    """The first 32 hexadecimal digits of the SHA-256 of its content; of a file of a Delta table, of its footer."""
     path: str
-    """Where it is read: the file, or what was staged of it."""
+    """Where its rows are read: the file itself, or what was staged of it."""
     rows: int
     """How many rows it has."""
     size: int
-    """Its bytes, as it was found."""
+    """The bytes of the whole original file, as it was found."""
     low: datetime | None = None
-    """A bound below the event times of its rows, UTC; None where nothing says one."""
+    """The smallest event time of its rows, UTC, inclusive; None if unknown."""
     high: datetime | None = None
-    """A bound above them, itself in; None where nothing says one."""
+    """The largest event time of its rows, UTC, inclusive; None if unknown."""
     stamp: str = ""
-    """What is the same as long as nobody writes the file again; empty for one that nobody does."""
+    """Changes whenever the original file is written; empty for one that is never written again, as of a Delta table."""
     values: tuple[tuple[str, str], ...] = ()
     """Columns whose one value is not in the file but in the table, as JSON, by name."""
 
@@ -37,6 +38,30 @@ class HistoryFile:
     def identity(self) -> tuple[str, str]:
         """Return what it is known by, wherever the place is mounted."""
         return self.name, self.mark
+
+
+@dataclass(frozen=True)
+class TakenFiles:
+    """Files that earlier imports were planned of, and how many rows of each are or will be read."""
+
+    files: tuple[HistoryFile, ...] = ()
+    """The files, as they were planned last."""
+    rows: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Rows that are taken, by the file's identity."""
+
+    @cached_property
+    def by_stamp(self) -> Mapping[tuple[str, str], HistoryFile]:
+        """The files by name and stamp, those without a stamp left out."""
+        return {(file.name, file.stamp): file for file in self.files if file.stamp}
+
+    @cached_property
+    def by_identity(self) -> Mapping[tuple[str, str], HistoryFile]:
+        """The files by what they are known by."""
+        return {file.identity: file for file in self.files}
+
+    def is_whole(self, file: HistoryFile) -> bool:
+        """Return whether all rows of a file are taken."""
+        return self.rows.get(file.identity, 0) >= file.rows
 
 
 @dataclass(frozen=True)

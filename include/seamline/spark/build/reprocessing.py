@@ -10,6 +10,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from seamline.lake.imports.import_plans import load_plan
 from seamline.lake.log.epoch_log import each_epoch
 from seamline.lake.log.master import Master
 from seamline.lake.maintain.released_records import count_readable_records
@@ -33,7 +35,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, list_earlier_versions
 from seamline.model.errors import Conflict, ProtocolError
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.offsets import OffsetRange
+from seamline.model.protocol.offsets import IMPORTED, OffsetRange
 from seamline.plan.batch.reprocessing_plan import (
     Verdict,
     list_open_births,
@@ -84,6 +86,13 @@ def find_attempt_note(layout: Layout, hash: str) -> Path:
     return folder / "attempt.json"
 
 
+def find_borders(layout: Layout, block: Sequence[Epoch]) -> dict[str, datetime]:
+    """Find from which event time on imports that some epochs have read leave rows to the topic, by their topic ids."""
+    lanes = {part.lane.topic_id for epoch in block for part in epoch.ranges if part.lane.imported}
+    borders = {id: load_plan(layout, id.removeprefix(IMPORTED)).options.until for id in sorted(lanes)}
+    return {id: until for id, until in borders.items() if until}
+
+
 def reprocess_block(
     spark: SparkSession,
     pipeline: CompiledPipeline,
@@ -110,6 +119,7 @@ def reprocess_block(
             number: {name: layout.lookup(name, version) for name, version in versions.items()}
             for number, versions in lookups.items()
         },
+        until=find_borders(layout, block),
     )
     stream = pipeline.definition.stream
     suspects = Suspects(

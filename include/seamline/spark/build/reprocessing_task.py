@@ -6,7 +6,7 @@ import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from seamline.kernel.formats import open_readers
 from seamline.kernel.halving import Judge, reject_unreadable, validate_by_halves
 from seamline.kernel.kernel_config import KernelConfig, configure_validation
 from seamline.kernel.marks import join_marks
-from seamline.kernel.raw import combine_small_batches, filter_rows
+from seamline.kernel.raw import combine_small_batches, filter_rows, reject_all_rows
 from seamline.lake.log.record_files import Sink, fill_missing_columns
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
@@ -90,6 +90,26 @@ def count_equal_rows(places: pa.Table) -> Iterator[tuple[Any, ...]]:
     yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
+LEFT = "left to the topic"
+"""Why an imported row is refused that the topic has."""
+
+
+def refuse_left_rows(
+    accepted: pa.Table, refused: pa.Table, until: Mapping[str, datetime]
+) -> tuple[pa.Table, pa.Table]:
+    """Refuse imported rows that are of a time from which on the topic has them: once they had no time, or another."""
+    for topic_id, bound in until.items():
+        left = pc.and_(
+            pc.equal(accepted["_topic_id"], topic_id),
+            pc.greater_equal(accepted["_event_time"], pa.scalar(bound, INSTANT)),
+        )
+        if pc.any(left).as_py():
+            gone = reject_all_rows(accepted.filter(left), LEFT, "")
+            refused = pa.concat_tables([refused, gone.select(refused.column_names)])
+            accepted = accepted.filter(pc.invert(left))
+    return accepted, refused
+
+
 @dataclass(frozen=True)
 class Task:
     """Validates raw records again in a Spark task and writes the result."""
@@ -108,6 +128,8 @@ class Task:
     """Records to refuse without validating them, one offset each."""
     dry: bool = False
     """Whether to write nothing."""
+    until: Mapping[str, datetime] = field(default_factory=dict)
+    """By the topic id of an import's lane the event time from which on its rows are left to the topic."""
     marks: pa.Table | None = None
     """Which records repeat an event id; None if that is left to builds."""
 
@@ -124,7 +146,7 @@ class Task:
 
                 def judge(some: pa.Table, config: KernelConfig = config) -> tuple[pa.Table, pa.Table]:
                     fail_on_poison(some["_value"])
-                    return validate_records(con, some, config, readers)
+                    return refuse_left_rows(*validate_records(con, some, config, readers), self.until)
 
                 for rows, refused in self.parts(raw, judge):
                     if not self.dry:

@@ -100,7 +100,8 @@ class Progress:
         """Return the watermark; ``ends`` are the broker's, freshly asked, or empty to call no lane idle."""
         idle = idle_lanes(self.vector, ends, self.last_seen, now=now, after=policy.idle_of)
         lanes = [lane for lane in self.vector if policy.counts(lane)]
-        largest = {lane: at for lane, at in self.largest.items() if policy.counts(lane)}
+        # Rows of files say nothing of how late a topic's records are: they would move it where every lane is silent.
+        largest = {lane: at for lane, at in self.largest.items() if policy.counts(lane) and not lane.imported}
         return advance_watermark(self.mark, lanes, largest, idle, policy)
 
     def last_interval_end(self, grid: Grid) -> datetime | None:

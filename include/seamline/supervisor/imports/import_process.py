@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout, home_folder
@@ -13,14 +14,17 @@ from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import list_imports
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.errors import LeaseHeld, SeamlineError, SparkFailed
-from seamline.model.protocol.imported.imports import count_imported_places, list_open_imports
+from seamline.model.protocol.imported.imports import list_open_imports
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import own_process_name
 from seamline.supervisor.driver_process import Driver, read_log_tail
+from seamline.supervisor.imports.import_listing import list_import_states
 from seamline.supervisor.job_files import make_import_command
 from seamline.supervisor.supervisor_heartbeat import ensure_stream_folder
 
 RENEWED_EVERY, LOOKED_EVERY = 5.0, 1.0
+IMPORTING = ":import"
+"""How the holder of the lease is named that imports."""
 GRACE = 60.0
 """Seconds in which a driver that is stopped may finish its epoch."""
 
@@ -28,36 +32,50 @@ GRACE = 60.0
 def see_imports_through(
     pipeline: str,
     layout: Layout,
-    tell: Callable[[int, int], None],
+    tell: Callable[[str], None],
     *,
+    ids: Collection[str] | None = None,
+    halt: threading.Event | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> None:
-    """Wait until all that was asked for is imported or closed; run it here where no stream runs. As ``take_part``."""
-    while not take_part(pipeline, layout, tell, env=env):
-        time.sleep(LOOKED_EVERY)
+    """Wait until imports are done or closed, those of some ``ids`` or all; run them here where no stream runs.
+
+    While a stream is paused, or nobody runs one that should be running, it waits without end. ``tell`` is told how far
+    they are, in words, whenever that changes; ``halt`` ends the wait. Errors are those of ``take_part``.
+    """
+    halt = halt or threading.Event()
+    while not take_part(pipeline, layout, tell, ids=ids, halt=halt, env=env):
+        if halt.wait(LOOKED_EVERY):
+            return
 
 
 def take_part(
     pipeline: str,
     layout: Layout,
-    tell: Callable[[int, int], None],
+    tell: Callable[[str], None],
     *,
+    ids: Collection[str] | None = None,
+    halt: threading.Event | None = None,
     env: Mapping[str, str] = os.environ,
 ) -> bool:
-    """Return whether all that was asked for is imported or closed; where no stream runs, do it before.
+    """Return whether imports, those of some ``ids`` or all, are done or closed; where no stream runs, do them before.
 
-    ``tell`` is told how many rows are read by now, and of how many; ``env`` has the connections. LeaseHeld where
-    somebody who is no stream holds the lease; SparkFailed where the driver fails.
+    LeaseHeld if somebody who neither runs a stream nor imports holds the lease; SparkFailed if the driver fails.
     """
     control = ControlTable.ensure(layout)
-    if is_import_open(layout) and control.read().desired not in (Desired.RUNNING, Desired.PAUSED):
+    if is_import_open(layout, ids) and control.read().desired not in (Desired.RUNNING, Desired.PAUSED):
         try:
-            run_import_driver(pipeline, layout, control, tell, env)
+            run_import_driver(
+                pipeline, layout, control, lambda: tell(describe_progress(layout, ids)), halt, env
+            )
         except LeaseHeld:
-            if control.read().desired is not Desired.RUNNING:
+            found = control.read()
+            if found.desired is not Desired.RUNNING and not (
+                found.lease and found.lease.holder.endswith(IMPORTING)
+            ):
                 raise
-    tell(*count_places(layout))
-    return not is_import_open(layout)
+    tell(describe_progress(layout, ids))
+    return not is_import_open(layout, ids)
 
 
 def say_who_imports(pipeline: str, layout: Layout) -> str:
@@ -68,53 +86,53 @@ def say_who_imports(pipeline: str, layout: Layout) -> str:
     if found.desired is Desired.PAUSED:
         return f"The stream of {pipeline} is paused: it imports once `seamline stream start {pipeline}` resumes it."
     if found.lease is None:
-        return (
-            f"The stream of {pipeline} should be running, and nobody runs it yet: it imports once it is up."
-        )
+        return f"The stream of {pipeline} should be running but is not: it imports once it is up."
     return f"The stream of {pipeline} imports between its epochs, whether this command waits or not."
 
 
-def is_import_open(layout: Layout) -> bool:
-    """Return whether something is to be registered, read or closed."""
-    return bool(list_open_imports(read_condensed_log(layout), list_imports(layout)))
+def is_import_open(layout: Layout, ids: Collection[str] | None = None) -> bool:
+    """Return whether something of some imports, or of any, is to be registered, read or closed."""
+    open_ = list_open_imports(read_condensed_log(layout), list_imports(layout))
+    return any(ids is None or each.id in ids for each in open_)
 
 
-def count_places(layout: Layout) -> tuple[int, int]:
-    """Count the rows of all imports that are listed: those that are read or closed, and all."""
-    asked = list_imports(layout)
-    done = count_imported_places(read_condensed_log(layout), asked)
-    return sum(done.values()), sum(each.end for each in asked)
+def describe_progress(layout: Layout, ids: Collection[str] | None) -> str:
+    """Describe how many rows of some imports, or of all, are read by now, and what blocks one."""
+    states = [each for each in list_import_states(layout) if ids is None or each.decision.id in ids]
+    done, whole = (sum(counts) for counts in ((s.done for s in states), (s.decision.end for s in states)))
+    blocked = [f"import {each.decision.id} waits: {each.wrong}" for each in states if each.wrong]
+    return "; ".join([f"{done:,} of {whole:,} rows", *blocked])
 
 
 def run_import_driver(
     pipeline: str,
     layout: Layout,
     control: ControlTable,
-    tell: Callable[[int, int], None],
+    look: Callable[[], None],
+    halt: threading.Event | None,
     env: Mapping[str, str],
 ) -> None:
     """Run the driver of imports once, under the lease."""
-    holder = f"{host_name()}:{os.getpid()}:import"
+    holder = f"{host_name()}:{os.getpid()}{IMPORTING}"
     lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
-    log = ensure_stream_folder(home_folder(), pipeline) / "import.log"
+    log, asked = ensure_stream_folder(home_folder(), pipeline) / "import.log", halt or threading.Event()
     try:
         with keep_renewing(lambda: control.try_renew(lease), RENEWED_EVERY):
             driver = Driver(make_import_command(pipeline, lease.token), log, env)
             try:
-                while driver.exit_code is None:
-                    tell(*count_places(layout))
-                    time.sleep(LOOKED_EVERY)
+                while driver.exit_code is None and not asked.wait(LOOKED_EVERY):
+                    look()
             finally:
                 code = driver.stop(GRACE)
     finally:
         control.release(lease)
-    if code:
-        raise explain_end(code, read_log_tail(log, 6))
+    if code and not asked.is_set():
+        raise explain_end(code, log)
 
 
-def explain_end(code: int, said: str) -> SeamlineError:
+def explain_end(code: int, log: Path) -> SeamlineError:
     """Return the error that a driver has ended with: its own words stand at the end of its log."""
     return SparkFailed(
-        f"The import ended with exit code {code}: {said}",
-        hint="what was imported stays, and the same command goes on with the rest.",
+        f"The import's driver ended with exit code {code}. The end of its log: {read_log_tail(log, 6)}",
+        hint=f"See {log}. What was imported stays; run the same command again to continue.",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -30,7 +30,8 @@ class ImportRequest:
     source: str = ""
     """The source, or the topic, as whose records the rows are validated; empty where there is only one."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Fields, or ``_key``, ``_value``, ``_kafka_timestamp``, ``_partition``, ``_offset``, by the columns' names."""
+    """The column that each field, or ``_key``, ``_value``, ``_kafka_timestamp``, ``_partition``, ``_offset``, is taken
+    from, by the field's name."""
     until: datetime | None = None
     """Rows of this event time and later are left to the topic; None for no bound."""
     version: int | None = None
@@ -53,11 +54,15 @@ def find_topic(pipeline: CompiledPipeline, source: str) -> str:
     named = [topic for topic, name in found if source in ("", name, topic)]
     if len(named) == 1:
         return named[0]
+    topics = ", ".join(topic for topic, _ in found)
+    if source and not named:
+        raise BadRange(
+            f"{pipeline.name} has no source {source!r} that files can be imported into.",
+            hint=f"pass --source with one of: {topics}.",
+        )
     raise BadRange(
-        f"{pipeline.name} has no source {source!r} that rows could be imported to."
-        if source and not named
-        else f"{pipeline.name} reads several topics, and it is not said of which the rows are.",
-        hint=f"name one by --source: {', '.join(topic for topic, _ in found)}.",
+        f"{pipeline.name} reads several topics; say which one the rows belong to.",
+        hint=f"pass --source with one of: {topics}.",
     )
 
 
@@ -69,45 +74,61 @@ def make_options(
     Of ``lines`` each is a record as it is.
     """
     columns, source = dict(request.columns), pipeline.source
+    fields = [each.name for each in pipeline.record.parsed.fields]
+    named = source.event_time if source.event_time in fields else ""
     if lines and columns:
+        raise BadRange("JSON lines are imported unchanged, so --map does not apply.", hint="leave out --map.")
+    if source.event_time == PROCESSING:
         raise BadRange(
-            "Lines are records as they are: nothing is taken from columns.", hint="leave out --map."
+            f"{topic!r} uses processing_time(): every imported row would get today's event time.",
+            hint="declare a column as event_time.",
+        )
+    if lines and (not named or pipeline.format.kind != "json"):
+        raise BadRange(
+            f"Lines have no Kafka timestamp, and the event time of a record of {topic!r} is not in its JSON.",
+            hint="write the records as Parquet, with a column for the bytes and one for the time: "
+            "--map _value=COLUMN --map _kafka_timestamp=COLUMN.",
         )
     if lines:
         columns = {VALUE: VALUE}
-    if odd := [name for name in columns if name.startswith("_") and name not in SPECIAL]:
-        raise BadRange(
-            f"--map names {odd[0]!r}, which is no part of a record.",
-            hint=f"name a field, or one of {', '.join(SPECIAL)}.",
-        )
+    require_known_names(columns, fields, topic)
     if VALUE not in columns and pipeline.format.kind != "json":
         raise BadRange(
-            f"Records of {topic!r} are {pipeline.format.kind}, and rows become JSON.",
+            f"Records of {topic!r} are {pipeline.format.kind}, but rows of files are written as JSON.",
             hint="name the column that has the original bytes: --map _value=COLUMN.",
         )
-    if source.event_time == PROCESSING:
-        raise BadRange(
-            f"The event time of {topic!r} is when a record is processed: rows of files would all be of now.",
-            hint="declare a column as event_time.",
-        )
-    named = source.event_time if source.event_time in {f.name for f in pipeline.record.parsed.fields} else ""
     readable = named and (VALUE not in columns or pipeline.format.kind == "json")
     if not readable and TIME not in columns:
         raise BadRange(
-            "Nothing says when the topic had these records.",
-            hint="name a column: --map _kafka_timestamp=COLUMN.",
+            f"The event time of {topic!r} is not a field of its records, so it cannot stand in for Kafka's timestamp.",
+            hint="name a column that has the timestamp: --map _kafka_timestamp=COLUMN.",
         )
-    if (PARTITION in columns) != (OFFSET in columns):
-        raise BadRange("Rows are known by partition and offset.", hint="map both _partition and _offset.")
     if not (request.until or OFFSET in columns or source.event_id or request.disjoint):
         raise BadRange(
-            f"The rows may be in {topic!r} too, and nothing says which: they would count twice.",
-            hint="pass --until, or --map _partition=COLUMN --map _offset=COLUMN, or declare an event_id; or "
-            "--disjoint, if you know that none is.",
+            f"Some rows may be in {topic!r} too, and would count twice.",
+            hint="choose one: --until TIME; --map _partition=COLUMN --map _offset=COLUMN; an event_id in the "
+            "definition; or --disjoint, if no row is in the topic.",
         )
     text = {"STRING", "DATE", "TIMESTAMP", "BINARY"}
-    bare = tuple(f.name for f in pipeline.record.parsed.fields if f.type.spark not in text)
+    bare = tuple(each.name for each in pipeline.record.parsed.fields if each.type.spark not in text)
     return ImportOptions(topic, tuple(columns.items()), named, request.until, bare=bare)
+
+
+def require_known_names(columns: Mapping[str, str], fields: Sequence[str], topic: str) -> None:
+    """Raise BadRange where something is mapped that a record does not have, or half of a place."""
+    for name, column in columns.items():
+        if not name or not column:
+            raise BadRange(
+                f"--map: {name + '=' + column!r} lacks a name.", hint="for example: --map shop=store."
+            )
+        # A column whose name another takes may have any that is free.
+        if name not in (*fields, *SPECIAL) and column not in columns:
+            raise BadRange(
+                f"--map: {name!r} is neither a field of {topic!r} nor a part of a Kafka record.",
+                hint=f"name one of {', '.join((*fields, *SPECIAL))}.",
+            )
+    if (PARTITION in columns) != (OFFSET in columns):
+        raise BadRange("--map _partition and --map _offset must be given together.", hint="map both.")
 
 
 def find_time_column(pipeline: CompiledPipeline, options: ImportOptions) -> str:
@@ -121,22 +142,18 @@ def find_time_column(pipeline: CompiledPipeline, options: ImportOptions) -> str:
 def require_columns(history: History, options: ImportOptions) -> None:
     """Raise BadRange where a column that is mapped is not there, or a field would come from two."""
     names = {*history.columns.names, *(name for each in history.files for name, _ in each.values)}
+    taken = {column for _, column in options.columns}
     require_usable_columns(history)
     for ours, theirs in options.columns:
         if theirs not in names:
             raise BadRange(
-                f"{history.place!r} has no column {theirs!r}, which --map takes {ours} from.",
-                hint=f"it has {', '.join(sorted(names))}.",
+                f"{history.place!r} has no column {theirs!r} (--map {ours}={theirs}).",
+                hint=f"its columns are {', '.join(sorted(names))}.",
             )
-        if (
-            ours not in SPECIAL
-            and ours in names
-            and ours != theirs
-            and ours not in {each for _, each in options.columns}
-        ):
+        if ours not in SPECIAL and ours in names and ours not in taken:
             raise BadRange(
-                f"{history.place!r} has a column {ours!r} already, and --map takes {ours} from {theirs!r}.",
-                hint=f"map the other one too: --map NAME={ours}.",
+                f"--map {ours}={theirs}: {history.place!r} has a column {ours!r} already.",
+                hint=f"give that column another name too: --map NAME={ours}.",
             )
 
 
@@ -145,17 +162,16 @@ def require_usable_columns(history: History) -> None:
     names = [name.lower() for name in history.columns.names]
     if odd := [name for name in history.columns.names if not name or names.count(name.lower()) > 1]:
         raise BadRange(
-            f"{history.place!r} has a column {odd[0]!r} that is empty, or differs from another in its case only.",
+            f"{history.place!r} has a column with an empty name, or two whose names differ only in case: {odd[0]!r}.",
             hint="give each column a name of its own.",
         )
     bad = [
-        each.name
+        each
         for each in history.columns
         if pa.types.is_decimal256(each.type) or pa.types.is_float16(each.type)
     ]
     if bad:
         raise BadRange(
-            f"Column {bad[0]!r} of {history.place!r} is of a type that is not read: "
-            f"{history.columns.field(bad[0]).type}.",
+            f"Column {bad[0].name!r} of {history.place!r} has the unsupported type {bad[0].type}.",
             hint="write it as a DECIMAL of up to 38 digits, or as a double.",
         )

@@ -50,24 +50,26 @@ def test_footers_tell_rows_times_and_what_folders_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_text_is_staged_row_by_row(tmp_path: Path, packed: bool) -> None:
-    """CSV with line breaks in cells, and lines as the bytes that they are."""
+    """CSV with line breaks in cells, and lines as the bytes that they are; what folders are called is no column."""
+    place = tmp_path / "day=1"
+    place.mkdir()
     write = (
         (lambda path, data: path.with_name(path.name + ".gz").write_bytes(gzip.compress(data)))
         if packed
         else Path.write_bytes
     )
-    write(tmp_path / "a.csv", b'\xef\xbb\xbfid;x\n"a\nb";1\nc;\n')
-    found = find(tmp_path / ("a.csv.gz" if packed else "a.csv"), tmp_path / "staged", dialect=CsvDialect(";"))
+    write(place / "a.csv", b'\xef\xbb\xbfid;x\n"a\nb";1\nc;\n')
+    found = find(place / ("a.csv.gz" if packed else "a.csv"), tmp_path / "staged", dialect=CsvDialect(";"))
     assert pq.read_table(found.files[0].path).to_pylist() == [
         {"id": "a\nb", "x": "1"},
         {"id": "c", "x": None},
     ]
-    write(tmp_path / "b.jsonl", b'{"a":1}\r\n\n {"a":\xff}')
-    lines = find(tmp_path / ("b.jsonl.gz" if packed else "b.jsonl"), tmp_path / "staged")
+    write(place / "b.jsonl", b'{"a":1}\r\n\n {"a":\xff}')
+    lines = find(place / ("b.jsonl.gz" if packed else "b.jsonl"), tmp_path / "staged")
     assert pq.read_table(lines.files[0].path)["_value"].to_pylist() == [b'{"a":1}', b' {"a":\xff}']
-    assert has_lines(str(tmp_path / ("b.jsonl.gz" if packed else "b.jsonl")))
+    assert has_lines(str(place / ("b.jsonl.gz" if packed else "b.jsonl")))
     again = find(
-        tmp_path / ("a.csv.gz" if packed else "a.csv"), tmp_path / "staged", dialect=CsvDialect(";", null="c")
+        place / ("a.csv.gz" if packed else "a.csv"), tmp_path / "staged", dialect=CsvDialect(";", null="c")
     )
     assert again.files[0].path != found.files[0].path, "another dialect reads other rows"
 
@@ -76,9 +78,9 @@ def test_text_is_staged_row_by_row(tmp_path: Path, packed: bool) -> None:
     ("text", "words"),
     [
         (b"id,x\na,b\nc\n", "Line: 3.*Expected Number of Columns: 2 Found: 1"),
-        (b"id,id\na,b\n", "does not name its columns"),
-        (b"", "does not name its columns"),
-        (b"\nid,x\na,b\n", "does not name its columns"),
+        (b"id,id\na,b\n", "names column 'id' twice"),
+        (b"", "does not begin with a line of column names"),
+        (b"\nid,x\na,b\n", "does not begin with a line of column names"),
     ],
 )
 def test_csv_that_cannot_be_read_names_the_line(tmp_path: Path, text: bytes, words: str) -> None:
@@ -158,7 +160,7 @@ def test_rows_with_deletion_vectors_are_left_out(tmp_path: Path) -> None:
 
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     """By its name, and with the way out."""
-    with pytest.raises(NotFound, match="There is no table"):
+    with pytest.raises(NotFound, match="has no files of a table"):
         find(tmp_path / "nothing", tmp_path / "staged")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 half")
     with pytest.raises(BadRange, match="no whole Parquet file"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from seamline.lake.imports.import_plans import load_hindrances
 from seamline.lake.storage.layout import Layout
 from seamline.model.errors import BadRange
 from seamline.model.protocol.epoch import Epoch, EpochKind
@@ -34,7 +35,7 @@ class Driver:
         self.wrong: set[str] = set()
         self.failing: set[str] = set()
         self.condemned: list[OffsetRange] = []
-        self.time = 0.0
+        self.time, self.layout = 0.0, Layout(home, "orders")
         monkeypatch.setattr(hole_filling, "is_session_alive", lambda _: True)
         monkeypatch.setattr(importing, "time", SimpleNamespace(monotonic=lambda: self.time))
         monkeypatch.setattr(importing.PlannedRows, "require_there", lambda _, part: self.require(part))
@@ -53,7 +54,7 @@ class Driver:
     @property
     def writer(self) -> Any:
         """Return what has the tables."""
-        return SimpleNamespace(layout=Layout(Path("nowhere"), "orders"))
+        return SimpleNamespace(layout=self.layout)
 
     @property
     def topics(self) -> Any:
@@ -116,6 +117,7 @@ def test_an_import_whose_file_is_gone_holds_up_no_other(driver: Driver) -> None:
     driver.work(ONE, TWO)
     assert driver.read() == {"one": False, "two": True}
     assert driver.importer.halted and "is gone" in driver.importer.halted.message
+    assert load_hindrances(driver.layout) == {"one": f"{ONE.lane} is gone put it back"}
     driver.wrong = set()
     driver.work(ONE, TWO)
     assert driver.read() == {"one": False, "two": True}, "it is not looked at all the time"
@@ -123,6 +125,7 @@ def test_an_import_whose_file_is_gone_holds_up_no_other(driver: Driver) -> None:
     driver.work(ONE, TWO)
     assert driver.read() == {"one": True, "two": True}
     assert not driver.importer.pending and driver.importer.halted is None
+    assert load_hindrances(driver.layout) == {}
 
 
 def test_an_import_that_waits_is_closed_at_once_when_it_is_cancelled(driver: Driver) -> None:

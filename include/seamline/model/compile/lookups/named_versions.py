@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from seamline.model.compile.evolution import is_compatible_version
 from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.holes import list_moving_ranges
 
 
 def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
@@ -20,6 +21,6 @@ def in_force(epochs: Iterable[Epoch], record_version: str) -> Mapping[str, str]:
 def named_last(epochs: Sequence[Epoch], record_version: str) -> Mapping[str, str]:
     """Return the versions that the last epoch with records names; none if it had another record version."""
     for epoch in reversed(epochs):
-        if epoch.kind is EpochKind.READ and epoch.ranges:
+        if epoch.kind is EpochKind.READ and list_moving_ranges(epoch):
             return epoch.lookups if is_compatible_version(epoch.record_version, record_version) else {}
     return {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from seamline.model.errors import BadRange, Conflict
+from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import list_missing_ranges
 from seamline.model.protocol.offsets import IMPORTED, Lane, OffsetRange
@@ -31,7 +31,7 @@ class Import:
     origin: str
     """Where the files are, as it was named."""
     end: int
-    """How many places its lane has."""
+    """The number of its rows, and the end of its lane."""
     actor: str
     """Who decided it."""
     reason: str
@@ -116,7 +116,7 @@ def list_open_imports(ledger: Sequence[Epoch], asked: Iterable[Import]) -> list[
 
 
 def find_closed_places(ledger: Iterable[Epoch]) -> dict[Lane, int]:
-    """Return from which place on each import was closed without being read, of those that were cancelled."""
+    """Return the first offset that was not read, for each import that was cancelled and closed."""
     amends = (epoch for epoch in ledger if epoch.kind is EpochKind.AMEND)
     return {part.lane: part.start for epoch in amends for part in epoch.ranges if part.lane.imported}
 
@@ -130,8 +130,8 @@ def find_taken_places(ledger: Sequence[Epoch], asked: Sequence[Import]) -> dict[
     wanted = {each.lane: each.end for each in asked if not each.cancelled}
     if unclosed := [each for each in list_open_imports(ledger, asked) if each.cancelled]:
         raise BadRange(
-            f"The import of {unclosed[0].origin!r} is cancelled, but the stream has not closed it yet.",
-            hint="import again once `seamline imports list` shows it closed: a stream that runs does that at once.",
+            f"Import {unclosed[0].id} is being cancelled: until then it is unknown which rows it will have read.",
+            hint="wait until `seamline imports list` says 'cancelled': a running stream gets there within seconds.",
         )
     ends = {lane: part.end for lane, epoch in known.items() for part in epoch.ranges if part.lane == lane}
     taken = {lane: closed.get(lane, end) for lane, end in {**wanted, **ends}.items()}
@@ -161,7 +161,8 @@ def add_import(
     """
     if [*asked] != [*known]:
         raise Conflict(
-            "Another import was asked for, or cancelled, while this one was planned.", hint="import again."
+            "Another import was requested or cancelled while this one was being planned.",
+            hint="run the command again.",
         )
     if any(each.id == new.id for each in asked):
         raise Conflict(f"Import {new.id} was asked for before.", hint="see `seamline imports list`.")
@@ -170,8 +171,18 @@ def add_import(
     return (*(each for each in asked if each.id not in gone), new)
 
 
-def cancel_import(asked: Sequence[Import], id: str, why: str) -> tuple[Import, ...]:
-    """Cancel an import; what of it was read stays. BadRange if there is none of that id."""
-    if all(each.id != id for each in asked):
-        raise BadRange(f"There is no import {id!r}.", hint="see `seamline imports list`.")
-    return tuple(replace(each, cancelled=each.cancelled or why) if each.id == id else each for each in asked)
+def cancel_import(asked: Sequence[Import], ledger: Sequence[Epoch], id: str, why: str) -> tuple[Import, ...]:
+    """Cancel an import; what of it was read stays.
+
+    NotFound if there is none of that id, Conflict if nothing of it is left, or it was cancelled before.
+    """
+    found = next((each for each in asked if each.id == id), None)
+    if found is None:
+        raise NotFound(f"There is no import {id!r}.", hint="`seamline imports list` names them.")
+    if found.cancelled:
+        raise Conflict(
+            f"Import {id} was already cancelled by {found.cancelled}.", hint="nothing is left to be done."
+        )
+    if found not in list_open_imports(ledger, asked):
+        raise Conflict(f"Import {id} is done: there is nothing to cancel.", hint="its rows stay in the log.")
+    return tuple(replace(each, cancelled=why) if each is found else each for each in asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from seamline.lake.tables.control_table import Desired
+from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import translate_store_errors
 from seamline.spark.stream.driver_end import TRIED_AGAIN
 from seamline.spark.stream.driver_loop import Driver
@@ -20,6 +21,7 @@ class ImportRun(Driver):
     def run(self) -> None:
         """Register, read and close until nothing is left; raise what is wrong with the files."""
         self.epochs.write_heartbeat("importing")
+        halted: SeamlineError | None = None
         while not self.stopping.is_set():
             self.poll_control()
             if self.asked.desired is Desired.RUNNING:
@@ -32,8 +34,9 @@ class ImportRun(Driver):
                 self.count_failure(error)
             else:
                 self.epochs.retries = 0
-                if halted := self.importer.halted:
-                    raise halted
-                if not self.importer.pending:
+                halted = self.importer.halted
+                if halted or not self.importer.pending:
                     break
         self.finish(None)
+        if halted:
+            raise halted

@@ -17,20 +17,23 @@ from seamline.lake.imports.import_plans import (
     delete_unused_stages,
     load_plan,
     require_planned_files,
+    save_hindrances,
 )
 from seamline.lake.storage.layout import Layout
-from seamline.model.errors import BadRange, FenceLost, NotFound, SeamlineError
+from seamline.model.errors import BadRange, FenceLost, SeamlineError
 from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import keep_hole_epochs
 from seamline.model.protocol.imported.imports import (
     Import,
+    find_taken_places,
     list_importable_ranges,
     list_imports_to_register,
     list_open_imports,
     list_ranges_to_close,
 )
 from seamline.model.protocol.offsets import IMPORTED, Lane, OffsetRange, Vector
+from seamline.plan.stream.import_plan import list_taken_rows
 from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.driver_end import TRIED_AGAIN
 from seamline.spark.stream.epoch_maker import Epochs
@@ -172,10 +175,9 @@ class Importer:
         except (FenceLost, *TRIED_AGAIN):
             raise
         except SeamlineError as error:
-            self.wrong[part.lane] = Waiting(error, time.monotonic() + LOOK_AGAIN)
-            log.error("An import cannot go on: %s %s", error.message, error.hint)
+            self.note_wrong(part.lane, error)
         else:
-            self.wrong.pop(part.lane, None)
+            self.note_wrong(part.lane, None)
 
     def import_piece(self, spark: SparkSession, part: OffsetRange) -> None:
         """Read the next piece of an import."""
@@ -216,13 +218,34 @@ class Importer:
         self.filler.asked, self.unsure = (), False
 
     def delete_stages(self) -> None:
-        """Delete staged rows that no import reads any more."""
-        open_ = {each.lane for each in list_open_imports(self.known, self.asked)}
+        """Delete staged rows that no import reads any more; those of Delta tables that were not read whole stay."""
         try:
-            plans = {each.lane: self.rows.load(each.lane) for each in self.asked}
-            used = [plan for lane, plan in plans.items() if lane in open_]
-            delete_unused_stages(
-                self.rows.layout, used, [plan for lane, plan in plans.items() if lane not in open_]
+            plans = {each.id: self.rows.load(each.lane) for each in self.asked}
+            open_ = {each.id for each in list_open_imports(self.known, self.asked)}
+            rows = list_taken_rows(
+                {id: plan.files for id, plan in plans.items()},
+                {id: count for id, count in find_taken_places(self.known, self.asked).items() if id in plans},
             )
-        except (NotFound, OSError) as error:
+            used = [
+                each.file
+                for id, plan in plans.items()
+                for each in plan.files
+                if id in open_ or (plan.table_id and rows.get(each.file.identity, 0) < each.file.rows)
+            ]
+            delete_unused_stages(
+                self.rows.layout, used, [plan for id, plan in plans.items() if id not in open_]
+            )
+        except (SeamlineError, OSError) as error:
             log.warning("Staged rows were not deleted: %s", error)
+
+    def note_wrong(self, lane: Lane, error: SeamlineError | None) -> None:
+        """Note why an import waits, or that it goes on, where whoever lists the imports finds it."""
+        known = lane in self.wrong
+        if error:
+            self.wrong[lane] = Waiting(error, time.monotonic() + LOOK_AGAIN)
+            log.error("An import cannot go on: %s %s", error.message, error.hint)
+        else:
+            self.wrong.pop(lane, None)
+        if known or error:
+            told = {each.topic_id.removeprefix(IMPORTED): why.error for each, why in self.wrong.items()}
+            save_hindrances(self.rows.layout, {id: f"{why.message} {why.hint}" for id, why in told.items()})
