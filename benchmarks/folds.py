@@ -41,8 +41,9 @@ from seamline.model.compile.problems import Problems
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.process_rules import compile_process
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
 from seamline.spark.session.session import open_spark_session

@@ -14,15 +14,10 @@ from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.patterns import Pattern
-from seamline.model.definition.pipeline import (
-    KafkaSource,
-    Lookup,
-    Pipeline,
-    Rule,
-    View,
-)
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from seamline.model.definition.sources import KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
     avg,

@@ -29,7 +29,8 @@ from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import NotFound, ProtocolError
 from seamline.model.measures import avg, count, distinct, max, quantile, sum

@@ -39,7 +39,8 @@ from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.errors import FenceLost
 from seamline.model.measures import Measure, avg, count, max, sum

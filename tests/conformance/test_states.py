@@ -24,7 +24,8 @@ from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.storage.arrow_types import INSTANT, arrow_type, partial_schema
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Session, Sliding, Tumbling, Window
 from seamline.model.measures import (
     Measure,

@@ -20,13 +20,7 @@ from seamline.model.definition.expectations import Expect, ExpectationSuite, Exp
 from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
-from seamline.model.definition.pipeline import (
-    KafkaSource,
-    Lookup,
-    Pipeline,
-    Rule,
-    View,
-)
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.restarts import (
     ExponentialDelay,
     FailureRate,
@@ -34,6 +28,7 @@ from seamline.model.definition.restarts import (
     NoRestart,
     RestartPolicy,
 )
+from seamline.model.definition.sources import KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import (
     CountWindow,
     Cumulating,

@@ -38,7 +38,8 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
 from seamline.model.protocol.certificate_checks import Certificate

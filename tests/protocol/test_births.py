@@ -14,7 +14,8 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.definition.pipeline import Rule, View
+from seamline.model.definition.pipeline import View
+from seamline.model.definition.sources import Rule
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
 from seamline.plan.batch.reprocessing_plan import Verdict

@@ -11,7 +11,7 @@ from tests.protocol.shipped import PIPELINE, VIEW, Stream
 
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.definition.pipeline import Rule
+from seamline.model.definition.sources import Rule
 from seamline.model.protocol.read_request import ReadRequest
 
 EDITED = compile_pipeline(replace(PIPELINE.definition, rules=[Rule("positive", "id >= 0")]))

@@ -22,7 +22,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.reprocessed import ATTEMPT, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import compile_pipeline
-from seamline.model.definition.pipeline import Rule
+from seamline.model.definition.sources import Rule
 from seamline.model.errors import Conflict, OutOfStep, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import Interval

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.sources import KafkaSource
 
 COPIES = 8
 """So many times as much as a record may have, the rows that a view makes of it may have beside their items."""

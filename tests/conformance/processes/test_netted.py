@@ -16,7 +16,8 @@ from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import (

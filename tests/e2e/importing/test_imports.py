@@ -211,7 +211,9 @@ def test_rows_with_offsets_end_where_the_topic_is_read_from(history: History) ->
     assert "13 are left to the topic" in told
     history.require_each_once(range(12))
     assert sorted(map(int, history.rows()["id"].to_pylist())) == [*range(30)]
-    found = history.seamline("explain", "orders.daily", "--key", "shop=s0", "--window", "2026-11-01", "--rows", "30")
+    found = history.seamline(
+        "explain", "orders.daily", "--key", "shop=s0", "--window", "2026-11-01", "--rows", "30"
+    )
     assert "a.parquet" in found
     history.seamline("stream", "stop", "orders")
     assert stop_stream(history.layout, timeout=120)

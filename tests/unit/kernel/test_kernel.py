@@ -27,12 +27,8 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import (
-    KafkaSource,
-    Pipeline,
-    Rule,
-    View,
-)
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource, Rule
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import Measure, avg, count, distinct, formula, own, quantile, sum
 from seamline.model.protocol.offsets import Lane

@@ -31,7 +31,7 @@ from seamline.lake.log.epoch_log import known_epochs
 from seamline.model.compile.compiled_pipeline import compile_pipeline, rounded_record_version
 from seamline.model.compile.evolution import is_compatible_version, require_order
 from seamline.model.compile.stored_definition import from_json, to_json
-from seamline.model.definition.pipeline import EXACT, ROUNDED
+from seamline.model.definition.sources import EXACT, ROUNDED
 from seamline.model.errors import BadRange
 from seamline.model.measures import Maximum, Sum
 from seamline.model.measures.values import normalize_stored_value

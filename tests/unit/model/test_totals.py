@@ -31,7 +31,8 @@ from seamline.lake.tables.generations import Generations
 from seamline.lake.tables.slices import Slices
 from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import Measure, avg, count, formula, ratio, sum
 from seamline.model.measures.plain import Sum

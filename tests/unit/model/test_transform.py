@@ -17,7 +17,7 @@ from seamline import CountWindow, KafkaSource, Lookup, Rule, Tumbling, View, cou
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
-from seamline.model.definition.pipeline import EXACT, ROUNDED
+from seamline.model.definition.sources import EXACT, ROUNDED
 from seamline.model.expressions import compile_expression
 from seamline.model.types.schema import Schema
 from seamline.model.user_code import hash_code

@@ -7,7 +7,8 @@ from typing import Any
 from seamline.lake.engine.windowing import format_grouping_set
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView, compile_pipeline
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
 from seamline.web.view_page import by_key

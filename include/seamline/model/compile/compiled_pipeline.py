@@ -37,7 +37,8 @@ from seamline.model.compile.sources import (
     split_process_name,
 )
 from seamline.model.definition.formats import Format
-from seamline.model.definition.pipeline import ROUNDED, KafkaSource, Pipeline, Rule, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import ROUNDED, KafkaSource, Rule
 from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression

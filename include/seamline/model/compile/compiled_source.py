@@ -18,7 +18,8 @@ from seamline.model.compile.sources import (
     locate_problem,
 )
 from seamline.model.definition.formats import Format, format_of
-from seamline.model.definition.pipeline import DIGITS, EXACT, ROUNDED, Pipeline
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sources import DIGITS, EXACT, ROUNDED
 from seamline.model.time.intervals import parse_duration
 from seamline.model.types.schema import Field, Schema
 

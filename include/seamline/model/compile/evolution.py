@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from seamline.model.compile.problems import Problems
-from seamline.model.definition.pipeline import KafkaSource
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.types.schema import Field, Schema

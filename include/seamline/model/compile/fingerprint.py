@@ -21,7 +21,8 @@ from seamline.model.compile.sources import (
 )
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
-from seamline.model.definition.pipeline import DIGITS, EXACT, KafkaSource, Lookup, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import DIGITS, EXACT, KafkaSource, Lookup
 from seamline.model.measures import Formula, Measure, Own
 from seamline.model.types.schema import Field, Schema, has_decimals
 from seamline.model.user_code import function_of, hash_code, name_of

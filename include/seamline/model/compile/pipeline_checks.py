@@ -13,8 +13,9 @@ from seamline.model.compile.problems import Problems
 from seamline.model.definition.field_types import list_mismatches
 from seamline.model.definition.layers import DURABILITY
 from seamline.model.definition.origin import Origin
-from seamline.model.definition.pipeline import KafkaSource, Pipeline
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import (

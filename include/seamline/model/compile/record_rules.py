@@ -15,7 +15,8 @@ from seamline.model.compile.lookups.lookup_join import (
 from seamline.model.compile.problems import Problems, compile_condition, format_known_columns
 from seamline.model.compile.transform import Transform, check_row_columns, compile_transform
 from seamline.model.definition.origin import Origin
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, Rule
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sources import KafkaSource, Rule
 from seamline.model.expressions import Expression, Guard, compile_expression
 from seamline.model.types.schema import BIGINT, INT, STRING, TIMESTAMP, Field, Schema, SqlType, TypeKind
 

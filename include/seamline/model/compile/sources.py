@@ -8,7 +8,8 @@ from dataclasses import replace
 from seamline.model.compile.lookups.lookup_join import LookupJoin, list_decorating_lookups
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record
-from seamline.model.definition.pipeline import KafkaSource, Pipeline, View
+from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.types.schema import Field, Schema

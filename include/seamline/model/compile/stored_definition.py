@@ -23,16 +23,10 @@ from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.patterns import Pattern
-from seamline.model.definition.pipeline import (
-    ROUNDED,
-    KafkaSource,
-    Lookup,
-    Pipeline,
-    Rule,
-    View,
-)
+from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
+from seamline.model.definition.sources import ROUNDED, KafkaSource, Lookup, Rule
 from seamline.model.definition.stored_code import (
     Facts,
     is_unchanged,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from seamline.model.compile.problems import Problems
 from seamline.model.definition.origin import Origin
-from seamline.model.definition.pipeline import DIGITS, Pipeline
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sources import DIGITS
 from seamline.model.types.schema import Field, Schema, SqlType, TypeKind, has_decimals
 from seamline.model.user_code import function_of, is_stand_in, name_of
 

@@ -10,8 +10,9 @@ from seamline.model.definition.formats import format_of
 from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.patterns import Pattern
-from seamline.model.definition.pipeline import KafkaSource, Pipeline
+from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
+from seamline.model.definition.sources import KafkaSource
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.spelling import format_quantity
 

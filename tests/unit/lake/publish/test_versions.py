@@ -25,7 +25,7 @@ from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.live_versions import list_primary_views, live_views, stood_still
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.definition.layers import Batch
-from seamline.model.definition.pipeline import Rule
+from seamline.model.definition.sources import Rule
 from seamline.model.errors import BadRange, DefinitionError, ProtocolError, PublishRefused
 from seamline.model.measures import count, min
 from seamline.model.protocol.epoch import Epoch

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from seamline.model.compile.problems import Problems, compile_condition, require_exact_key
-from seamline.model.definition.pipeline import Lookup, Pipeline
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sources import Lookup
 from seamline.model.definition.used_names import (
     extract_identifiers,
     list_pipeline_expressions,
