@@ -17,7 +17,7 @@ from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
-from seamline.model.definition.sources import KafkaSource, Lookup, Rule
+from seamline.model.definition.sources import DeltaSource, KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
     avg,
@@ -56,6 +56,7 @@ __all__ = [
     "CountWindow",
     "Csv",
     "Cumulating",
+    "DeltaSource",
     "Expect",
     "ExpectRows",
     "ExpectationSuite",

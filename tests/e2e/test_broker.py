@@ -36,7 +36,7 @@ from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.start_positions import StartPlace
-from seamline.supervisor.topic_losses import find_start_offsets, offsets_now
+from seamline.supervisor.sources.source_losses import find_start_offsets, offsets_now
 
 
 @pytest.fixture(scope="module")

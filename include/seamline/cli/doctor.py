@@ -128,7 +128,7 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
     if found.pipelines:
         yield Finding("definitions", True, ", ".join(sorted(found.pipelines)))
     names = {each.definition.connection for each in found.pipelines.values()}
-    for name in sorted(names):
+    for name in sorted(filter(None, names)):
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
 
 

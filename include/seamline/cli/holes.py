@@ -28,7 +28,7 @@ def list_(pipeline: str) -> None:
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import list_missing_ranges, list_undecided_gaps, to_register
     from seamline.model.protocol.holes import list_open_holes as register
-    from seamline.supervisor.topic_losses import find_topic_gaps, format_loss_warnings
+    from seamline.supervisor.sources.source_losses import find_topic_gaps, format_loss_warnings
 
     epochs = read_condensed_log(locate_tables(pipeline))
     lacking = list_missing_ranges(epochs)
@@ -61,7 +61,7 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     """Let the stream continue without what is missing now; its next start registers the hole."""
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import AcceptedGap, list_undecided_gaps
-    from seamline.supervisor.topic_losses import find_topic_gaps
+    from seamline.supervisor.sources.source_losses import find_topic_gaps
 
     compiled, layout = open_pipeline(pipeline)
     control = ControlTable.ensure(layout)

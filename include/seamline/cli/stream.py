@@ -236,7 +236,7 @@ def drain(pipeline: str, reason: str) -> None:
     that the interval can be built. A record that comes all the same is late, and counted.
     """
     from seamline.lake.tables.control_table import ControlTable, Drained
-    from seamline.supervisor.topic_losses import offsets_now
+    from seamline.supervisor.sources.source_losses import offsets_now
 
     compiled, layout = open_pipeline(pipeline)
     source, lanes = compiled.definition, offsets_now(compiled).ends

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.model.compile.compiled_pipeline import CompiledView
-from seamline.model.definition.sources import KafkaSource
+from seamline.model.definition.sources import Source
 
 COPIES = 8
 """So many times as much as a record may have, the rows that a view makes of it may have beside their items."""
 LARGE, MANY = "record too large", "record of too many parts"
 
 
-def split_oversized_records(rows: pa.Table, source: KafkaSource, *, parts: bool) -> tuple[pa.Table, pa.Table]:
+def split_oversized_records(rows: pa.Table, source: Source, *, parts: bool) -> tuple[pa.Table, pa.Table]:
     """Part records into those within bounds and those that are not, with reason and detail.
 
     ``parts`` are counted by the commas between them, as JSON has them, or by what opens them: each may be all there is
@@ -48,7 +48,7 @@ def byte_lengths(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArr
 
 
 def find_record_excess(
-    size: int, value: pa.BinaryScalar, source: KafkaSource, *, parts: bool
+    size: int, value: pa.BinaryScalar, source: Source, *, parts: bool
 ) -> tuple[str, str] | None:
     """Return (reason, detail) of a record that is out of bounds."""
     if size > source.max_record_bytes:
@@ -63,7 +63,7 @@ def parts_of(value: bytes) -> int:
 
 
 def split_oversized_explosions(
-    con: duckdb.DuckDBPyConnection, rows: pa.Table, views: Iterable[CompiledView], source: KafkaSource
+    con: duckdb.DuckDBPyConnection, rows: pa.Table, views: Iterable[CompiledView], source: Source
 ) -> tuple[pa.Table, pa.Table]:
     """Part validated rows into those of which views make rows within bounds and those of which they do not."""
     good, detail = np.ones(rows.num_rows, dtype=bool), np.full(rows.num_rows, "", dtype=object)

@@ -7,7 +7,12 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 
 def connection_env(name: str) -> dict[str, str]:
-    """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read."""
+    """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read.
+
+    A pipeline without topics has no connection, and needs nothing.
+    """
+    if not name:
+        return {}
     return {f"AIRFLOW_CONN_{name.upper()}": Connection.get(name).as_json()}
 
 

@@ -30,6 +30,7 @@ from seamline.model.protocol.audit import (
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
+from seamline.supervisor.sources.source_ends import ask_source_ends
 
 ANSWERS_WITHIN = 8.0
 
@@ -48,13 +49,13 @@ def audit(
     """
     began = datetime.now(UTC)
     log = CommittedLog.pin(pipeline, layout, span)
-    definition = pipeline.definition
-    connection = read_airflow_connection(definition.connection, env)
-    ends = ends_of(connection, definition.topics, timeout=ANSWERS_WITHIN)
+    definition, ask = pipeline.definition, partial(ends_of, timeout=ANSWERS_WITHIN)
+    ends = ask_source_ends(definition, layout, env, ask)
+    connection = read_airflow_connection(definition.connection, env) if definition.kafka_topics else None
     asked = [probe_missing_offsets(each, connection, ends) for each in evidence_of(log, ends)]
     if any(each.askable for each in asked):
         # What retention has deleted while Kafka was asked is not there, and nobody knows what it was.
-        ends = ends_of(connection, definition.topics, timeout=ANSWERS_WITHIN)
+        ends = ask_source_ends(definition, layout, env, ask)
         asked = [replace(each, kept=find_retained_offsets(ends, each.lane)) for each in asked]
     judged = [audit_lane(each) for each in asked]
     rows = log.rows()
@@ -113,10 +114,12 @@ def find_retained_offsets(ends: TopicEnds, lane: Lane) -> tuple[int, int] | None
 
 
 def probe_missing_offsets(
-    evidence: LaneEvidence, connection: KafkaConnection, ends: TopicEnds
+    evidence: LaneEvidence, connection: KafkaConnection | None, ends: TopicEnds
 ) -> LaneEvidence:
-    """Ask Kafka for what was read and is not in the log."""
-    if not evidence.askable:
+    """Ask Kafka for what was read and is not in the log; of a table each offset that an epoch counts is a row."""
+    if evidence.lane.of_table:
+        return replace(evidence, there=tuple(evidence.absent))
+    if not evidence.askable or connection is None:
         return evidence
     place = ends.names[evidence.lane.topic_id], evidence.lane.partition
     return replace(evidence, there=tuple(find_present_offsets(connection, {place: evidence.askable})[place]))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
-from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.topic_ends import ends_of
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout, definitions_folder, home_folder
@@ -17,9 +18,11 @@ from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 from seamline.model.errors import SeamlineError
+from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.driver_progress import LastSeen, choose_patience, find_restart_reason, is_check_due
 from seamline.supervisor.driver_report import DriverReport
+from seamline.supervisor.sources.source_ends import ask_source_ends
 
 log = logging.getLogger("seamline.supervisor")
 STARTS_WITHIN = 300.0
@@ -116,16 +119,16 @@ def make_policy_reader(name: str) -> Callable[[], RestartPolicy]:
 
 
 def count_unread_records(pipeline: CompiledPipeline, layout: Layout) -> int | None:
-    """Count the records that Kafka has and the master has not read; None if Kafka does not answer."""
+    """Count the records that topics and tables have and the master has not read; None if one does not answer."""
     try:
-        definition = pipeline.definition
-        offsets = ends_of(
-            read_airflow_connection(definition.connection), definition.topics, timeout=KAFKA_WITHIN
+        offsets = ask_source_ends(
+            pipeline.definition, layout, os.environ, partial(ends_of, timeout=KAFKA_WITHIN)
         )
     except SeamlineError as error:
         log.warning("The lag is not known: %s", error.message)
         return None
     held = Master.open(layout).position(offsets.ends) if Master.exists(layout) else {}
+    starts = {lane: held.get(lane, offsets.beginnings.get(lane, 0)) for lane in offsets.ends}
     return sum(
-        max(end - held.get(lane, offsets.beginnings.get(lane, 0)), 0) for lane, end in offsets.ends.items()
+        len(OffsetRange(lane, starts[lane], max(end, starts[lane]))) for lane, end in offsets.ends.items()
     )

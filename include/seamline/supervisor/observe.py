@@ -27,7 +27,7 @@ from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import Gap, find_gaps, list_undecided_gaps
-from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.observation import (
     Lag,
@@ -41,6 +41,7 @@ from seamline.plan.stream.stream_state import Facts, actual_of
 from seamline.runtime.places import host_name
 from seamline.supervisor.board import Board, read_board
 from seamline.supervisor.driver_report import DriverReport
+from seamline.supervisor.sources.source_ends import ask_source_ends
 from seamline.supervisor.stream_facts import (
     find_live_lease,
     list_lagging_views,
@@ -93,10 +94,9 @@ class Observer:
         return self.try_read("log", lambda: newest_epochs(self.layout, RECENT)) or ()
 
     def fetch_ends(self, definition: Pipeline, env: Mapping[str, str], ask: AskEnds) -> TopicEnds | None:
-        """Ask Kafka where the topics begin and end."""
-        return self.try_read(
-            "Kafka", lambda: ask(read_airflow_connection(definition.connection, env), definition.topics)
-        )
+        """Ask Kafka where the topics begin and end, and look at the tables."""
+        what = "Kafka" if definition.kafka_topics else "tables"
+        return self.try_read(what, lambda: ask_source_ends(definition, self.layout, env, ask))
 
     def read_positions(self, lanes: Iterable[Lane]) -> Mapping[Lane, int]:
         """Read the end offset of every lane that the master has read from."""
@@ -116,10 +116,12 @@ class Observer:
         held = self.read_positions(ends.ends)
         at = {lane: held.get(lane, ends.beginnings[lane]) for lane in ends.ends}
         lanes = {
-            (ends.names[lane.topic_id], lane.partition): max(end - at[lane], 0)
+            (ends.names[lane.topic_id], lane.partition): len(OffsetRange(lane, at[lane], max(end, at[lane])))
             for lane, end in ends.ends.items()
         }
-        here = Sample(ends.at, sum(at.values()), sum(ends.ends.values()))
+        # Offsets of a table tell versions, and are no count of rows.
+        counted = [lane for lane in ends.ends if not lane.of_table]
+        here = Sample(ends.at, sum(at[lane] for lane in counted), sum(ends.ends[lane] for lane in counted))
         arriving, drained = compute_record_rates(driver.earlier if driver else None, here)
         lag = Lag(sum(lanes.values()), 0.0, ends.at, True, lanes, arriving, drained)
         if not lag.records:
@@ -127,8 +129,10 @@ class Observer:
         places = {
             (ends.names[lane.topic_id], lane.partition): max(start, ends.beginnings[lane])
             for lane, start in at.items()
-            if start < ends.ends[lane]
+            if start < ends.ends[lane] and not lane.of_table
         }
+        if not places:
+            return lag
         oldest = self.try_read(
             "Kafka", lambda: oldest_from(read_airflow_connection(definition.connection, env), places)
         )

@@ -32,7 +32,7 @@ from seamline.model.protocol.savepoint import Savepoint, find_savepoint, with_on
 from seamline.model.time.intervals import Interval
 from seamline.plan.stream.start_positions import From, StartPlace, find_skipped_gaps
 from seamline.runtime.processes import Life, life_of
-from seamline.supervisor.topic_losses import find_start_offsets, offsets_now
+from seamline.supervisor.sources.source_losses import find_start_offsets, offsets_now
 
 
 class Action(StrEnum):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.supervisor.topic_losses import format_loss_warnings
+from seamline.supervisor.sources.source_losses import format_loss_warnings
 
 
 def run_upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:

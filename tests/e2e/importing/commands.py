@@ -16,15 +16,15 @@ from seamline.kafka.connections import KafkaConnection
 class Commands:
     """A home with ``pipelines`` and ``warehouse``, and the commands there."""
 
-    def __init__(self, home: Path, kafka: KafkaConnection, **definitions: str) -> None:
-        self.home, self.kafka = home, kafka
+    def __init__(self, home: Path, kafka: KafkaConnection | None, **definitions: str) -> None:
+        self.home = home
         (home / "pipelines").mkdir()
         for name, text in definitions.items():
             (home / "pipelines" / f"{name}.py").write_text(text)
-        broker = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.brokers}}
+        broker = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.brokers if kafka else ""}}
         self.env = {
             **os.environ,
-            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(broker),
+            **({"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(broker)} if kafka else {}),
             "PYTHONPATH": str(ROOT / "include"),
             "SEAMLINE_HOME": str(home),
             "SEAMLINE_PIPELINES": str(home / "pipelines"),

@@ -114,6 +114,7 @@ class Both(Commands):
     """Two pipelines of one definition: of one the rows are in files, of the other in topics."""
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
+        self.kafka = kafka
         super().__init__(home, kafka, **{name: DEFINITION.format(name=name) for name in NAMES})
 
     def send(self, topic: str, rows: Sequence[dict[str, Any]]) -> None:

@@ -56,6 +56,7 @@ class History(Commands):
 
     def __init__(self, home: Path, kafka: KafkaConnection) -> None:
         super().__init__(home, kafka, orders=DEFINITION)
+        self.kafka = kafka
         self.files, self.layout = home / "history", Layout(home / "warehouse", "orders")
         self.files.mkdir()
 

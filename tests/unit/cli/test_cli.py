@@ -352,9 +352,9 @@ def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hole is for ever; a stream that is down over a long weekend is not yet one."""
-    monkeypatch.setattr("seamline.supervisor.topic_losses.TopicAdmin", Topic)
+    monkeypatch.setattr("seamline.supervisor.sources.source_losses.TopicAdmin", Topic)
     monkeypatch.setattr(
-        "seamline.supervisor.topic_losses.read_airflow_connection", lambda name, env=None: name
+        "seamline.supervisor.sources.source_losses.read_airflow_connection", lambda name, env=None: name
     )
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out.startswith(

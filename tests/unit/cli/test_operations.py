@@ -39,7 +39,7 @@ from seamline.runtime.processes import own_process_name
 from seamline.serve.read import read
 from seamline.supervisor import operations
 from seamline.supervisor.operations import Action, Order, Upgrade, carry_out, request_hole_fills
-from seamline.supervisor.topic_losses import Offsets
+from seamline.supervisor.sources.source_losses import Offsets
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,6 +18,7 @@ from seamline import (
     CountWindow,
     Csv,
     Cumulating,
+    DeltaSource,
     Expect,
     ExpectationSuite,
     ExpectRows,
@@ -71,6 +72,7 @@ from seamline.model.errors import DefinitionError
 
 HOUR = Tumbling("1 hour")
 SOURCE = KafkaSource("shop.orders", "id STRING, amount DOUBLE, at TIMESTAMP", "at")
+TABLE = DeltaSource("/lake/orders", SOURCE.schema, "at")
 VIEW = View("all", keys=["id"], window=HOUR, measures={"n": count()})
 SHOP = Pipeline("shop", source=SOURCE, views=[VIEW], batch=Batch("1 day", "2026-01-01"))
 BOUGHT, SOLD = replace(SOURCE, name="bought"), replace(SOURCE, name="sold", topic="shop.sold")
@@ -119,6 +121,11 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     "Pipeline": (SHOP, lambda part: part),
     "Pipeline of several sources": (JOINED, lambda part: part),
     "KafkaSource": (SOURCE, with_source),
+    "DeltaSource": (TABLE, with_source),
+    "DeltaSource of several": (
+        replace(TABLE, name="sold"),
+        lambda part: replace(JOINED, source=[BOUGHT, part]),
+    ),
     "KafkaSource of several": (SOLD, lambda part: replace(JOINED, source=[BOUGHT, part])),
     "Ask": (
         Ask(

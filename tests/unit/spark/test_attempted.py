@@ -22,6 +22,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.session.session import halved_driver_settings
 from seamline.spark.stream import epoch_maker as epochs_module
+from seamline.spark.stream import kernel_runs
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_timing import EpochTiming
@@ -122,7 +123,7 @@ class Machine:
 def whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """The frame is nobody's."""
     monkeypatch.setattr(epochs_module, "coalesce_small_epoch", lambda frame, _: frame)
-    monkeypatch.setattr(epochs_module, "is_frame_alive", lambda _: True)
+    monkeypatch.setattr(kernel_runs, "is_frame_alive", lambda _: True)
 
 
 def counted(machine: Machine) -> list[tuple[Lane, int]]:

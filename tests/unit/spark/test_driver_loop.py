@@ -26,7 +26,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Turns
 from seamline.spark.session.attempt_notes import Attempted
-from seamline.spark.stream import driver_loop
+from seamline.spark.stream import driver_loop, kernel_runs
 from seamline.spark.stream import epoch_maker as epochs_module
 from seamline.spark.stream.driver_loop import Driver
 from seamline.spark.stream.epoch_maker import Epochs
@@ -68,7 +68,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
     made.turns = Turns()
     made.spark = None
     made.writer = SimpleNamespace(behind={}, awaiting=set(), master=SimpleNamespace(epoch=7))
-    made.filler = made.importer = SimpleNamespace(work=lambda spark, asked: None)
+    made.side = SimpleNamespace(work=lambda spark, asked, *, stopping: None)
     made.epochs = SimpleNamespace(
         **{
             name: noting(name)
@@ -88,7 +88,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
         askers=SimpleNamespace(keep_up=lambda _: None, close=lambda: None),
     )
     made.refresher = SimpleNamespace(close=lambda: None)
-    made.topics = SimpleNamespace(close=lambda: None)
+    made.topics = SimpleNamespace(close=lambda: None, names=("orders",))
     made.poll_control = lambda: None
     made.open_query = lambda: said.append("query") or Query()
     made.start_query = lambda **_: said.append("query anew") or Query()
@@ -442,7 +442,7 @@ def test_a_record_is_not_blamed_for_a_store_that_a_task_could_not_write_to(
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.writer = SimpleNamespace(timing=SimpleNamespace(begin=float))
     monkeypatch.setattr(epochs_module, "coalesce_small_epoch", lambda frame, ranges: frame)
-    monkeypatch.setattr(epochs_module, "is_frame_alive", lambda frame: True)
+    monkeypatch.setattr(kernel_runs, "is_frame_alive", lambda frame: True)
 
     def failing(*_: object, **__: object) -> None:
         raise KernelFailed(RuntimeError(said))
@@ -452,7 +452,7 @@ def test_a_record_is_not_blamed_for_a_store_that_a_task_could_not_write_to(
         epochs.process_batch(None, {Lane("t", 0): 3}, stopping=False)
     assert (blamed, noted) == ([], ["begun", "finished"])
     # What a record says may begin a line, too: it is not believed for ever.
-    epochs.excused = epochs_module.EXCUSED
+    epochs.excused = kernel_runs.EXCUSED
     with pytest.raises(RuntimeError):
         epochs.process_batch(None, {Lane("t", 0): 3}, stopping=False)
     assert blamed

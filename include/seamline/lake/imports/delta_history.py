@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,9 +23,9 @@ from seamline.lake.imports.history_facts import (
     to_utc,
 )
 from seamline.lake.imports.staged_rows import stage_live_rows
-from seamline.lake.store.locations import Location, list_places, parse_location
+from seamline.lake.store.locations import Location, parse_location
 from seamline.model.errors import BadRange
-from seamline.model.time.intervals import format_utc_instant
+from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.plan.stream.import_plan import HistoryFile, TakenFiles
 
 OTHERWISE = (
@@ -139,29 +140,78 @@ def list_appended_files(text: str, place: Location, after: int, until: int) -> l
 
     BadRange if one of these versions took rows away, or the log no longer has it.
     """
-    entries = {
-        int(each.stem): each for each in list_places(place / "_delta_log", "*.json") if each.stem.isdigit()
-    }
     found: list[dict[str, Any]] = []
     for version in range(after + 1, until + 1):
-        if version not in entries:
+        commit = read_commit(place, version)
+        if commit is None:
             raise BadRange(
                 f"The log of {text!r} no longer has version {version}; it was imported up to {after}.",
                 hint="nobody can tell which rows are new: import them from an export with an event id or --until.",
             )
-        actions = [json.loads(line) for line in entries[version].read_text().splitlines()]
-        changing = [
-            each for each in actions for kind in ("add", "remove") if each.get(kind, {}).get("dataChange")
-        ]
-        if any("remove" in each or each["add"].get("deletionVector") for each in changing):
+        if commit.rewrites:
             raise BadRange(
                 f"Version {version} of {text!r} rewrites or deletes rows that were imported up to version {after}.",
                 hint=f"import up to --version {version - 1}; what is imported is not changed by it."
                 if version > after + 1
                 else "what is imported is not changed by it; later versions cannot be imported.",
             )
-        found += [
-            {"path": each["add"]["path"], "partition": each["add"].get("partitionValues")}
-            for each in changing
-        ]
+        found += commit.appended
     return found
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What one version of a Delta table has changed."""
+
+    appended: tuple[dict[str, Any], ...]
+    """Files that it has appended: their ``path`` and ``partition`` values."""
+    rewrites: bool
+    """Whether it takes rows away; files that only have other places, as after compaction, are neither."""
+    at: datetime | None
+    """When it was committed, UTC, as far as it says that."""
+
+
+def read_commit(place: Location, version: int) -> Commit | None:
+    """Read what a version of a Delta table has changed; None if its log does not have it, or not any more."""
+    try:
+        text = locate_commit(place, version).read_text()
+    except FileNotFoundError:
+        return None
+    actions = [json.loads(line) for line in text.splitlines()]
+    changing = [
+        each for each in actions for kind in ("add", "remove") if each.get(kind, {}).get("dataChange")
+    ]
+    rewrites = any("remove" in each or each["add"].get("deletionVector") for each in changing)
+    adds = [each["add"] for each in changing if "add" in each]
+    said: dict[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    millis = [
+        said.get("inCommitTimestamp") or said.get("timestamp"),
+        *(each.get("modificationTime") for each in adds),
+    ]
+    return Commit(
+        tuple({"path": each["path"], "partition": each.get("partitionValues")} for each in adds),
+        rewrites,
+        next((EPOCH + timedelta(milliseconds=at) for at in millis if at), None),
+    )
+
+
+def describe_appended_files(
+    text: str, place: Location, appended: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType]
+) -> list[HistoryFile]:
+    """Describe files that a version has appended, in the order of its log; BadRange if one was vacuumed."""
+    looked = look_at_live_files(text, place, [each["path"] for each in appended], "")
+    return [
+        describe_delta_file(each, footer, place, None, place, types, TakenFiles())
+        for each, footer in zip(appended, looked, strict=True)
+    ]
+
+
+def read_written_times(place: Location, version: int) -> dict[str, datetime]:
+    """Return when each live file of a version was written, UTC, by its path in the table."""
+    live = pa.table(DeltaTable(str(place), version=version).get_add_actions(flatten=False)).to_pylist()
+    return {unquote(each["path"]): EPOCH + timedelta(milliseconds=each["modification_time"]) for each in live}
+
+
+def locate_commit(place: Location, version: int) -> Location:
+    """Return the file of a version in the log of a Delta table."""
+    return place / "_delta_log" / f"{version:020}.json"

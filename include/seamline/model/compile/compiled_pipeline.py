@@ -38,7 +38,7 @@ from seamline.model.compile.sources import (
 )
 from seamline.model.definition.formats import Format
 from seamline.model.definition.pipeline import Pipeline, View
-from seamline.model.definition.sources import ROUNDED, KafkaSource, Rule
+from seamline.model.definition.sources import ROUNDED, KafkaSource, Rule, Source
 from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.expressions import Expression
@@ -107,7 +107,7 @@ class CompiledPipeline:
         )
 
     @property
-    def source(self) -> KafkaSource:
+    def source(self) -> Source:
         """The source of a pipeline that has one, or of one of those ``by_source``; TypeError where it has several."""
         return self.definition.only_source
 
@@ -158,9 +158,10 @@ class CompiledPipeline:
 
 def rounded_record_version(pipeline: CompiledPipeline) -> str:
     """Return the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
-    if not pipeline.exact:
+    source = pipeline.source
+    if not pipeline.exact or not isinstance(source, KafkaSource):
         return ""
-    source = replace(pipeline.source, decimals=ROUNDED)
+    source = replace(source, decimals=ROUNDED)
     return compile_pipeline(replace(pipeline.definition, source=source)).record_version
 
 

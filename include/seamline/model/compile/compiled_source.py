@@ -17,9 +17,10 @@ from seamline.model.compile.sources import (
     list_narrowed,
     locate_problem,
 )
+from seamline.model.compile.table_sources import check_table_source
 from seamline.model.definition.formats import Format, format_of
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.definition.sources import DIGITS, EXACT, ROUNDED
+from seamline.model.definition.sources import DIGITS, EXACT, ROUNDED, DeltaSource
 from seamline.model.time.intervals import parse_duration
 from seamline.model.types.schema import Field, Schema
 
@@ -96,6 +97,8 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
     if pipeline.transform and record.transform is None:
         return None
     check_source(pipeline, record.schema, problems)
+    if isinstance(source, DeltaSource):
+        check_table_source(source, parsed, problems)
     judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
     if very_late is None:
         return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from seamline.model.compile.problems import Problems
-from seamline.model.definition.sources import KafkaSource
+from seamline.model.definition.sources import Source
 from seamline.model.errors import DefinitionError, ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.types.schema import Field, Schema
@@ -23,7 +23,7 @@ ANEW = " exact"
 """What stands behind an added DECIMAL that is read by its own digits, where none of ``schema=`` says so."""
 
 
-def parse_added_columns(source: KafkaSource, base: Schema, problems: Problems) -> tuple[Field, ...]:
+def parse_added_columns(source: Source, base: Schema, problems: Problems) -> tuple[Field, ...]:
     """Read the columns that the topic got after those of ``base``; what is wrong is noted and left out."""
     found = list[Field]()
     for text in source.added:

@@ -22,7 +22,7 @@ from seamline.model.compile.sources import (
 from seamline.model.compile.transform import makes_exactly
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import Pipeline, View
-from seamline.model.definition.sources import DIGITS, EXACT, KafkaSource, Lookup
+from seamline.model.definition.sources import DIGITS, EXACT, KafkaSource, Lookup, Source
 from seamline.model.measures import Formula, Measure, Own
 from seamline.model.types.schema import Field, Schema, has_decimals
 from seamline.model.user_code import function_of, hash_code, name_of
@@ -115,7 +115,7 @@ def event_time_identity(pipeline: Pipeline) -> str:
     return f"{name} {hash_json_facts([made_here, own])}" if made_here or added else name
 
 
-def bounds_of(source: KafkaSource) -> dict[str, int]:
+def bounds_of(source: Source) -> dict[str, int]:
     """List what records may cost; with another bound records that were refused are reprocessed."""
     return {name: getattr(source, name) for name in DEFAULTS}
 

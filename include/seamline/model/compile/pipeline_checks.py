@@ -15,7 +15,7 @@ from seamline.model.definition.layers import DURABILITY
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
-from seamline.model.definition.sources import KafkaSource
+from seamline.model.definition.sources import Source
 from seamline.model.errors import DefinitionError
 from seamline.model.memory import parse_memory
 from seamline.model.time.intervals import (
@@ -72,7 +72,7 @@ def require_heap(declared: str) -> None:
         )
 
 
-def check_bounds(source: KafkaSource, problems: Problems) -> None:
+def check_bounds(source: Source, problems: Problems) -> None:
     """Note bounds that no record can keep."""
     for name in BOUNDS:
         if (bound := getattr(source, name)) < 1:

@@ -232,7 +232,8 @@ def check_source(pipeline: Pipeline, schema: Schema, problems: Problems) -> None
     """Note an event time or id that is no column, or none of the right type."""
     source = pipeline.only_source
     wide = schema.with_(*(field for field in METADATA if field.name == "_kafka_timestamp"))
-    check_topic_names(source, problems)
+    if isinstance(source, KafkaSource):
+        check_topic_names(source, problems)
     if source.dedup_within and not source.event_id:
         problems.note(
             "source.dedup_within",

@@ -9,7 +9,7 @@ from seamline.model.compile.lookups.lookup_join import LookupJoin, list_decorati
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.pipeline import Pipeline, View
-from seamline.model.definition.sources import KafkaSource
+from seamline.model.definition.sources import Source
 from seamline.model.definition.windows import CountWindow
 from seamline.model.errors import DefinitionError
 from seamline.model.types.schema import Field, Schema
@@ -24,7 +24,7 @@ SHARED = ("connection", "dedup_within")
 
 def has_several(pipeline: Pipeline) -> bool:
     """Return whether a pipeline's sources are a list, in which each has a name."""
-    return not isinstance(pipeline.source, KafkaSource)
+    return not isinstance(pipeline.source, Source)
 
 
 def list_view_sources(view: View) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def split_process_name(name: str) -> tuple[str, str]:
     return process, side or dot
 
 
-def narrow_to_source(pipeline: Pipeline, source: KafkaSource) -> Pipeline:
+def narrow_to_source(pipeline: Pipeline, source: Source) -> Pipeline:
     """Return the pipeline that has one of the sources alone: its steps, the views of its rows, and of derived ones."""
     steps = {name: getattr(source, name) for name in (*STEPS, "lookups")} | dict.fromkeys(OF_ONE, "")
     derive = [each for each in pipeline.derive if source.name in each.sources]
@@ -155,7 +155,7 @@ def check_joined(pipeline: Pipeline, problems: Problems) -> None:
             )
 
 
-def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> None:
+def check_steps(pipeline: Pipeline, source: Source, problems: Problems) -> None:
     """Note rules of one name, and look-ups that make no row of their source, or that the pipeline has too."""
     names = [rule.name for rule in source.rules]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -183,10 +183,11 @@ def check_steps(pipeline: Pipeline, source: KafkaSource, problems: Problems) -> 
         )
 
 
-def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) -> None:
+def check_shared_settings(sources: Sequence[Source], problems: Problems) -> None:
     """Note where sources differ in what all of them must have the same."""
     for name in SHARED:
-        said = [getattr(source, name) for source in sources]
+        # A table needs no connection.
+        said = [getattr(each, name) for each in sources if name != "connection" or each.connection]
         if len(set(said)) > 1:
             problems.note(
                 f"source.{name}",
@@ -206,7 +207,7 @@ def check_shared_settings(sources: Sequence[KafkaSource], problems: Problems) ->
         )
 
 
-def check_topics(sources: Sequence[KafkaSource], problems: Problems) -> None:
+def check_topics(sources: Sequence[Source], problems: Problems) -> None:
     """Note topics that are of two sources: a record is of one."""
     seen: dict[str, str] = {}
     for source in sources:

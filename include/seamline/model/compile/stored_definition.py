@@ -26,7 +26,7 @@ from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
-from seamline.model.definition.sources import ROUNDED, KafkaSource, Lookup, Rule
+from seamline.model.definition.sources import ROUNDED, DeltaSource, KafkaSource, Lookup, Rule
 from seamline.model.definition.stored_code import (
     Facts,
     is_unchanged,
@@ -43,8 +43,8 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, Lookup, Rule, Join, Open, Ask, Process, Pattern, CoGroup, View, Expect, ExpectRows,
-        ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
+        Pipeline, KafkaSource, DeltaSource, Lookup, Rule, Join, Open, Ask, Process, Pattern, CoGroup, View,
+        Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

@@ -30,7 +30,9 @@ NOUNS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("where", "condition", "side", "define"), "condition"),
     **dict.fromkeys(("select", "Lookup.on", "explode", "of", "sql"), "expression"),
-    **dict.fromkeys(("KafkaSource.schema", "Avro.schema", "transform_schema"), "schema"),
+    **dict.fromkeys(
+        ("KafkaSource.schema", "DeltaSource.schema", "Avro.schema", "transform_schema"), "schema"
+    ),
     **dict.fromkeys(("pattern", "regex"), "regular expression"),
     **dict.fromkeys(("delimiter", "quote"), "character"),
     **dict.fromkeys(("memory", "worker_memory"), "memory size"),
@@ -90,6 +92,9 @@ EXAMPLES: Mapping[str, str] = {
     "defaults": '"2026-11"',
     "description": '"Orders by shop."',
     "topic": '"orders", or topic=["orders", "returns"]',
+    "DeltaSource.schema": '"order_id STRING, amount DOUBLE, placed_at TIMESTAMP"',
+    "DeltaSource.table": '"/lake/orders"',
+    "DeltaSource.columns": '{"shop": "store"}',
     "KafkaSource.schema": '"order_id STRING, amount DOUBLE, placed_at TIMESTAMP"',
     "Avro.schema": 'Path("order.avsc").read_text()',
     "event_time": '"placed_at"',

@@ -12,7 +12,7 @@ from seamline.model.definition.folds import Folded
 from seamline.model.definition.joins import Join
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
-from seamline.model.definition.sources import KafkaSource, Lookup, Rule
+from seamline.model.definition.sources import DELTA, DeltaSource, KafkaSource, Lookup, Rule, Source
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
 from seamline.model.user_code import name_of
@@ -60,7 +60,7 @@ class Pipeline:
 
     name: str
     """The pipeline's name, unique among the definitions."""
-    source: KafkaSource | Sequence[KafkaSource]
+    source: KafkaSource | DeltaSource | Sequence[KafkaSource | DeltaSource]
     """Where records come from; several sources share one master and its epochs."""
     views: Sequence[View]
     """The views, one or more."""
@@ -112,9 +112,9 @@ class Pipeline:
         object.__setattr__(self, "transform", name_of(self.transform))
 
     @property
-    def sources(self) -> tuple[KafkaSource, ...]:
+    def sources(self) -> tuple[Source, ...]:
         """The sources, in order; those of answers are last."""
-        if isinstance(self.source, KafkaSource):
+        if isinstance(self.source, Source):
             return (self.source,)
         return (*self.source, *(declare_answers(self, ask) for ask in self.asks))
 
@@ -124,21 +124,31 @@ class Pipeline:
         return tuple(each for each in self.derive if isinstance(each, Ask))
 
     @property
-    def only_source(self) -> KafkaSource:
+    def only_source(self) -> Source:
         """The source of a pipeline that has one; TypeError where there are several."""
-        if isinstance(self.source, KafkaSource):
+        if isinstance(self.source, Source):
             return self.source
         raise TypeError(f"{self.name} has {len(self.source)} sources")
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of all sources, by name."""
+        """The topics of all sources, by name; of a Delta table the name by which its records are known."""
         return tuple(topic for source in self.sources for topic in source.topics)
 
     @property
+    def kafka_topics(self) -> tuple[str, ...]:
+        """The topics that Kafka has, by name."""
+        return tuple(name for name in self.topics if not name.startswith(DELTA))
+
+    @property
+    def tables(self) -> tuple[DeltaSource, ...]:
+        """The sources that are Delta tables."""
+        return tuple(each for each in self.sources if isinstance(each, DeltaSource))
+
+    @property
     def connection(self) -> str:
-        """The id of the Airflow connection to Kafka, which all sources share."""
-        return self.sources[0].connection
+        """The id of the Airflow connection to Kafka, which all topics share; empty where there are none."""
+        return next((each.connection for each in self.sources if each.connection), "")
 
 
 def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from seamline.model.definition.formats import Format
 from seamline.model.definition.origin import Origin, declare_origin_field
@@ -11,6 +12,9 @@ from seamline.model.protocol.watermark import Watermark
 
 DIGITS, EXACT, ROUNDED = "digits", "exact", "rounded"
 """How a number becomes a DECIMAL: by its own digits; by them in JSON, CSV and text alone; as earlier releases did."""
+
+DELTA = "delta:"
+"""What the name begins with by which the records of a Delta table are known; no topic's name has a colon."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,73 @@ class KafkaSource:
     def topics(self) -> tuple[str, ...]:
         """The topics by name; every epoch is over all of them."""
         return (self.topic,) if isinstance(self.topic, str) else tuple(self.topic)
+
+
+@dataclass(frozen=True)
+class DeltaSource:
+    """A Delta table that others append to: each of its versions is read once, from the newest whole one on.
+
+    A row becomes a record: its bytes are the row as JSON, its partition is 0, and its offset tells the version and the
+    row's number in it. A version that rewrites or deletes rows stops the stream; compaction does not.
+    """
+
+    table: str
+    """The folder of the table, absolute or the URL of one in a bucket."""
+    schema: str
+    """As ``KafkaSource.schema``; the table may have more columns."""
+    event_time: str
+    """The TIMESTAMP column of event time, or ``_kafka_timestamp`` for when a row's version was committed."""
+    event_id: Sequence[str] = ()
+    """As ``KafkaSource.event_id``."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What is in a column of another name: a field, or ``_key``, ``_value`` or ``_kafka_timestamp`` of the record."""
+    watermark: Watermark = Watermark()
+    """How far behind the newest event the watermark stays, and when a table that nobody appends to counts as idle."""
+    max_future: str = "1 day"
+    """How far event time may be ahead of the record's timestamp, as a duration."""
+    max_past: str | None = None
+    """As ``KafkaSource.max_past``."""
+    very_late: str = "1 day"
+    """As ``KafkaSource.very_late``."""
+    dedup_within: str = ""
+    """As ``KafkaSource.dedup_within``."""
+    max_stray_intervals: int = 1_000
+    """As ``KafkaSource.max_stray_intervals``."""
+    name: str = ""
+    """As ``KafkaSource.name``; so are the next five."""
+    rules: Sequence[Rule] = ()
+    """Conditions that a record must meet."""
+    select: Mapping[str, str] = field(default_factory=dict)
+    """Derived columns."""
+    where: str = ""
+    """Which records are in views."""
+    side: Mapping[str, str] = field(default_factory=dict)
+    """Named sides."""
+    lookups: Sequence[Lookup] = ()
+    """Tables that are joined to its records."""
+    origin: Origin = declare_origin_field()
+
+    connection: ClassVar[str] = ""
+    """It needs no Kafka."""
+    format: ClassVar[str] = "json"
+    """Rows are written as JSON."""
+    added: ClassVar[Sequence[str]] = ()
+    """A column that the table got later is declared in the schema."""
+    decimals: ClassVar[str] = DIGITS
+    """Numbers keep their digits."""
+    max_record_bytes: ClassVar[int] = KafkaSource.max_record_bytes
+    """As ``KafkaSource.max_record_bytes``."""
+    max_record_parts: ClassVar[int] = KafkaSource.max_record_parts
+    """As ``KafkaSource.max_record_parts``."""
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The name by which its records are known, as those of a topic are by the topic's."""
+        return (f"{DELTA}{self.table}",)
+
+
+Source = KafkaSource | DeltaSource
+"""What a pipeline may read."""
 
 
 @dataclass(frozen=True)

@@ -178,10 +178,10 @@ def ranges_of(ledger: Iterable[Epoch]) -> tuple[dict[Lane, list[Run]], dict[Lane
 
 
 def by_lane(parts: Iterable[OffsetRange]) -> dict[Lane, list[Run]]:
-    """Sort ranges by their lanes."""
+    """Sort ranges by their lanes; of a table without the offsets before, which stand for no row."""
     found: dict[Lane, list[Run]] = {}
     for part in parts:
-        found.setdefault(part.lane, []).append((part.start, part.end))
+        found.setdefault(part.lane, []).append((part.end - len(part), part.end))
     return {lane: merge_offset_runs(runs) for lane, runs in found.items()}
 
 

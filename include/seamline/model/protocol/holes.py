@@ -15,7 +15,9 @@ from typing import Any
 
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch, EpochKind
+from seamline.model.protocol.imported.table_rows import find_row
 from seamline.model.protocol.offsets import (
+    OF_TABLE,
     Lane,
     OffsetRange,
     Vector,
@@ -43,6 +45,13 @@ class Gap:
         return OffsetRange(self.lane, self.start, self.start if self.end is None else self.end)
 
     def __str__(self) -> str:
+        if self.lane.of_table and self.end is not None:
+            first, last = find_row(self.start), find_row(self.end)
+            table = self.lane.topic_id.removeprefix(OF_TABLE)
+            return (
+                f"Delta table id {table}: from version {first.version}, row {first.row}, "
+                f"to before version {last.version}"
+            )
         what = "everything from" if self.end is None else "offsets"
         last = "" if self.end is None else f"..{self.end - 1}"
         return f"partition {self.lane.partition} of topic id {self.lane.topic_id}: {what} {self.start}{last}"
@@ -211,6 +220,12 @@ def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Ga
             hint=hint,
         )
     names = ", ".join(map(repr, topics))
+    if all(gap.lane.of_table for gap in found):
+        return OffsetGap(
+            "A version that rewrites or deletes rows, or whose files or log entry are gone, cannot be read. "
+            f"Not read: {listed}.",
+            hint=hint,
+        )
     return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
 
 

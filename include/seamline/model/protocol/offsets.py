@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from seamline.model.errors import OffsetGap
+from seamline.model.protocol.imported.table_rows import count_rows
 
 IMPORTED = "import:"
 """What the id of an import's lane begins with; no id of Kafka's does."""
+OF_TABLE = "table:"
+"""What the id of a Delta table's lane begins with."""
 
 
 @dataclass(frozen=True, order=True)
@@ -16,7 +19,7 @@ class Lane:
     """One partition of one incarnation of a topic; a recreated topic has other lanes."""
 
     topic_id: str
-    """Kafka's id of the topic, a UUID; of an import ``import:`` and its id."""
+    """Kafka's id of the topic, a UUID; of an import ``import:`` and its id, of a Delta table ``table:`` and its id."""
     partition: int
     """The partition's number, from 0."""
 
@@ -24,6 +27,11 @@ class Lane:
     def imported(self) -> bool:
         """Return whether it is of an import, of which Kafka knows nothing."""
         return self.topic_id.startswith(IMPORTED)
+
+    @property
+    def of_table(self) -> bool:
+        """Return whether it is of a Delta table, of which Kafka knows nothing."""
+        return self.topic_id.startswith(OF_TABLE)
 
     def __str__(self) -> str:
         return f"{self.topic_id}/{self.partition}"
@@ -47,7 +55,8 @@ class OffsetRange:
     """The first that is not."""
 
     def __len__(self) -> int:
-        return self.end - self.start
+        """Return how many offsets it has; of an epoch over a Delta table only those that stand for rows."""
+        return count_rows(self.start, self.end) if self.lane.of_table else self.end - self.start
 
 
 Vector = Mapping[Lane, int]

@@ -12,7 +12,7 @@ from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
-from seamline.model.definition.sources import KafkaSource
+from seamline.model.definition.sources import Source
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.spelling import format_quantity
 
@@ -38,7 +38,7 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
     return [*found, *(": ".join(each) for each in list_derived_facts(pipeline))]
 
 
-def describe_source(source: KafkaSource) -> str:
+def describe_source(source: Source) -> str:
     """Say what a source reads, and what its event time is."""
     topics = f"topic{'s' * (len(source.topics) > 1)} {', '.join(source.topics)}"
     return f"{topics} as {format_of(source.format).kind}, event time {source.event_time}"

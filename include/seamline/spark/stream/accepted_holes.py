@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import to_register
+from seamline.model.protocol.holes import list_end_offsets, to_register
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.read_topics import Topics
 
@@ -23,7 +23,7 @@ def register_accepted_holes(
     ledger = [*held]
     accepted = control.read().accepted
     topics.require_whole(ledger, accepted)
-    beginnings = topics.fetch_beginnings() if accepted else {}
+    beginnings = topics.fetch_all_beginnings(list_end_offsets(ledger)) if accepted else {}
     for decision in to_register(ledger, accepted, beginnings):
         log.warning("Registering a hole: %s (%s)", decision.gap, decision.reason)
         epoch = decision.epoch(

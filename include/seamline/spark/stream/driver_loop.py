@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_poll import ControlPoll
@@ -28,7 +29,6 @@ from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, St
 from seamline.model.protocol.control import Control
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
 from seamline.runtime.storage_failures import store_failed, translate_store_errors
-from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.accepted_holes import register_accepted_holes
 from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
 from seamline.spark.stream.driver_end import (
@@ -40,10 +40,9 @@ from seamline.spark.stream.driver_end import (
 )
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.hole_filling import Filler
-from seamline.spark.stream.imports.importing import Importer
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.serving_refresher import Refresher
+from seamline.spark.stream.tables.side_reading import SideReading
 from seamline.spark.stream.triggers import Triggers
 from seamline.spark.tasks.rule_topics import RuleTopics
 from seamline.spark.tasks.task import warm_workers
@@ -65,7 +64,7 @@ class Driver:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
-        self.topics = Topics(pipeline.definition)
+        self.topics = Topics(pipeline.definition, TableSources(pipeline.definition, layout))
         repair_torn_logs(layout, now=datetime.now(UTC))
         self.poll = ControlPoll(ControlTable.ensure(layout))
         epochs = read_condensed_log(layout)
@@ -90,14 +89,13 @@ class Driver:
         lookups = RuleTopics(self.writer.pipeline, self.lookups, spark)
         self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")
         self.epochs.askers.start(self.writer.master.epoch)
-        self.filler = Filler(self.epochs, ledger, Attempted(self.folder / "fill.json"))
-        self.importer = Importer(self.epochs, ledger, self.folder, alone=self.alone)
+        self.side = SideReading(self.epochs, ledger, self.folder, alone=self.alone)
         spark.streams.addListener(Triggers(self.writer.timing))
         self.epochs.catch_up(spark)
         warming.result()
         self.beside.shutdown()
 
-    def open_query(self) -> StreamingQuery:
+    def open_query(self) -> StreamingQuery | None:
         """Start the query where the master ends: on Spark's checkpoint if it agrees, else on a new one.
 
         A checkpoint that agrees may be broken all the same: nothing depends on it.
@@ -108,8 +106,10 @@ class Driver:
             log.warning("Spark cannot continue from its checkpoint: %s", format_driver_failure(error))
             return self.start_query(anew=True)
 
-    def start_query(self, *, anew: bool = False) -> StreamingQuery:
-        """Start the query; ``anew`` on a new checkpoint in any case."""
+    def start_query(self, *, anew: bool = False) -> StreamingQuery | None:
+        """Start the query, if there are topics; ``anew`` on a new checkpoint in any case."""
+        if not self.topics.names:
+            return None
         start = self.epochs.progress.vector
         held = self.topics.to_offsets(self.writer.master.position(start))
         ends = {name: offsets for name, offsets in held.items() if offsets}
@@ -153,9 +153,9 @@ class Driver:
             if self.paused:
                 self.pause(query)
                 query = None
-            elif query is None or self.failure or not query.isActive:
+            elif self.failure or (self.topics.names and not (query and query.isActive)):
                 query = self.restart_after_failure(query)
-            elif self.epochs.is_outdated:
+            elif query is not None and self.epochs.is_outdated:
                 query = self.replace_query(query)
             elif self.lock.acquire(timeout=TICK):
                 try:
@@ -178,8 +178,7 @@ class Driver:
                     self.turns = self.turns.record_step(
                         view, time.monotonic(), moved=moved, awaits_build=awaits
                     )
-                self.filler.work(self.spark, self.asked.fills)
-                self.importer.work(self.spark, self.asked.imports)
+                self.failure = self.side.work(self.spark, self.asked, stopping=self.stopping.is_set())
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
         except TRIED_AGAIN as error:
@@ -211,7 +210,8 @@ class Driver:
         A broker or a store that does not answer is waited for. After a Conflict, as with a commit of its own that has
         landed late, or where Spark lost what a task had left, the tables are read again.
         """
-        failure, failed = self.failure, query is not None
+        failure = self.failure
+        failed = query is not None or bool(failure and not self.topics.names)
         if query is not None:
             self.await_end(query)
             failure = failure or query.exception()
@@ -247,7 +247,7 @@ class Driver:
             if query.isActive and not (self.raised and query.awaitTermination(60)):
                 self.stop_query(query)
 
-    def replace_query(self, query: StreamingQuery) -> StreamingQuery:
+    def replace_query(self, query: StreamingQuery) -> StreamingQuery | None:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
         self.stop_query(query)
         if self.failure:

@@ -16,7 +16,6 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
-from seamline.model.errors import SeamlineError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
@@ -25,7 +24,6 @@ from seamline.model.time.reached_intervals import find_closing_mark
 from seamline.plan.stream.epoch_numbers import EdgePolicy
 from seamline.plan.stream.lane_policy import build_watermark_policy
 from seamline.plan.stream.refusal_news import Refusals
-from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
@@ -38,14 +36,10 @@ from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
     coalesce_small_epoch,
-    find_worker_message,
-    is_frame_alive,
 )
 from seamline.spark.tasks.rule_topics import RuleTopics
 
 log = logging.getLogger("seamline.stream")
-EXCUSED = 10
-"""Failures in a row, each after the tables were read again, that tasks may lay to a store that is away."""
 
 
 class Epochs(KernelRuns):
@@ -62,7 +56,7 @@ class Epochs(KernelRuns):
         if self.size.restore(self.attempted.read(), self.progress.vector):
             log.warning("The previous driver died of an epoch; reading %s records at a time", self.size.limit)
         self.refusals = Refusals(self.pipeline.name)
-        self.retries, self.excused = 0, 0
+        self.retries = 0
         self.unstated: set[str] = set()
         self.pulse = Pulse(heartbeat)
 
@@ -71,8 +65,21 @@ class Epochs(KernelRuns):
         """Return whether the query must be restarted: for another lane, or for another size."""
         return self.size.is_outdated(self.progress.vector)
 
-    def process_batch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
-        """Read, validate and commit one epoch up to the planned ``ends`` (rules 1 and 3)."""
+    def process_batch(
+        self, frame: DataFrame, ends: Vector, *, stopping: bool, amending: Amending | None = None
+    ) -> None:
+        """Read, validate and commit one epoch up to the planned ``ends`` (rules 1 and 3).
+
+        ``amending`` says how, where the frame has no records of Kafka's.
+        """
+        self.amending = amending
+        try:
+            self.make_epoch(frame, ends, stopping=stopping)
+        finally:
+            self.amending = None
+
+    def make_epoch(self, frame: DataFrame, ends: Vector, *, stopping: bool) -> None:
+        """Make an epoch of what is ``amending``, or of a micro-batch."""
         began = self.writer.timing.begin()
         before = self.add_lanes(ends)
         ranges = ranges_between(before.vector, ends)
@@ -90,24 +97,7 @@ class Epochs(KernelRuns):
                 frame, held, self.attempted, condemned=condemned, proved=self.size.proved, ranges=ranges
             )
         except KernelFailed as error:
-            self.record_bytes = 0
-            if not is_frame_alive(frame):
-                # The JVM is dead, and this process ends: the note stands for the next one.
-                raise error.cause from None
-            if isinstance(error.cause, SeamlineError):
-                # What this process finds wrong with its own work is no failure of a record.
-                self.attempted.finish(start, self.size.to_json())
-                raise error.cause from None
-            # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
-            self.topics.assert_same()
-            # What a record says may look like it; the trial without files tells, once that has lasted.
-            if (failed := store_failed(error.cause)) and self.excused < EXCUSED:
-                self.excused += 1
-                self.attempted.finish(start, self.size.to_json())
-                raise failed from error.cause
-            self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
-            self.attempted.finish(start, self.size.to_json())
-            raise error.cause from None
+            self.raise_failure(error, frame, start, ends, ranges)
         self.attempted.finish(start, self.size.to_json())
         now = datetime.now(UTC)
         after = before.advance(ranges, attempt.result.max_event_time, now)
@@ -183,11 +173,15 @@ class Epochs(KernelRuns):
         """Add new lanes to the progress."""
         if all(lane in self.progress.vector for lane in ends):
             return self.progress
-        return self.progress.add_lanes(self.topics.fetch_beginnings(), datetime.now(UTC))
+        return self.progress.add_lanes(
+            self.topics.fetch_all_beginnings(self.progress.vector), datetime.now(UTC)
+        )
 
     def draft_epoch(self, number: int, progress: Progress, now: datetime) -> Epoch:
         """Draft an epoch that read nothing; the broker is asked for its ends only when a lane is silent."""
-        ends = self.topics.fetch_ends() if progress.has_silent_lane(self.watermark, now) else {}
+        ends = (
+            self.topics.fetch_ends(progress.vector) if progress.has_silent_lane(self.watermark, now) else {}
+        )
         return Epoch(
             number=number,
             token=self.writer.token,

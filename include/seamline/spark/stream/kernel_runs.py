@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +20,7 @@ from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
 from seamline.plan.stream.epoch_parts import StatesSeen
+from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.derived.derived_rows import DerivedRows
@@ -31,6 +33,8 @@ from seamline.spark.tasks.history_frames import RAW_DDL
 from seamline.spark.tasks.kernel_attempts import (
     Attempt,
     KernelFailed,
+    find_worker_message,
+    is_frame_alive,
     make_unread_record,
 )
 from seamline.spark.tasks.rule_topics import RuleTopics
@@ -39,20 +43,24 @@ from seamline.spark.tasks.state_parts import count_states, run_epoch_in_parts
 from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merge_task_reports
 
 log = logging.getLogger("seamline.stream")
+EXCUSED = 10
+"""Failures in a row, each after the tables were read again, that tasks may lay to a store that is away."""
 
 
 @dataclass(frozen=True)
 class Amending:
-    """What an epoch reads beside the live stream, and how."""
+    """What an epoch reads that is no micro-batch of Kafka's records, and how."""
 
     kind: EpochKind
-    """AMEND for offsets of a hole, IMPORT for rows of files."""
+    """AMEND for offsets of a hole, IMPORT for rows of files, READ for those of a table that is a source."""
     topic_ids: Mapping[str, str]
     """The ids of the lanes of what is read, by the name of the topic as whose records it is validated."""
     until: datetime | None = None
     """Rows of this event time and later are left out; None for no bound."""
     read: Read | None = None
     """What makes raw records of what the frame has; None where it has them."""
+    find_fault: Callable[[Exception], SeamlineError | None] = lambda _: None
+    """Finds what is wrong with where they come from, if that is what a task failed with."""
 
 
 class KernelRuns:
@@ -65,7 +73,7 @@ class KernelRuns:
     passing: Note | None = None
     """A record of a hole that is passed over without being read."""
     amending: Amending | None = None
-    """What is read beside the live stream just now; None while that is read."""
+    """What is read just now; None for a micro-batch of Kafka's records."""
 
     def __init__(self, writer: Writer, topics: Topics, lookups: RuleTopics, attempted: Attempted) -> None:
         self.writer, self.topics, self.lookups = writer, topics, lookups
@@ -74,7 +82,7 @@ class KernelRuns:
         self.surveys = Surveys(self.pipeline, writer.layout, folder) if self.pipeline.surveyed else None
         self.derived = DerivedRows(writer, attempted.file.with_name("joined"))
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
-        self.record_bytes, self.batch_size = 0, MEASURED
+        self.record_bytes, self.batch_size, self.excused = 0, MEASURED, 0
         self.askers = Askers(self.pipeline, writer.layout)
         writer.ended = self.askers.ended
 
@@ -134,6 +142,37 @@ class KernelRuns:
         self.writer.end_phase("files")
         self.topics.assert_same()
         return Attempt(number, views, versions, result)
+
+    def raise_failure(
+        self,
+        error: KernelFailed,
+        frame: DataFrame,
+        start: Vector,
+        ends: Vector,
+        ranges: Sequence[OffsetRange],
+    ) -> NoReturn:
+        """Raise what an epoch from ``start`` to ``ends`` failed with, and note what it says of its records."""
+        self.record_bytes = 0
+        if not is_frame_alive(frame):
+            # The JVM is dead, and this process ends: the note stands for the next one.
+            raise error.cause from None
+        if isinstance(error.cause, SeamlineError):
+            # What this process finds wrong with its own work is no failure of a record.
+            self.attempted.finish(start, self.size.to_json())
+            raise error.cause from None
+        if self.amending and (fault := self.amending.find_fault(error.cause)):
+            self.attempted.finish(start, self.size.to_json())
+            raise fault from error.cause
+        # Tasks read Kafka and write files: a broker or a store that is away is no failure of a record.
+        self.topics.assert_same()
+        # What a record says may look like it; the trial without files tells, once that has lasted.
+        if (failed := store_failed(error.cause)) and self.excused < EXCUSED:
+            self.excused += 1
+            self.attempted.finish(start, self.size.to_json())
+            raise failed from error.cause
+        self.size.record_failure(find_worker_message(error.cause), ends, ranges, kept=self.attempted.kept)
+        self.attempted.finish(start, self.size.to_json())
+        raise error.cause from None
 
     def fold_attempt(self, epoch: Epoch, attempt: Attempt) -> None:
         """Fold what an epoch has read; a driver that dies of it is said to have died of its records (rule 17)."""

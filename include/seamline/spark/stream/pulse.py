@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from seamline.lake.status.ask_words import read_ask_words
-from seamline.model.errors import KafkaUnavailable
+from seamline.model.errors import KafkaUnavailable, StoreUnavailable
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.offsets import Vector
+from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.ask_counts import AskCount
 from seamline.runtime.processes import own_process_name
@@ -41,8 +41,8 @@ class Pulse:
 
     def write(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
         """Write the heartbeat; where Kafka does not answer, its ends are those of the last one."""
-        with contextlib.suppress(KafkaUnavailable):
-            self.ends = topics.fetch_ends()
+        with contextlib.suppress(KafkaUnavailable, StoreUnavailable):
+            self.ends = topics.fetch_ends(progress.vector)
         self.beat(progress, writer, topics, state)
 
     def beat(self, progress: Progress, writer: Writer, topics: Topics, state: str) -> None:
@@ -51,7 +51,9 @@ class Pulse:
         epoch = progress.epoch or Epoch(-1, writer.token, datetime.now(UTC), "")
         at = {lane: (end, self.ends.get(lane, end)) for lane, end in progress.vector.items()}
         now = datetime.now(UTC)
-        read, end = (sum(both[which] for both in at.values()) for which in (0, 1))
+        # Offsets of a table tell versions, and are no count of rows.
+        counted = [both for lane, both in at.items() if not lane.of_table]
+        read, end = (sum(both[which] for both in counted) for which in (0, 1))
         reached, earlier = self.trail.add(now, read, end)
         write_heartbeat(
             self.file,
@@ -62,7 +64,10 @@ class Pulse:
                 watermark=format_utc_instant(epoch.watermark) if epoch.watermark else "",
                 rows=epoch.rows,
                 refused=sum(epoch.refused.values()),
-                lag={str(lane): max(end - read, 0) for lane, (read, end) in at.items()},
+                lag={
+                    str(lane): len(OffsetRange(lane, read, max(end, read)))
+                    for lane, (read, end) in at.items()
+                },
                 seconds=writer.timing.seconds,
                 behind={view: at for view, at in epoch.frontiers.items() if at != epoch.number},
                 state=state,

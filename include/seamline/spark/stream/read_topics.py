@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kafka import connections
 from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.first_records import Place, read_first_records
 from seamline.kafka.record_ranges import RangeReader
+from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.master import Master
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch
-from seamline.model.protocol.holes import AcceptedGap, Gap, build_gap_error, find_gaps, list_undecided_gaps
+from seamline.model.protocol.holes import (
+    AcceptedGap,
+    Gap,
+    build_gap_error,
+    find_gaps,
+    list_end_offsets,
+    list_undecided_gaps,
+)
 from seamline.model.protocol.log_tail import Tail, list_replaced_lanes
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 
@@ -68,17 +78,31 @@ def fetch_options(records: int) -> dict[str, str]:
 class Topics:
     """One incarnation of each topic of a pipeline, known by its id from the first look on."""
 
-    def __init__(self, definition: Pipeline) -> None:
-        self.pipeline, self.names = definition.name, definition.topics
-        self.connection = connections.read_airflow_connection(definition.connection)
-        self.admin = TopicAdmin(self.connection)
-        self.ids = {name: self.admin.topic_id(name) for name in self.names}
-        self.ranges = RangeReader(self.connection)
+    def __init__(self, definition: Pipeline, tables: TableSources) -> None:
+        self.pipeline, self.names = definition.name, definition.kafka_topics
+        self.name, self.open = definition.connection, ExitStack()
+        self.tables = tables
+        self.kafka_ids = {name: self.admin.topic_id(name) for name in self.names}
+        self.ids: Mapping[str, str] = {**self.kafka_ids, **tables.ids}
+
+    @cached_property
+    def connection(self) -> KafkaConnection:
+        """The connection; a pipeline without topics needs none."""
+        return connections.read_airflow_connection(self.name)
+
+    @cached_property
+    def admin(self) -> TopicAdmin:
+        """What asks the cluster."""
+        return self.open.enter_context(TopicAdmin(self.connection))
+
+    @cached_property
+    def ranges(self) -> RangeReader:
+        """What reads a few records."""
+        return self.open.enter_context(closing(RangeReader(self.connection)))
 
     def close(self) -> None:
         """Close the connection; nothing can be asked any more."""
-        self.ranges.close()
-        self.admin.close()
+        self.open.close()
 
     def to_vector(self, offsets: Offsets) -> dict[Lane, int]:
         """Turn offsets per topic and partition into a vector."""
@@ -93,23 +117,25 @@ class Topics:
         """Turn a vector into offsets per topic and partition; lanes of other incarnations are left out."""
         return {
             name: {lane.partition: at for lane, at in vector.items() if lane.topic_id == id}
-            for name, id in self.ids.items()
+            for name, id in self.kafka_ids.items()
         }
 
     def fetch_beginnings(self) -> dict[Lane, int]:
-        """Fetch the first offset of every lane."""
-        return self._asked(self.admin.beginning_offsets)
+        """Fetch the first offset of every lane that Kafka has."""
+        return self.to_vector({name: self.admin.beginning_offsets(name) for name in self.names})
 
-    def fetch_ends(self) -> dict[Lane, int]:
-        """Fetch the end offset of every lane."""
-        return self._asked(self.admin.end_offsets)
+    def fetch_all_beginnings(self, held: Vector) -> dict[Lane, int]:
+        """Fetch the first offset of every lane; of a table the first that can be read after what is ``held``."""
+        return {**self.fetch_beginnings(), **self.tables.fetch_beginnings(held)}
 
-    def _asked(self, ask: Callable[[str], Mapping[int, int]]) -> dict[Lane, int]:
-        return self.to_vector({name: ask(name) for name in self.names})
+    def fetch_ends(self, held: Vector) -> dict[Lane, int]:
+        """Fetch the end offset of every lane; of a table that of what is read next after what is ``held``."""
+        found = self.to_vector({name: self.admin.end_offsets(name) for name in self.names})
+        return {**found, **self.tables.fetch_ends(held)}
 
     def assert_same(self) -> None:
         """Assert that the topics are still those that were first seen (rule 13)."""
-        for name, id in self.ids.items():
+        for name, id in self.kafka_ids.items():
             if (found := self.admin.topic_id(name)) != id:
                 raise TopicRecreated(
                     f"Topic {name!r} had id {id} and now has id {found}.",
@@ -117,18 +143,19 @@ class Topics:
                     f"`seamline holes list {self.pipeline}` shows what is missing.",
                 )
 
-    def require_whole(self, ledger: Iterable[Epoch], accepted: Iterable[AcceptedGap]) -> None:
+    def require_whole(self, ledger: Sequence[Epoch], accepted: Iterable[AcceptedGap]) -> None:
         """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
-        if open_ := list_undecided_gaps(find_gaps(ledger, self.fetch_beginnings()), accepted):
+        first = self.fetch_all_beginnings(list_end_offsets(ledger))
+        if open_ := list_undecided_gaps(find_gaps(ledger, first), accepted):
             raise build_gap_error(self.pipeline, self.ids, open_)
 
-    def find_starts(self, master: Master, known: Iterable[Lane]) -> dict[Lane, int]:
+    def find_starts(self, master: Master, known: Vector) -> dict[Lane, int]:
         """Find the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
         Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
         KafkaUnavailable if it does not report every lane that is ``known`` to exist.
         """
-        first, ends = self.fetch_beginnings(), self.fetch_ends()
+        first, ends = self.fetch_all_beginnings(known), self.fetch_ends(known)
         self.require_lanes(known, first)
         self.require_lanes(first, ends)
         held = master.position(first)
@@ -146,7 +173,7 @@ class Topics:
         A broker that has lost records assigns their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else shows it. An offset without a record says nothing.
         """
-        first, names = self.fetch_beginnings(), {id: name for name, id in self.ids.items()}
+        first, names = self.fetch_beginnings(), {id: name for name, id in self.kafka_ids.items()}
         places = {
             lane: (names[lane.topic_id], lane.partition)
             for lane, tail in kept.items()
@@ -162,7 +189,7 @@ class Topics:
 
     def fetch_first_records(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
         """Ask for the first record at or after an offset of each place."""
-        return read_first_records(self.connection, places)
+        return read_first_records(self.connection, places) if places else {}
 
     def require_lanes(self, known: Iterable[Lane], told: Vector) -> None:
         """Raise KafkaUnavailable for a lane of an existing topic that the broker does not report.
@@ -187,7 +214,7 @@ class Topics:
         reader = spark.readStream.format("kafka").options(
             **fetch_options(limit), **self.connection.for_spark()
         )
-        if only is None:
+        if only is None or only.of_table:
             reader = reader.option("subscribe", ",".join(self.names))
         else:
             start = {only: start[only]}
@@ -221,7 +248,7 @@ class Topics:
     def read_ranges(self, spark: SparkSession, parts: Sequence[OffsetRange]) -> pa.Table:
         """Read the raw records of some ranges, at least one, into this process; a few of them without Spark."""
         if sum(map(len, parts)) <= FEW:
-            names = {id: name for name, id in self.ids.items()}
+            names = {id: name for name, id in self.kafka_ids.items()}
             places = {
                 (names[part.lane.topic_id], part.lane.partition): (part.start, part.end) for part in parts
             }

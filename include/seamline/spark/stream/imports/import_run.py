@@ -29,13 +29,13 @@ class ImportRun(Driver):
                 break
             try:
                 with translate_store_errors():
-                    self.importer.work(self.spark, self.asked.imports)
+                    self.side.importer.work(self.spark, self.asked.imports)
             except TRIED_AGAIN as error:
                 self.count_failure(error)
             else:
                 self.epochs.retries = 0
-                halted = self.importer.halted
-                if halted or not self.importer.pending:
+                halted = self.side.importer.halted
+                if halted or not self.side.importer.pending:
                     break
         self.finish(None)
         if halted:

@@ -10,14 +10,16 @@ from functools import partial
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import read_airflow_connection
+from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.epoch_log import read_condensed_log
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, locate_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
-from seamline.model.protocol.holes import Gap, find_gaps
+from seamline.model.protocol.holes import Gap, find_gaps, list_end_offsets
 from seamline.model.protocol.offsets import Lane, Vector
 from seamline.plan.stream.start_positions import From, StartOffsets, StartPlace, place_group, resolve_offsets
+from seamline.supervisor.sources.source_ends import find_held_offsets
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def by_lane(
     """Ask something of each topic of a pipeline, by lane."""
     return {
         Lane(admin.topic_id(name), partition): at
-        for name in definition.topics
+        for name in definition.kafka_topics
         for partition, at in ask(name).items()
     }
 
@@ -48,8 +50,19 @@ def by_lane(
 def offsets_now(
     compiled: CompiledPipeline, place: StartPlace | None = None, env: Mapping[str, str] = os.environ
 ) -> Offsets:
-    """Ask Kafka where each lane begins and ends, and which offset a place means in it."""
+    """Find where each lane begins and ends, and which offset a place means in it; in a table it means none."""
     definition, place = compiled.definition, place or StartPlace()
+    layout = locate_tables(definition.name)
+    tables = TableSources(definition, layout)
+    news = tables.look(find_held_offsets(layout, tables.versions)) if tables.sources else {}
+    found = Offsets(
+        {lane: each.beginning for lane, each in news.items()},
+        {lane: max(each.end, each.beginning) for lane, each in news.items()},
+        {},
+        {id: name for name, id in tables.ids.items()},
+    )
+    if not definition.kafka_topics:
+        return found
     with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
         first = by_lane(admin, definition, admin.beginning_offsets)
         ends = by_lane(admin, definition, admin.end_offsets)
@@ -62,13 +75,15 @@ def offsets_now(
             case From.TIMESTAMP:
                 chosen = by_lane(admin, definition, partial(at_or_after, admin, place))
             case From.OFFSETS:
-                chosen = resolve_offsets(place, {name: admin.topic_id(name) for name in definition.topics})
+                chosen = resolve_offsets(
+                    place, {name: admin.topic_id(name) for name in definition.kafka_topics}
+                )
             case From.GROUP:
                 chosen = by_lane(admin, definition, partial(admin.group_offsets, place.group))
             case From.LEDGER:
                 chosen = {}
-        names = {admin.topic_id(name): name for name in definition.topics}
-    return Offsets(first, ends, chosen, names)
+        names = {admin.topic_id(name): name for name in definition.kafka_topics}
+    return Offsets({**found.beginnings, **first}, {**found.ends, **ends}, chosen, {**found.names, **names})
 
 
 def find_start_offsets(place: StartPlace, offsets: Offsets, held: Vector) -> StartOffsets:
@@ -89,9 +104,12 @@ def at_or_after(admin: TopicAdmin, place: StartPlace, topic: str) -> Mapping[int
 
 def find_topic_gaps(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]:
     """Compare the log with the topic as it is now."""
-    definition = compiled.definition
-    with TopicAdmin(read_airflow_connection(definition.connection)) as admin:
-        return find_gaps(read_condensed_log(layout), by_lane(admin, definition, admin.beginning_offsets))
+    definition, log = compiled.definition, read_condensed_log(layout)
+    first = TableSources(definition, layout).fetch_beginnings(list_end_offsets(log))
+    if definition.kafka_topics:
+        with TopicAdmin(read_airflow_connection(definition.connection)) as admin:
+            first |= by_lane(admin, definition, admin.beginning_offsets)
+    return find_gaps(log, first)
 
 
 def list_ageing_gaps(
@@ -101,8 +119,10 @@ def list_ageing_gaps(
     definition = compiled.definition
     half: dict[Lane, int] = {}
     first: dict[Lane, int] = {}
+    if not definition.kafka_topics:
+        return []
     with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
-        for name in definition.topics:
+        for name in definition.kafka_topics:
             id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
             old = admin.offsets_at(name, now - keeps / 2) if keeps else begins
             half |= {Lane(id, partition): at for partition, at in old.items()}

@@ -1,0 +1,1 @@
+"""What there is to be read of topics and tables, beside what was read."""
