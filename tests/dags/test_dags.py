@@ -172,6 +172,16 @@ def test_what_airflow_would_not_take_of_a_definition_hides_no_other(odd, folder,
         assert "wrong" in broken.doc_md
 
 
+def test_a_pipeline_of_tables_has_its_dags_and_asks_for_no_connection(folder, tmp_path):
+    """What is read is named as what it is; a connection that nobody has made is not looked for."""
+    table = GOOD.replace('KafkaSource(topic="t"', 'DeltaSource(table="/lake/t"')
+    (folder / "wrong.py").write_text(table)
+    made = build_dags(folder, tmp_path)
+    assert set(made) == IDS | {f"wrong__{layer}" for layer in LAYERS}
+    assert "Delta table `/lake/t`; intervals of 1 day" in made["wrong__batch"].doc_md
+    assert airflow_connections.connection_env("") == airflow_connections.connection_env_if_any("") == {}
+
+
 def test_the_layers_that_can_be_made_are_there(folder, tmp_path):
     """A stream that cannot be scheduled in batches must still be kept up."""
     (folder / "wrong.py").write_text(ODD["an interval that is no schedule"][1])

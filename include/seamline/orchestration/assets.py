@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from airflow.sdk import Asset
 
 from seamline.model.definition.pipeline import Pipeline
+from seamline.orchestration.dag_docs import describe_origins
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,7 @@ class Assets:
     """A pipeline's assets, each made from the one before."""
 
     topic: Asset
-    """The Kafka topic."""
+    """What is read: topics, tables, or both."""
     master: Asset
     """The table of accepted records."""
     generations: Asset
@@ -31,7 +32,7 @@ class Assets:
             return Asset(name=name, uri=f"x-seamline://{name}", group=layer, extra={"about": about})
 
         return cls(
-            topic=asset("topic", f"Kafka topic {', '.join(pipeline.topics)} of {pipeline.connection}"),
+            topic=asset("topic", describe_origins(pipeline)),
             master=asset("master", "every record accepted, append-only"),
             generations=asset("generations", "certified batch computations, one per view and interval"),
             serving=asset("serving", "what is published and served"),

@@ -48,11 +48,22 @@ def format_dag_doc(pipeline: Pipeline, layer: str) -> str:
         "topic: the form says which. A stream that runs does it between its epochs, else the task.",
     }[layer]
     views = "\n".join(f"- `{pipeline.name}.{view.name}`" for view in pipeline.views)
-    topics = f"Topic{'s' * (len(pipeline.topics) > 1)} `{'`, `'.join(pipeline.topics)}`"
     sources = "".join(f"- `{each.name}`: {describe_source(each)}\n" for each in pipeline.sources if each.name)
     views += f"\n\nSources:\n\n{sources}" if sources else "\n"
     return (
         f"{pipeline.description}\n\n{about}\n\nOwner: {pipeline.owner}. "
-        f"{topics} through connection `{pipeline.connection}`; "
+        f"{describe_origins(pipeline)}; "
         f"intervals of {pipeline.batch.interval} from {pipeline.batch.start} (UTC). Views:\n\n{views}"
     )
+
+
+def describe_origins(pipeline: Pipeline) -> str:
+    """Say which topics and tables a pipeline reads, in Markdown."""
+    said = []
+    if topics := pipeline.kafka_topics:
+        names = "`, `".join(topics)
+        said.append(f"Topic{'s' * (len(topics) > 1)} `{names}` through connection `{pipeline.connection}`")
+    if tables := pipeline.tables:
+        names = "`, `".join(each.table for each in tables)
+        said.append(f"Delta table{'s' * (len(tables) > 1)} `{names}`")
+    return "; ".join(said)

@@ -1,4 +1,4 @@
-"""Where rows are from that were imported: the file and the number of the row in it, as people look for them."""
+"""Where rows of files and Delta tables are from: the file, or version, and the number of the row in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from seamline.lake.imports.import_plans import ImportPlan, load_plan
 from seamline.lake.read.originals import TOPIC_ID
 from seamline.lake.storage.layout import Layout
 from seamline.model.errors import NotFound
-from seamline.model.protocol.offsets import IMPORTED
+from seamline.model.protocol.imported.table_rows import find_row
+from seamline.model.protocol.offsets import IMPORTED, OF_TABLE
 from seamline.plan.stream.import_plan import find_file_rows
 
 FILE, ROW = "_file", "_row"
@@ -23,7 +24,10 @@ class ImportedPlaces:
         self.plans: dict[str, ImportPlan | None] = {}
 
     def find(self, topic_id: str, offset: int) -> tuple[str, int] | None:
-        """Find the file of a row, and its number in it from 1; None for a record of a topic."""
+        """Find the file, or a table's version, of a row, and its number in it from 1; None for a record of a topic."""
+        if topic_id.startswith(OF_TABLE):
+            at = find_row(offset)
+            return f"version {at.version}{' whole' * at.whole}", at.row + 1
         if not topic_id.startswith(IMPORTED):
             return None
         plan = self._load(topic_id.removeprefix(IMPORTED))

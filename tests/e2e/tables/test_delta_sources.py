@@ -137,7 +137,7 @@ def test_a_version_that_cannot_be_read_stops_the_stream_until_somebody_accepts_i
         lambda: "rewrites or deletes rows" in table.seamline("stream", "logs", "orders"),
     )
     said = table.seamline("holes", "list", "orders")
-    assert "from version 2, row 3000, to before version 4" in said, said
+    assert "versions from 2, row 3000, to before 4" in said, said
     table.seamline("holes", "accept", "orders", "--reason", "ten rows were wrong, and may stay")
     table.seamline("stream", "start", "orders", "--here")
     eventually("the next version to be read", lambda: len(table.read()) == 3_100)
@@ -147,7 +147,7 @@ def test_a_version_that_cannot_be_read_stops_the_stream_until_somebody_accepts_i
     old.optimize.compact()
     old.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     table.append(*range(3_200, 3_300))
-    assert "from version 4, row 100, to before version 6" in table.seamline("holes", "list", "orders")
+    assert "versions from 4, row 100, to before 6" in table.seamline("holes", "list", "orders")
     table.seamline("holes", "accept", "orders", "--reason", "it was vacuumed")
     table.seamline("stream", "start", "orders", "--here")
     eventually("what is left to be read", lambda: len(table.read()) == 3_200)

@@ -142,7 +142,7 @@ def list_appended_files(text: str, place: Location, after: int, until: int) -> l
     """
     found: list[dict[str, Any]] = []
     for version in range(after + 1, until + 1):
-        commit = read_commit(place, version)
+        commit = read_table_commit(place, version)
         if commit is None:
             raise BadRange(
                 f"The log of {text!r} no longer has version {version}; it was imported up to {after}.",
@@ -160,7 +160,7 @@ def list_appended_files(text: str, place: Location, after: int, until: int) -> l
 
 
 @dataclass(frozen=True)
-class Commit:
+class TableCommit:
     """What one version of a Delta table has changed."""
 
     appended: tuple[dict[str, Any], ...]
@@ -171,7 +171,7 @@ class Commit:
     """When it was committed, UTC, as far as it says that."""
 
 
-def read_commit(place: Location, version: int) -> Commit | None:
+def read_table_commit(place: Location, version: int) -> TableCommit | None:
     """Read what a version of a Delta table has changed; None if its log does not have it, or not any more."""
     try:
         text = locate_commit(place, version).read_text()
@@ -188,7 +188,7 @@ def read_commit(place: Location, version: int) -> Commit | None:
         said.get("inCommitTimestamp") or said.get("timestamp"),
         *(each.get("modificationTime") for each in adds),
     ]
-    return Commit(
+    return TableCommit(
         tuple({"path": each["path"], "partition": each.get("partitionValues")} for each in adds),
         rewrites,
         next((EPOCH + timedelta(milliseconds=at) for at in millis if at), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from seamline.lake.imports.delta_history import (
     describe_appended_files,
     find_delta_history,
     locate_commit,
-    read_commit,
+    read_table_commit,
     read_written_times,
 )
 from seamline.lake.imports.import_options import ImportOptions
@@ -23,10 +24,13 @@ from seamline.lake.imports.import_plans import ImportPlan
 from seamline.lake.store.locations import Location, parse_location
 from seamline.model.definition.sources import DeltaSource
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.protocol.imported.table_rows import WHOLE, TableRow, find_row
+from seamline.model.protocol.imported.table_rows import DONE, TableRow, find_row
 from seamline.model.protocol.offsets import OF_TABLE, Lane
 from seamline.model.time.intervals import EPOCH
 from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, TakenFiles
+
+LONG = 600.0
+"""Seconds without a look, after which the whole log is read to find the newest version."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class TableNews:
     beginning: int
     """The first offset of what is there; above the one that was asked for where what comes next cannot be read."""
     end: int
-    """The offset after the last row of the version that is read next; of a table without news the beginning."""
+    """The end of the version that is read next; of a table without news the beginning."""
     plan: ImportPlan | None = None
     """The rows of that version; None where there is nothing new, or it cannot be read."""
     lost: str = ""
@@ -62,13 +66,20 @@ class TableVersions:
                 hint="check the table by its own engine.",
             ) from None
         self.lane = Lane(f"{OF_TABLE}{table.metadata().id}", 0)
-        self.known = table.version()
+        self.known, self.looked = table.version(), time.monotonic()
         schema = pa.schema(table.schema().to_arrow())
         self.types = {name: schema.field(name).type for name in table.metadata().partition_columns}
         self.plan_version = lru_cache(2)(self._plan_version)
 
     def find_newest(self) -> int:
-        """Return the newest version: a look for the file of the next one."""
+        """Return the newest version: a look for the file of the next one.
+
+        Who has not looked for long may not find that one, because the table's log was cleaned up since.
+        """
+        now = time.monotonic()
+        if now - self.looked > LONG:
+            self.known = DeltaTable(str(self.place)).version()
+        self.looked = now
         while locate_commit(self.place, self.known + 1).exists():
             self.known += 1
         return self.known
@@ -82,10 +93,11 @@ class TableVersions:
             position = TableRow(self.find_newest(), 0, whole=True).offset
         at = find_row(position)
         version = at.version
-        if at.whole or at.row:
+        if at.begun:
             news = self.try_version(version, position, whole=at.whole)
-            if news.lost or news.end > position:
+            if news.lost or news.plan:
                 return news
+        if at.begun or at.done:
             version += 1
         newest = self.find_newest()
         while version <= newest:
@@ -103,12 +115,13 @@ class TableVersions:
             return TableNews(TableRow(version + 1, 0).offset, position, lost=error.message)
         if not plan.files:
             return TableNews(position, position)
-        return TableNews(position, plan.rows, plan)
+        rows = plan.rows - TableRow(version, 0, whole).offset
+        return TableNews(position, TableRow(version, rows, whole, done=True).offset, plan)
 
     def _plan_version(self, version: int, whole: bool) -> ImportPlan:
         if whole:
             return self.plan_whole(version)
-        commit = read_commit(self.place, version)
+        commit = read_table_commit(self.place, version)
         if commit is None:
             raise BadRange(
                 f"The log of {self.source.table!r} no longer has version {version}.", hint="accept the hole."
@@ -134,8 +147,11 @@ class TableVersions:
     ) -> ImportPlan:
         """Make the plan of what a version brings; ``at`` is when it was committed."""
         placed = tuple(place_files(files, version, whole))
-        if placed and placed[-1].end > TableRow(version, WHOLE - 1, whole).offset:
-            raise BadRange(f"Version {version} of {self.source.table!r} has {WHOLE:,} rows or more.")
+        if placed and placed[-1].end >= TableRow(version, DONE, whole).offset:
+            raise BadRange(
+                f"Version {version} of {self.source.table!r} has {DONE:,} rows or more.",
+                hint="accept the hole.",
+            )
         return ImportPlan(f"{self.lane.topic_id}@{version}", self.options, placed, at or EPOCH)
 
 

@@ -10,19 +10,21 @@ from seamline.model.compile.evolution import list_used_columns, parse_added_colu
 from seamline.model.compile.fingerprint import reads_exactly
 from seamline.model.compile.pipeline_checks import check_bounds
 from seamline.model.compile.problems import Problems
-from seamline.model.compile.record_rules import Record, check_source, compile_record
+from seamline.model.compile.record_rules import PROCESSING_TIME, Record, check_source, compile_record
 from seamline.model.compile.sources import (
     check_unnamed_source,
     has_several,
     list_narrowed,
     locate_problem,
 )
-from seamline.model.compile.table_sources import check_table_source
 from seamline.model.definition.formats import Format, format_of
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sources import DIGITS, EXACT, ROUNDED, DeltaSource
 from seamline.model.time.intervals import parse_duration
 from seamline.model.types.schema import Field, Schema
+
+OF_RECORD = ("_key", "_value", "_kafka_timestamp")
+"""What a column of a table may be of a record beside a field."""
 
 
 @dataclass(frozen=True)
@@ -113,3 +115,29 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
         judged,
         exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
     )
+
+
+def check_table_source(source: DeltaSource, schema: Schema, problems: Problems) -> None:
+    """Note a table without a name, an event time that it cannot have, and columns that are taken for nothing."""
+    if not source.table.strip():
+        problems.note(
+            "source.table",
+            source.origin,
+            "The source names no table.",
+            'for example: table="/lake/orders", or the URL of a folder in a bucket.',
+        )
+    if source.event_time == PROCESSING_TIME:
+        problems.note(
+            "source.event_time",
+            source.origin,
+            "Rows of a table have no processing time.",
+            "name a column, or _kafka_timestamp, which is when a row's version was committed.",
+        )
+    known = [*(each.name for each in schema.fields), *OF_RECORD]
+    for name in (each for each in source.columns if each not in known):
+        problems.note(
+            "source.columns",
+            source.origin,
+            f"There is no field {name!r}.",
+            f"name one of {', '.join(known)}: the field is before the colon, the table's column after it.",
+        )

@@ -181,7 +181,7 @@ def by_lane(parts: Iterable[OffsetRange]) -> dict[Lane, list[Run]]:
     """Sort ranges by their lanes; of a table without the offsets before, which stand for no row."""
     found: dict[Lane, list[Run]] = {}
     for part in parts:
-        found.setdefault(part.lane, []).append((part.end - len(part), part.end))
+        found.setdefault(part.lane, []).append(part.rows)
     return {lane: merge_offset_runs(runs) for lane, runs in found.items()}
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
 from seamline.model.protocol.epoch import Epoch, EpochKind
-from seamline.model.protocol.imported.table_rows import find_row
+from seamline.model.protocol.imported.table_rows import describe_row_span
 from seamline.model.protocol.offsets import (
-    OF_TABLE,
     Lane,
     OffsetRange,
     Vector,
@@ -46,12 +45,7 @@ class Gap:
 
     def __str__(self) -> str:
         if self.lane.of_table and self.end is not None:
-            first, last = find_row(self.start), find_row(self.end)
-            table = self.lane.topic_id.removeprefix(OF_TABLE)
-            return (
-                f"Delta table id {table}: from version {first.version}, row {first.row}, "
-                f"to before version {last.version}"
-            )
+            return f"{self.lane.topic_id}: {describe_row_span(self.start, self.end)}"
         what = "everything from" if self.end is None else "offsets"
         last = "" if self.end is None else f"..{self.end - 1}"
         return f"partition {self.lane.partition} of topic id {self.lane.topic_id}: {what} {self.start}{last}"

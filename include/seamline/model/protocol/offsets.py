@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from seamline.model.errors import OffsetGap
-from seamline.model.protocol.imported.table_rows import count_rows
+from seamline.model.protocol.imported.table_rows import find_row_run
 
 IMPORTED = "import:"
 """What the id of an import's lane begins with; no id of Kafka's does."""
@@ -56,7 +56,13 @@ class OffsetRange:
 
     def __len__(self) -> int:
         """Return how many offsets it has; of an epoch over a Delta table only those that stand for rows."""
-        return count_rows(self.start, self.end) if self.lane.of_table else self.end - self.start
+        start, end = self.rows
+        return end - start
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Return the offsets, end exclusive, that may have a record; of a table these are rows of one version."""
+        return find_row_run(self.start, self.end) if self.lane.of_table else (self.start, self.end)
 
 
 Vector = Mapping[Lane, int]

@@ -12,7 +12,7 @@ from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
-from seamline.model.definition.sources import Source
+from seamline.model.definition.sources import DeltaSource, Source
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.spelling import format_quantity
 
@@ -26,10 +26,10 @@ def list_time_bounds(pipeline: Pipeline) -> list[str]:
 
 def list_source_lines(pipeline: Pipeline) -> list[str]:
     """List what is read by which connection, the bounds of each source, and joins; several sources by name."""
+    by = f" by connection {pipeline.connection}" if pipeline.connection else ""
     if not has_several(pipeline):
-        topics = ", ".join(pipeline.topics)
-        return [f"topic {topics} by connection {pipeline.connection}", describe_time_bounds(pipeline)]
-    found = [f"{format_quantity(len(pipeline.sources), 'source')} by connection {pipeline.connection}"]
+        return [f"{name_source(pipeline.only_source)}{by}", describe_time_bounds(pipeline)]
+    found = [f"{format_quantity(len(pipeline.sources), 'source')}{by}"]
     for each in list_narrowed(pipeline):
         found += [
             f"source {each.only_source.name}: {describe_source(each.only_source)}",
@@ -40,8 +40,17 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
 
 def describe_source(source: Source) -> str:
     """Say what a source reads, and what its event time is."""
+    if isinstance(source, DeltaSource):
+        return f"{name_source(source)}, event time {source.event_time}"
     topics = f"topic{'s' * (len(source.topics) > 1)} {', '.join(source.topics)}"
     return f"{topics} as {format_of(source.format).kind}, event time {source.event_time}"
+
+
+def name_source(source: Source) -> str:
+    """Name the topics, or the table, of a source."""
+    if isinstance(source, DeltaSource):
+        return f"Delta table {source.table}"
+    return f"topic {', '.join(source.topics)}"
 
 
 def describe_join(join: Join) -> str:
@@ -73,7 +82,7 @@ def describe_bound(bound: str | Open) -> str:
 def list_source_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     """List what is read, source by source, with its bounds, then joins, for a page; one source alone has no name."""
     return [
-        ("connection", pipeline.connection),
+        *([("connection", pipeline.connection)] if pipeline.connection else []),
         *(
             (each.only_source.name or "source", f"{describe_source(each.only_source)}; {bounds}")
             for each in list_narrowed(pipeline)

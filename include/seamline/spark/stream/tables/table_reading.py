@@ -49,7 +49,7 @@ class TableReading:
                 news = versions.look(held.get(lane))
                 self.require_readable(lane, held.get(lane), news)
                 if news.plan:
-                    self.read_piece(spark, lane, news.plan, stopping=stopping)
+                    self.read_piece(spark, lane, news.plan, news.end, stopping=stopping)
                     busy = True
         if not busy:
             self.next_look = time.monotonic() + self.pause
@@ -57,13 +57,14 @@ class TableReading:
     def require_readable(self, lane: Lane, position: int | None, news: TableNews) -> None:
         """Raise OffsetGap where the next version cannot be read."""
         if news.lost and position is not None:
-            gap = build_gap_error(
-                self.epochs.pipeline.name, self.topics.ids, [Gap(lane, position, news.beginning)]
-            )
-            raise OffsetGap(f"{news.lost} {gap.message}", hint=gap.hint)
+            gap = Gap(lane, position, news.beginning)
+            way_out = build_gap_error(self.epochs.pipeline.name, self.topics.ids, [gap]).hint
+            raise OffsetGap(f"{news.lost} Not read: {gap}.", hint=way_out)
 
-    def read_piece(self, spark: SparkSession, lane: Lane, plan: ImportPlan, *, stopping: bool) -> None:
-        """Read the next rows of a version, as many as an epoch may have."""
+    def read_piece(
+        self, spark: SparkSession, lane: Lane, plan: ImportPlan, whole: int, *, stopping: bool
+    ) -> None:
+        """Read the next rows of a version, which ends at ``whole``, as many as an epoch may have."""
         most = min(self.epochs.size.limit, BESIDE) if self.topics.names else self.epochs.size.limit
         first = max(self.epochs.progress.vector[lane], plan.files[0].start)
         part = OffsetRange(lane, first, min(first + most, plan.rows))
@@ -73,7 +74,8 @@ class TableReading:
         read = Amending(
             EpochKind.READ, self.topics.ids, read=make_reader(runs, plan), find_fault=find_file_fault
         )
-        self.epochs.process_batch(frame, {lane: part.end}, stopping=stopping, amending=read)
+        ends = {lane: whole if part.end == plan.rows else part.end}
+        self.epochs.process_batch(frame, ends, stopping=stopping, amending=read)
 
 
 def find_file_fault(error: Exception) -> SeamlineError | None:
