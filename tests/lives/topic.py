@@ -11,6 +11,7 @@ from tests.lives.frames import Frame
 from tests.lives.records import START, Record
 
 from seamline.kafka.first_records import Place
+from seamline.lake.imports.table_sources import TableSources
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane, OffsetRange
@@ -98,10 +99,11 @@ class Nobody:
 class Read(Topics):
     """The shipped look at topics, which asks the list in the place of a broker."""
 
-    def __init__(self, topic: Topic, definition: Pipeline) -> None:
+    def __init__(self, topic: Topic, definition: Pipeline, tables: TableSources) -> None:
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
-        self.ids = {name: IDS[name] for name in self.names}
+        self.ids = self.kafka_ids = {name: IDS[name] for name in self.names}
+        self.tables = tables
         self.ranges = Nobody()  # type: ignore[assignment]
 
     def read_range(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.shop import sales_pipeline
 
+from seamline.lake.imports.table_sources import TableSources
+from seamline.lake.storage.layout import Layout
 from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Begin, Checkpoint, Resume, decide_start_position
@@ -57,7 +61,9 @@ class Reader:
 def topics(ids: list[str], beginnings: dict[int, int], ends: dict[int, int]) -> Topics:
     """Know a topic whose id the broker tells, one answer after another."""
     found = Topics.__new__(Topics)
-    found.pipeline, found.names, found.ids = "shop", ("orders",), {"orders": "t"}
+    found.pipeline, found.names = "shop", ("orders",)
+    found.ids = found.kafka_ids = {"orders": "t"}
+    found.tables = TableSources(sales_pipeline().definition, Layout(Path("nowhere"), "shop"))
     found.connection = SimpleNamespace(for_spark=dict)  # type: ignore[assignment]
     answers = iter(ids)
     found.admin = SimpleNamespace(  # type: ignore[assignment]

@@ -173,14 +173,21 @@ def from_file(name: str, source: Path, topic: str) -> None:
 
     compiled, _ = open_pipeline(name)
     declared = compiled.definition
+    if not declared.kafka_topics:
+        raise NotFound(
+            f"{name} reads no topic, but Delta tables.",
+            hint="append to the table by the engine that writes it.",
+        )
     if not topic and declared.sources[1:]:
         raise BadRange(
             f"{name} has {len(declared.sources)} sources.",
-            hint=f"say to which topic the records go: --topic, one of {', '.join(declared.topics)}.",
+            hint=f"say to which topic the records go: --topic, one of {', '.join(declared.kafka_topics)}.",
         )
-    to = topic or declared.topics[0]
-    if to not in declared.topics:
-        raise NotFound(f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.topics)}.")
+    to = topic or declared.kafka_topics[0]
+    if to not in declared.kafka_topics:
+        raise NotFound(
+            f"{name} does not read topic {to!r}.", hint=f"it reads {', '.join(declared.kafka_topics)}."
+        )
     if str(source) != "-" and not source.is_file():
         raise NotFound(f"There is no file {source}.", hint="pass the path of a file, or - for stdin.")
     count = 0

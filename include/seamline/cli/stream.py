@@ -230,7 +230,7 @@ def supervise(pipeline: str, waits: bool) -> int:
 @click.argument("pipeline")
 @click.option("--reason", required=True, help="Reason, recorded in the ledger.")
 def drain(pipeline: str, reason: str) -> None:
-    """Declare that the topics are finite: no more records will come.
+    """Declare that the topics and tables are finite: no more records will come.
 
     Once the stream has read them all it moves the watermark past the last interval and what is joined with it, so
     that the interval can be built. A record that comes all the same is late, and counted.
@@ -239,14 +239,15 @@ def drain(pipeline: str, reason: str) -> None:
     from seamline.supervisor.sources.source_losses import offsets_now
 
     compiled, layout = open_pipeline(pipeline)
-    source, lanes = compiled.definition, offsets_now(compiled).ends
+    topics, lanes = compiled.definition.kafka_topics, offsets_now(compiled).ends
     ControlTable.ensure(layout).declare_drained(
         Drained(lanes, current_actor(), reason), now=datetime.now(UTC)
     )
-    click.echo(
-        f"{compiled.name}: {', '.join(source.topics)} end{'s' * (len(source.topics) == 1)} at "
-        f"{sum(lanes.values())} offsets, by declaration."
-    )
+    said = [f"Delta table {each.table} ends with its newest version" for each in compiled.definition.tables]
+    if topics:
+        count = sum(end for lane, end in lanes.items() if not lane.of_table)
+        said.insert(0, f"{', '.join(topics)} end{'s' * (len(topics) == 1)} at {count} offsets")
+    click.echo(f"{compiled.name}: {'; '.join(said)}, by declaration.")
 
 
 COMMANDS = (stream, supervise, drain)

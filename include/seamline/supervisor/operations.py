@@ -286,8 +286,8 @@ def request_hole_fills(
             hint=f"see `seamline holes list {pipeline.name}`.",
         )
     asked = (part for hole, some in missing.items() if number in (None, hole) for part in some)
-    # What is still to be imported is no loss of Kafka's.
-    parts = [part for part in asked if len(part) and not part.lane.imported]
+    # What is still to be imported is no loss of Kafka's, and what a table has lost is nowhere.
+    parts = [part for part in asked if len(part) and not (part.lane.imported or part.lane.of_table)]
     if not parts:
         raise BadRange(
             f"{pipeline.name} has no hole that can be filled.",

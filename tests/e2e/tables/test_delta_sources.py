@@ -27,6 +27,7 @@ from seamline.model.protocol.holes import is_ledger_contiguous
 from seamline.supervisor.outside import stop_stream
 from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
+pytestmark = pytest.mark.faults
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 DEFINITION = """
 from seamline import *
@@ -125,7 +126,6 @@ def test_a_pipeline_needs_no_kafka(table: Table) -> None:
     assert sum(int(each[3]) for each in cells) == 4_500, out
 
 
-@pytest.mark.faults
 def test_a_version_that_cannot_be_read_stops_the_stream_until_somebody_accepts_it(table: Table) -> None:
     """One that deletes rows, then one whose files were vacuumed: each is a hole then, and what comes after is read."""
     table.seamline("stream", "start", "orders", "--here")
@@ -156,7 +156,6 @@ def test_a_version_that_cannot_be_read_stops_the_stream_until_somebody_accepts_i
     assert "nothing is wrong" in table.seamline("audit", "orders")
 
 
-@pytest.mark.faults
 def test_a_large_version_is_read_in_pieces_whenever_the_driver_dies(table: Table) -> None:
     """An epoch has no more rows than the stream says; a kill between two of them loses and doubles none."""
     file = table.home / "pipelines" / "orders.py"

@@ -24,7 +24,7 @@ from seamline.lake.imports.history_facts import (
 )
 from seamline.lake.imports.staged_rows import stage_live_rows
 from seamline.lake.store.locations import Location, parse_location
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, StoreUnavailable
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.plan.stream.import_plan import HistoryFile, TakenFiles
 
@@ -177,7 +177,15 @@ def read_table_commit(place: Location, version: int) -> TableCommit | None:
         text = locate_commit(place, version).read_text()
     except FileNotFoundError:
         return None
-    actions = [json.loads(line) for line in text.splitlines()]
+    try:
+        actions = [json.loads(line) for line in text.splitlines()]
+    except ValueError:
+        actions = []
+    if not actions:
+        raise StoreUnavailable(
+            f"The entry of version {version} in the log at {str(place)!r} is not whole yet.",
+            hint="it is read again shortly; if it stays like this, check the table by its own engine.",
+        )
     changing = [
         each for each in actions for kind in ("add", "remove") if each.get(kind, {}).get("dataChange")
     ]

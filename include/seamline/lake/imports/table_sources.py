@@ -11,6 +11,7 @@ from seamline.lake.imports.table_versions import TableNews, TableVersions
 from seamline.lake.storage.layout import Layout
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sources import DeltaSource
+from seamline.model.errors import BadRange
 from seamline.model.protocol.offsets import Lane, Vector
 from seamline.model.types.schema import Schema
 
@@ -44,8 +45,21 @@ class TableSources:
         return {lane: news.beginning for lane, news in self.look(held).items()}
 
     def fetch_ends(self, held: Vector) -> dict[Lane, int]:
-        """Return the end of what each table has to be read next."""
-        return {lane: max(news.end, news.beginning) for lane, news in self.look(held).items()}
+        """Return the end of what each table has to be read next; where that cannot be read there is nothing."""
+        return {lane: news.end for lane, news in self.look(held).items()}
+
+    def require_readable(self, held: Vector) -> None:
+        """Raise BadRange where nothing of a table was read yet, and its newest version cannot be."""
+        for lane, news in self.look(held).items():
+            if news.lost and lane not in held:
+                raise BadRange(
+                    f"Reading {self.versions[lane].source.table!r} cannot begin: {news.lost}",
+                    hint="make the newest version of the table readable, or read another table.",
+                )
+
+    def find_last_ends(self, held: Vector) -> dict[Lane, int]:
+        """Return the end of all that each table has now."""
+        return {lane: each.find_last_end(held.get(lane)) for lane, each in self.versions.items()}
 
 
 def make_table_options(source: DeltaSource) -> ImportOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
@@ -23,10 +23,11 @@ from seamline.lake.imports.import_options import ImportOptions
 from seamline.lake.imports.import_plans import ImportPlan
 from seamline.lake.store.locations import Location, parse_location
 from seamline.model.definition.sources import DeltaSource
-from seamline.model.errors import BadRange, NotFound
+from seamline.model.errors import BadRange, NotFound, TopicRecreated
 from seamline.model.protocol.imported.table_rows import DONE, TableRow, find_row
 from seamline.model.protocol.offsets import OF_TABLE, Lane
 from seamline.model.time.intervals import EPOCH
+from seamline.model.types.schema import Schema
 from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, TakenFiles
 
 LONG = 600.0
@@ -45,6 +46,8 @@ class TableNews:
     """The rows of that version; None where there is nothing new, or it cannot be read."""
     lost: str = ""
     """Why it cannot be read."""
+    passed: int = -1
+    """Without news, the newest version: all up to it bring no more rows."""
 
 
 class TableVersions:
@@ -65,10 +68,14 @@ class TableVersions:
                 f"The Delta table at {source.table!r} cannot be read: {str(error).splitlines()[0]}.",
                 hint="check the table by its own engine.",
             ) from None
-        self.lane = Lane(f"{OF_TABLE}{table.metadata().id}", 0)
+        self.id = str(table.metadata().id)
+        self.lane = Lane(f"{OF_TABLE}{self.id}", 0)
+        self.passed: tuple[int, int] = (-1, -1)
         self.known, self.looked = table.version(), time.monotonic()
         schema = pa.schema(table.schema().to_arrow())
         self.types = {name: schema.field(name).type for name in table.metadata().partition_columns}
+        require_source_columns(source, schema)
+        require_plain_names(source.table, table)
         self.plan_version = lru_cache(2)(self._plan_version)
 
     def find_newest(self) -> int:
@@ -99,13 +106,34 @@ class TableVersions:
                 return news
         if at.begun or at.done:
             version += 1
+        # Versions that bring no rows are not looked at again, and their log entries may go.
+        version = max(version, self.passed[1] + 1) if self.passed[0] == position else version
         newest = self.find_newest()
         while version <= newest:
             news = self.try_version(version, position, whole=False)
-            if news.lost or news.plan:
+            if news.lost:
+                return self.extend_loss(news, newest)
+            if news.plan:
                 return news
+            self.passed = position, version
             version += 1
-        return TableNews(position, position)
+        return TableNews(position, position, passed=version - 1)
+
+    def extend_loss(self, news: TableNews, newest: int) -> TableNews:
+        """Add the versions after one that cannot be read which cannot be read either: they are one hole."""
+        version = find_row(news.beginning).version
+        while version <= newest and self.try_version(version, news.beginning, whole=False).lost:
+            version += 1
+        return replace(news, beginning=TableRow(version, 0).offset)
+
+    def find_last_end(self, position: int | None) -> int:
+        """Find the end of the newest version that brings rows and can be read; ``position`` if all is read."""
+        first = -1 if position is None else find_row(position).version
+        for version in range(self.find_newest(), first, -1):
+            news = self.try_version(version, -1, whole=position is None)
+            if news.plan or position is None:
+                return news.end if news.plan else self.look(None).end
+        return self.look(position).end
 
     def try_version(self, version: int, position: int, *, whole: bool) -> TableNews:
         """Look at what a version brings."""
@@ -122,6 +150,7 @@ class TableVersions:
         if whole:
             return self.plan_whole(version)
         commit = read_table_commit(self.place, version)
+        self.require_same_table()
         if commit is None:
             raise BadRange(
                 f"The log of {self.source.table!r} no longer has version {version}.", hint="accept the hole."
@@ -133,6 +162,16 @@ class TableVersions:
             )
         files = describe_appended_files(self.source.table, self.place, commit.appended, self.types)
         return self.make_plan(version, files, commit.at)
+
+    def require_same_table(self) -> None:
+        """Raise TopicRecreated if another table is where this one was, BadRange if its columns have other names now."""
+        table = DeltaTable(str(self.place))
+        if str(table.metadata().id) != self.id:
+            raise TopicRecreated(
+                f"The Delta table at {self.source.table!r} had id {self.id} and now has {table.metadata().id}.",
+                hint="it was created again while it was read: restart the stream, which says what is missing.",
+            )
+        require_plain_names(self.source.table, table)
 
     def plan_whole(self, version: int) -> ImportPlan:
         """Plan all rows of a version, files in the order in which they were written."""
@@ -162,3 +201,35 @@ def place_files(files: Sequence[HistoryFile], version: int, whole: bool) -> list
         placed.append(PlannedFile(file, 0, at))
         at += file.rows
     return placed
+
+
+def require_plain_names(text: str, table: DeltaTable) -> None:
+    """Raise BadRange for a table whose columns have other names in its files."""
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        raise BadRange(
+            f"{text!r} is a Delta table with column mapping, which cannot be read.",
+            hint="read a copy of it without column mapping.",
+        )
+
+
+def require_source_columns(source: DeltaSource, schema: pa.Schema) -> None:
+    """Raise BadRange where a column that is named is not there, or a field would come from two."""
+    known = ", ".join(sorted(schema.names))
+    for ours, theirs in source.columns.items():
+        if theirs not in schema.names:
+            raise BadRange(
+                f"{source.table!r} has no column {theirs!r}, which columns= takes {ours!r} from.",
+                hint=f"its columns are {known}.",
+            )
+        if ours in schema.names and ours not in source.columns.values():
+            raise BadRange(
+                f"{source.table!r} has a column {ours!r}, and columns= takes {ours!r} from {theirs!r}.",
+                hint=f'give that column another name too: columns={{..., "other": "{ours}"}}.',
+            )
+    fields = [each.name for each in Schema.parse(source.schema).fields]
+    named = source.columns.get(source.event_time, source.event_time)
+    if source.event_time in fields and named not in schema.names and "_value" not in source.columns:
+        raise BadRange(
+            f"{source.table!r} has no column {named!r}, which is the event time.",
+            hint=f"its columns are {known}.",
+        )

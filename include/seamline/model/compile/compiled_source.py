@@ -126,6 +126,13 @@ def check_table_source(source: DeltaSource, schema: Schema, problems: Problems) 
             "The source names no table.",
             'for example: table="/lake/orders", or the URL of a folder in a bucket.',
         )
+    elif not (source.table.startswith("/") or "://" in source.table):
+        problems.note(
+            "source.table",
+            source.origin,
+            f"{source.table!r} is not an absolute path: each process would look for it elsewhere.",
+            "write the whole path, or the URL of a folder in a bucket.",
+        )
     if source.event_time == PROCESSING_TIME:
         problems.note(
             "source.event_time",

@@ -212,11 +212,11 @@ def check_topics(sources: Sequence[Source], problems: Problems) -> None:
     seen: dict[str, str] = {}
     for source in sources:
         for topic in source.topics:
-            if seen.setdefault(topic, source.name) != source.name:
+            if seen.setdefault(topic.rstrip("/"), source.name) != source.name:
                 problems.note(
                     f"source[{source.name}].topic",
                     source.origin,
-                    f"Topic {topic!r} is of source {seen[topic]!r} too.",
+                    f"Topic {topic!r} is of source {seen[topic.rstrip('/')]!r} too.",
                     "declare it once: two views may count the rows of one source.",
                 )
 

@@ -164,7 +164,7 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
         topic=ask.topic or f"{pipeline.name}.{ask.name}.answers",
         schema=", ".join(f"{ask.named(name)} {type}" for name, type in {**ROW, **columns, **TOLD}.items()),
         event_time=ask.named("at"),
-        connection=like.connection,
+        connection=like.connection or find_connection(pipeline),
         watermark=like.watermark,
         max_future=EVER,
         max_past="",
@@ -179,3 +179,9 @@ def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:
     place = ask.named("place")
     made = {place: "concat_ws('/', _topic, CAST(_partition AS STRING), CAST(_offset AS STRING))"}
     return replace(declared, event_id=(place,), select=made, dedup_within=like.dedup_within)
+
+
+def find_connection(pipeline: Pipeline) -> str:
+    """Find the connection of a pipeline's topics; the default one where all its sources are tables."""
+    declared = [pipeline.source] if isinstance(pipeline.source, Source) else pipeline.source
+    return next((each.connection for each in declared if each.connection), KafkaSource.connection)

@@ -136,7 +136,9 @@ def audit_lane(evidence: LaneEvidence) -> tuple[LaneAudit, list[Finding]]:
         blank=askable - count_run_offsets(lost),
         untold=count_run_offsets(evidence.absent) - askable,
         holes=count_run_offsets(evidence.passed),
-        waiting=max(kept[1] - max(read_to, kept[0]), 0) if kept else 0,
+        waiting=len(OffsetRange(evidence.lane, max(read_to, kept[0]), max(kept[1], read_to, kept[0])))
+        if kept
+        else 0,
     )
     return audit, [*of_lane(evidence, lost, read_to)]
 

@@ -155,7 +155,7 @@ class Driver:
                 query = None
             elif self.failure or (self.topics.names and not (query and query.isActive)):
                 query = self.restart_after_failure(query)
-            elif query is not None and self.epochs.is_outdated:
+            elif self.epochs.is_outdated:
                 query = self.replace_query(query)
             elif self.lock.acquire(timeout=TICK):
                 try:
@@ -247,9 +247,10 @@ class Driver:
             if query.isActive and not (self.raised and query.awaitTermination(60)):
                 self.stop_query(query)
 
-    def replace_query(self, query: StreamingQuery) -> StreamingQuery | None:
+    def replace_query(self, query: StreamingQuery | None) -> StreamingQuery | None:
         """Start a new query between two epochs, over the lanes and with the size that are right by now."""
-        self.stop_query(query)
+        if query is not None:
+            self.stop_query(query)
         if self.failure:
             return query
         try:

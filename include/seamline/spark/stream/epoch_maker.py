@@ -18,7 +18,7 @@ from seamline.lake.tables.control_table import Drained
 from seamline.lake.tables.log_tails import find_log_tails
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_end_offsets
-from seamline.model.protocol.offsets import OffsetRange, Vector, ranges_between
+from seamline.model.protocol.offsets import Lane, OffsetRange, Vector, ranges_between
 from seamline.model.time.intervals import parse_duration
 from seamline.model.time.reached_intervals import find_closing_mark
 from seamline.plan.stream.epoch_numbers import EdgePolicy
@@ -257,6 +257,12 @@ class Epochs(KernelRuns):
         self.derived.fold(epoch, result, self.writer.current, self.progress.mark)
         self.progress = self.commit_epoch(self.progress, epoch, result, self.writer.current)
         self.write_heartbeat()
+
+    def pass_over(self, lane: Lane, end: int) -> None:
+        """Commit an epoch that moves a table's lane over versions that bring no rows."""
+        ranges = ranges_between(self.progress.vector, {lane: end})
+        self.progress = self.progress.advance(ranges, {}, datetime.now(UTC))
+        self.commit_empty(ranges=ranges)
 
     def catch_up(self, spark: SparkSession, views: Collection[str] | None = None) -> bool:
         """Bring views that are behind a step nearer to E, all or those named; return whether any moved."""

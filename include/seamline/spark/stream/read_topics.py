@@ -155,6 +155,7 @@ class Topics:
         Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
         KafkaUnavailable if it does not report every lane that is ``known`` to exist.
         """
+        self.tables.require_readable(known)
         first, ends = self.fetch_all_beginnings(known), self.fetch_ends(known)
         self.require_lanes(known, first)
         self.require_lanes(first, ends)

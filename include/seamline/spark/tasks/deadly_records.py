@@ -21,7 +21,7 @@ def find_deadly_record(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange
     None if no record ends its process alone, as where they are too much together, and where any record does, or
     none at all: then it was the machine.
     """
-    some = all_of = [part for part in ranges if len(part)]
+    some = all_of = [keep_rows(part) for part in ranges if len(part)]
     if not some or dies([]):
         return None
     while sum(map(len, some)) > 1:
@@ -31,6 +31,12 @@ def find_deadly_record(ranges: Sequence[OffsetRange], dies: Dies) -> OffsetRange
     others = [each for each in sample_records(all_of) if each != found][:FEW]
     innocent = not others or any(not dies([each]) for each in others)
     return found if innocent and dies([found]) else None
+
+
+def keep_rows(part: OffsetRange) -> OffsetRange:
+    """Leave out the offsets of a table that stand for no row."""
+    start, end = part.rows
+    return OffsetRange(part.lane, start, end)
 
 
 def sample_records(ranges: Sequence[OffsetRange]) -> list[OffsetRange]:

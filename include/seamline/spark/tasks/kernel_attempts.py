@@ -88,7 +88,7 @@ def make_unread_record(note: Note, ids: Mapping[str, str]) -> pa.RecordBatch:
             "headers": pa.nulls(1, pa.string()),
             "topic": [topic],
             "partition": pa.array([part.lane.partition], pa.int32()),
-            "offset": pa.array([part.start], pa.int64()),
+            "offset": pa.array([part.rows[0]], pa.int64()),
             "timestamp": pa.array([datetime.now(UTC)], pa.timestamp("us", "UTC")),
         }
     )

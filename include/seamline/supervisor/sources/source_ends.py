@@ -31,7 +31,7 @@ def ask_source_ends(definition: Pipeline, layout: Layout, env: Mapping[str, str]
         said.at,
         {**said.names, **{id: name for name, id in tables.ids.items()}},
         {**said.beginnings, **{lane: each.beginning for lane, each in news.items()}},
-        {**said.ends, **{lane: max(each.end, each.beginning) for lane, each in news.items()}},
+        {**said.ends, **{lane: each.end for lane, each in news.items()}},
     )
 
 

@@ -54,10 +54,10 @@ def offsets_now(
     definition, place = compiled.definition, place or StartPlace()
     layout = locate_tables(definition.name)
     tables = TableSources(definition, layout)
-    news = tables.look(find_held_offsets(layout, tables.versions)) if tables.sources else {}
+    held = find_held_offsets(layout, tables.versions) if tables.sources else {}
     found = Offsets(
-        {lane: each.beginning for lane, each in news.items()},
-        {lane: max(each.end, each.beginning) for lane, each in news.items()},
+        tables.fetch_beginnings(held),
+        tables.find_last_ends(held),
         {},
         {id: name for name, id in tables.ids.items()},
     )

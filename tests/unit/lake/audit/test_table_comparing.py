@@ -313,7 +313,7 @@ def test_what_cannot_be_compared_is_refused_with_a_way_out(shop: Shop, tmp_path:
         (tmp_path / "mixed" / f"a.{end}").write_text("x\n")
     (tmp_path / "torn.parquet").write_text("x")
     for place, said in (
-        ("nothing.csv", "no file"), ("none", "no table"), ("mixed", "end in .parquet and .csv"),
+        ("nothing.csv", "no file"), ("none", "no files of a table"), ("mixed", "end in .parquet and .csv"),
         ("torn.parquet", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(SeamlineError, match=said) as other:

@@ -145,13 +145,25 @@ def check_lookups(pipeline: Pipeline, problems: Problems) -> None:
                 "of= needs every=: what a source says is a table of rules, and a record meets any number of them.",
                 'name the array of all that match: every="limits".',
             )
-        if lookup.of and not pipeline.sources[0].name:
-            problems.note(
-                f"{place}.of",
-                origin,
-                "The pipeline's only source cannot have its rules from another one.",
-                'write source=[KafkaSource(name="cards", lookups=[...]), KafkaSource(name="limits", ...)].',
-            )
+        check_ruling_source(pipeline, lookup, place, problems)
+
+
+def check_ruling_source(pipeline: Pipeline, lookup: Lookup, place: str, problems: Problems) -> None:
+    """Note rules from a source that can have none, or for one that can get none."""
+    if lookup.of in {each.name for each in pipeline.tables if each.name}:
+        problems.note(
+            f"{place}.of",
+            lookup.origin,
+            f"Source {lookup.of!r} is a Delta table, and rules come from topics.",
+            'name the table itself: table="/lake/limits", whose newest version counts.',
+        )
+    if lookup.of and not pipeline.sources[0].name:
+        problems.note(
+            f"{place}.of",
+            lookup.origin,
+            "The pipeline's only source cannot have its rules from another one.",
+            'write source=[KafkaSource(name="cards", lookups=[...]), KafkaSource(name="limits", ...)].',
+        )
 
 
 def compile_decorations(

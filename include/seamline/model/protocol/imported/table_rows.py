@@ -52,10 +52,10 @@ def find_row(offset: int) -> TableRow:
 def find_row_run(start: int, end: int) -> tuple[int, int]:
     """Return the offsets of rows between two, of which the later one is in the version that is read.
 
-    Where nothing of that version is read, as in a hole, these are all.
+    Where nothing of that version is read, as in a hole, these are all; of versions that bring no rows there are none.
     """
     first, last = find_row(start), find_row(end)
-    if not last.row:
+    if start == end or not (last.row or last.done):
         return start, end
     begin = TableRow(last.version, 0, last.whole).offset
     same = (first.version, first.whole, first.done) == (last.version, last.whole, False)

@@ -7,19 +7,24 @@ import time
 from pyspark.sql import SparkSession
 
 from seamline.lake.imports.history_records import UNREADABLE
-from seamline.lake.imports.import_plans import ImportPlan, require_planned_files
+from seamline.lake.imports.import_plans import ImportPlan
 from seamline.lake.imports.table_versions import TableNews
-from seamline.model.errors import BadRange, OffsetGap, SeamlineError
+from seamline.lake.store.locations import parse_location
+from seamline.model.errors import OffsetGap, SeamlineError, SparkFailed
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import Gap, build_gap_error
+from seamline.model.protocol.imported.table_rows import TableRow, find_row
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import parse_duration
+from seamline.plan.stream.import_plan import find_file_rows
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.kernel_runs import Amending
 from seamline.spark.tasks.history_frames import NUMBER, cut_into_runs, make_reader
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 from seamline.spark.tasks.spread import count_task_slots
 
+PASSED = 50
+"""Versions that bring no rows, after which the log says that they are passed: their entries may be cleaned up."""
 LEAST_PAUSE = 0.25
 """Seconds between two looks at a table that has nothing new, at least."""
 BESIDE = 200_000
@@ -48,6 +53,8 @@ class TableReading:
             if suspect in (None, lane):
                 news = versions.look(held.get(lane))
                 self.require_readable(lane, held.get(lane), news)
+                if news.passed - find_row(held.get(lane, 0)).version >= PASSED:
+                    self.epochs.pass_over(lane, TableRow(news.passed, 0, done=True).offset)
                 if news.plan:
                     self.read_piece(spark, lane, news.plan, news.end, stopping=stopping)
                     busy = True
@@ -68,7 +75,10 @@ class TableReading:
         most = min(self.epochs.size.limit, BESIDE) if self.topics.names else self.epochs.size.limit
         first = max(self.epochs.progress.vector[lane], plan.files[0].start)
         part = OffsetRange(lane, first, min(first + most, plan.rows))
-        require_planned_files(plan, part.start, part.end)
+        if not are_files_there(plan, part):
+            # Vacuumed since they were planned: the next look says what is lost.
+            self.topics.tables.versions[lane].plan_version.cache_clear()
+            return
         runs = cut_into_runs(plan, part, count_task_slots(spark))
         frame = spark.range(0, len(runs), 1, len(runs)).toDF(NUMBER)
         read = Amending(
@@ -83,7 +93,13 @@ def find_file_fault(error: Exception) -> SeamlineError | None:
     said = find_worker_message(error)
     if UNREADABLE not in said:
         return None
-    return BadRange(
+    return SparkFailed(
         said[said.index(UNREADABLE) :].splitlines()[0],
-        hint="restore the file; if it is lost, `seamline holes` says how to go on without it.",
+        hint="it is tried again; if it lasts, check the table by its own engine.",
     )
+
+
+def are_files_there(plan: ImportPlan, part: OffsetRange) -> bool:
+    """Return whether the files of some rows are there; StoreUnavailable."""
+    rows = find_file_rows(plan.files, part.start, part.end)
+    return all(parse_location(each.file.path).exists() for each in rows)
