@@ -94,7 +94,7 @@ def audit(past: Past) -> object:
     from seamline.supervisor import auditing
 
     ends = TopicEnds(datetime.now(UTC), {"t": "sales"}, {LANE: 0}, {LANE: past.start(past.epochs)})
-    auditing.ends_of = lambda *_, **__: ends  # type: ignore[assignment]
+    auditing.ask_source_ends = lambda *_, **__: ends
     auditing.read_airflow_connection = lambda *_, **__: None  # type: ignore[assignment, return-value]
     found = auditing.audit(past.compiled, past.layout, span=SPAN)
     return found.passed, found.intervals[SPAN.id].rows
