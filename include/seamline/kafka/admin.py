@@ -17,7 +17,7 @@ from kafka.structs import OffsetAndMetadata
 
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.refusals import find_reason
+from seamline.kafka.refusals import TOKEN, find_reason
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError, SetupError, TopicMissing
 
 _UNREACHABLE = (
@@ -240,33 +240,39 @@ def explain_kafka_error(
     name = type(problem).__name__
     if isinstance(problem, errors.UnknownTopicOrPartitionError):
         return TopicMissing(
-            f"Topic {topic!r} does not exist on {connection.brokers}.",
+            f"Topic {topic!r} does not exist on {connection.called}.",
             hint="create the topic, or correct its name in the definition.",
         )
     if isinstance(problem, errors.AuthorizationError):
         return explain_missing_right(problem, connection, topic, group)
-    if isinstance(problem, _UNREACHABLE):
-        reason, hint = find_reason(getattr(problem, "__notes__", ()), connection)
+    if isinstance(problem, (*_UNREACHABLE, errors.SaslAuthenticationFailedError)):
+        reason, hint = find_reason(list_notes(problem), connection)
         if reason:
-            return KafkaUnavailable(f"Kafka at {connection.brokers} lets nobody in: {reason}.", hint=hint)
+            return KafkaUnavailable(f"Kafka at {connection.called} lets nobody in: {reason}.", hint=hint)
         return KafkaUnavailable(
-            f"No Kafka broker answers at {connection.brokers} ({name}).",
+            f"No Kafka broker answers at {connection.called}: {name}.",
             hint="check that the broker is running, and the address, security.protocol and login of the connection.",
         )
     if isinstance(problem, _UNSETTLED) or getattr(problem, "retriable", False):
         return KafkaUnavailable(
-            f"Kafka at {connection.brokers} cannot answer yet ({name}: {problem}).",
+            f"Kafka at {connection.called} cannot answer yet ({name}: {problem}).",
             hint="retry shortly: a broker may have just restarted, or a partition may have no leader yet.",
         )
     if isinstance(problem, errors.UnsupportedCodecError):
         return SetupError(
-            f"This Python cannot read records of {connection.brokers}: {problem}.",
+            f"This Python cannot read records of {connection.called}: {problem}.",
             hint="install the codecs that Seamline requires: pip install 'kafka-python[lz4,snappy,zstd]'.",
         )
     if "AuthorizationFailed" in str(problem):
         return explain_missing_right(problem, connection, topic, group)
     about = f" for topic {topic!r}" if topic else ""
-    return SeamlineError(f"Kafka at {connection.brokers} refused{about}: {name}: {problem}")
+    return SeamlineError(f"Kafka at {connection.called} refused{about}: {name}: {problem}")
+
+
+def list_notes(problem: Exception) -> list[str]:
+    """Return what tells why a broker lets nobody in: what was noted, and the error itself where it is of a login."""
+    of_login = isinstance(problem, errors.SaslAuthenticationFailedError) or TOKEN.search(str(problem))
+    return [*getattr(problem, "__notes__", ()), *([str(problem)] if of_login else ())]
 
 
 def explain_missing_right(
@@ -287,6 +293,6 @@ def explain_missing_right(
     else:
         what = f"use topic {topic!r}, or there is no such topic"
     return KafkaRefused(
-        f"{who} may not {what}, says Kafka at {connection.brokers}.",
+        f"{who} may not {what}, says Kafka at {connection.called}.",
         hint='docs/streams.md, "Rights in Kafka", lists what is needed: ask who runs the cluster to grant it.',
     )

@@ -9,14 +9,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from seamline.kafka.quiet_logins import hush_logins
+from seamline.kafka.token_endpoint import TokenEndpoint, read_token_endpoint
 from seamline.model.errors import ConnectionMissing
 
+OAUTH = "OAUTHBEARER"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTH: "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
+CLIENT_ID = ("sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id")
+CLIENT_SECRET = ("sasl.oauthbearer.client.secret", "sasl.oauthbearer.client.credentials.client.secret")
 EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9092"}}'
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
 
@@ -35,17 +41,23 @@ class KafkaConnection:
     sasl_mechanism: str = ""
     """The mechanism of SASL; empty without SASL."""
     username: str = ""
-    """The user of SASL."""
+    """The user of SASL, with OAUTHBEARER the client's id."""
     password: str = field(default="", repr=False)
-    """The password of SASL."""
+    """The password of SASL, with OAUTHBEARER the client's secret."""
     ca_file: str = ""
     """The certificates that the brokers' are checked with; empty for the system's."""
     cert_file: str = ""
     """The client's certificate; empty for none."""
     key_file: str = ""
     """The client's key; empty for none."""
+    key_password: str = field(default="", repr=False)
+    """The passphrase of the client's key; empty for a key without one."""
     isolation_level: str = "read_committed"
     """Whether records of open transactions are read: read_committed or read_uncommitted."""
+    tokens: TokenEndpoint | None = None
+    """Where OAUTHBEARER has its tokens from; None for another mechanism."""
+    name: str = field(default="", compare=False)
+    """The name of the Airflow connection; empty for none."""
 
     def __post_init__(self) -> None:
         for problem in self._problems():
@@ -59,19 +71,37 @@ class KafkaConnection:
     def uses_tls(self) -> bool:
         return self.security_protocol.endswith("SSL")
 
+    @property
+    def called(self) -> str:
+        """What it is in a message: the brokers, and the connection's name where it has one."""
+        return f"{self.brokers} (connection {self.name!r})" if self.name else self.brokers
+
     def for_client(self) -> dict[str, object]:
         """Return the arguments every kafka-python client takes."""
+        hush_logins()
         options: dict[str, object] = {
             "bootstrap_servers": self.brokers.split(","),
             "security_protocol": self.security_protocol,
         }
         if self.uses_sasl:
             options["sasl_mechanism"] = self.sasl_mechanism
+        if self.tokens:
+            # kafka-python is slow to import, and who reads a definition needs none of it.
+            from seamline.kafka.token_provider import share_provider
+
+            provider = share_provider(self.tokens, self.username, self.password)
+            options["sasl_oauth_token_provider"] = provider
+        elif self.uses_sasl:
             options["sasl_plain_username"] = self.username
             options["sasl_plain_password"] = self.password
         if self.uses_tls:
-            files = {"ssl_cafile": self.ca_file, "ssl_certfile": self.cert_file, "ssl_keyfile": self.key_file}
-            options.update({name: path for name, path in files.items() if path})
+            given = {
+                "ssl_cafile": self.ca_file,
+                "ssl_certfile": self.cert_file,
+                "ssl_keyfile": self.key_file,
+                "ssl_password": self.key_password,
+            }
+            options.update({name: value for name, value in given.items() if value})
         return options
 
     def for_spark(self) -> dict[str, str]:
@@ -84,6 +114,8 @@ class KafkaConnection:
         if self.uses_sasl:
             options["kafka.sasl.mechanism"] = self.sasl_mechanism
             options["kafka.sasl.jaas.config"] = self._jaas()
+        if self.tokens:
+            options |= self.tokens.spark_options()
         if self.uses_tls and self.ca_file:
             options["kafka.ssl.truststore.type"] = "PEM"
             options["kafka.ssl.truststore.location"] = self.ca_file
@@ -91,11 +123,17 @@ class KafkaConnection:
             options["kafka.ssl.keystore.type"] = "PEM"
             options["kafka.ssl.keystore.certificate.chain"] = Path(self.cert_file).read_text()
             options["kafka.ssl.keystore.key"] = Path(self.key_file or self.cert_file).read_text()
+            if self.key_password:
+                options["kafka.ssl.key.password"] = self.key_password
         return options
 
     def _jaas(self) -> str:
-        module = LOGIN_MODULES[self.sasl_mechanism]
-        return f'{module} required username="{_quoted(self.username)}" password="{_quoted(self.password)}";'
+        if self.tokens:
+            login = {"clientId": self.username, "clientSecret": self.password, **self.tokens.jaas_options()}
+        else:
+            login = {"username": self.username, "password": self.password}
+        options = " ".join(f'{name}="{_quoted(value)}"' for name, value in login.items())
+        return f"{LOGIN_MODULES[self.sasl_mechanism]} required {options};"
 
     def _problems(self) -> list[str]:
         known = ", ".join(LOGIN_MODULES)
@@ -114,7 +152,15 @@ class KafkaConnection:
                 not self.uses_sasl and (self.username or self.sasl_mechanism)
             ),
         }
-        return [problem for problem, is_so in wrong.items() if is_so]
+        oauth = self.uses_sasl and self.sasl_mechanism == OAUTH
+        wrong |= {
+            f"sasl.mechanism {OAUTH} needs sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret": (
+                oauth and not (self.username and self.password)
+            ),
+            f"sasl.mechanism {OAUTH} needs sasl.oauthbearer.token.endpoint.url": oauth and not self.tokens,
+        }
+        found = [problem for problem, is_so in wrong.items() if is_so]
+        return [*found, *(self.tokens.list_problems() if self.tokens else ())]
 
 
 def read_airflow_connection(name: str, env: Mapping[str, str] = os.environ) -> KafkaConnection:
@@ -127,7 +173,7 @@ def read_airflow_connection(name: str, env: Mapping[str, str] = os.environ) -> K
             hint=f"set {variable}='{EXAMPLE}'.",
         )
     try:
-        return _connection(_from_json(text) if text.startswith("{") else _from_uri(text))
+        return _connection(name, _from_json(text) if text.startswith("{") else _from_uri(text))
     except (ValueError, TypeError, AttributeError):
         # The cause would show the text, and with it the password.
         raise ConnectionMissing(
@@ -138,21 +184,26 @@ def read_airflow_connection(name: str, env: Mapping[str, str] = os.environ) -> K
         raise ConnectionMissing(wrong.message, hint=f"correct {variable}.") from None
 
 
-def _connection(parts: Mapping[str, str]) -> KafkaConnection:
+def _connection(name: str, parts: Mapping[str, str]) -> KafkaConnection:
     """Choose from Airflow's own fields and librdkafka's names in ``extra``, which win."""
 
     def first(*names: str, default: str = "") -> str:
         return next((parts[name] for name in names if parts.get(name)), default)
 
+    mechanism = first("sasl.mechanism", "sasl.mechanisms").upper()
+    oauth = mechanism == OAUTH
     return KafkaConnection(
+        name=name,
         brokers=first("bootstrap.servers", "host").replace(" ", ""),
         security_protocol=first("security.protocol", default="PLAINTEXT").upper(),
-        sasl_mechanism=first("sasl.mechanism", "sasl.mechanisms").upper(),
-        username=first("sasl.username", "login"),
-        password=first("sasl.password", "password"),
+        sasl_mechanism=mechanism,
+        username=first(*(CLIENT_ID if oauth else ()), "sasl.username", "login"),
+        password=first(*(CLIENT_SECRET if oauth else ()), "sasl.password", "password"),
+        tokens=read_token_endpoint(first) if oauth else None,
         ca_file=first("ssl.ca.location", "ssl.cafile"),
         cert_file=first("ssl.certificate.location", "ssl.certfile"),
         key_file=first("ssl.key.location", "ssl.keyfile"),
+        key_password=first("ssl.key.password", "ssl.password"),
         isolation_level=first("isolation.level", default="read_committed"),
     )
 

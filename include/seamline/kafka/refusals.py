@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ FAILED = "Bootstrap connection to"
 """How kafka-python 3.0.12 begins to say that a connection has failed, and why."""
 LOST = ("socket disconnected", "Connection reset", "Broken pipe")
 """What is said of a connection that the broker has ended, and of nothing else."""
+CUT_OFF = "timed out after"
+"""What is said of the last attempt where the time was over before it was."""
 AUTHORITY = "set ssl.ca.location to the certificate of the authority that signed the broker's."
 BROKERS_OWN = "renew it there, or ask who runs the broker."
 OWN = (
@@ -26,6 +29,16 @@ UNTRUSTED = "the broker's certificate is not signed by an authority that the cli
 NO_TLS = "the broker does not speak TLS at this port"
 REFUSED = "the broker refuses the client's certificate"
 BROKEN_OFF = "the broker ended the TLS handshake: it may not speak TLS at this port"
+TOKEN = re.compile(r"the token endpoint .*?(?= \(backoff|$)")
+"""What token_provider.py says where there is no token."""
+TOKENS = (
+    "correct sasl.oauthbearer.token.endpoint.url, .client.id, .client.secret or .scope of the connection; "
+    "https.ca.location names the authority of an endpoint by HTTPS."
+)
+REFUSED_TOKEN = (
+    "compare issuer, audience and scope of the token with what the broker expects (its log says what is wrong), "
+    "and sasl.oauthbearer.scope and .extensions of the connection."
+)
 REASONS = (
     ("certificate has expired", "the broker's certificate has expired", BROKERS_OWN),
     ("is not yet valid", "the broker's certificate is not valid yet", "compare the clocks of both machines."),
@@ -66,9 +79,8 @@ class Refusals(logging.Handler):
     @property
     def most_telling(self) -> str:
         """Return the newest that says more than that the connection is gone, else that; empty if there is none."""
-        return next(
-            (each for each in reversed(self.said) if not is_lost(each)), self.said[-1] if self.said else ""
-        )
+        newest = reversed(self.said)
+        return min(newest, key=lambda each: is_lost(each) + 2 * (CUT_OFF in each), default="")
 
 
 @contextmanager
@@ -97,10 +109,15 @@ def find_reason(notes: Sequence[str], connection: KafkaConnection) -> tuple[str,
         name, path = missing
         return f"{name} names no file that can be read: {path}", f"correct {name} of the connection."
     said = " ".join(notes)
+    if token := TOKEN.search(said):
+        return token[0], TOKENS
     for part, reason, hint in REASONS:
         if part in said:
             return reason, hint
     login = f"user {connection.username!r} by {connection.sasl_mechanism}"
+    if connection.tokens and ("SaslAuthenticationFailed" in said or is_lost(said)):
+        does = "ends each connection at" if is_lost(said) else "refuses"
+        return f"the broker {does} the token of client {connection.username!r}", REFUSED_TOKEN
     if "SaslAuthenticationFailed" in said or "Invalid username or password" in said:
         return (
             f"the broker refuses the login of {login}",
@@ -125,13 +142,15 @@ def is_lost(said: str) -> bool:
 
 
 def find_unreadable_file(connection: KafkaConnection) -> tuple[str, str] | None:
-    """Return the first field of a connection by TLS that names no readable file, and the file; None for none."""
+    """Return the first field of a connection that names no readable file, and the file; None for none."""
     named = {
         "ssl.ca.location": connection.ca_file,
         "ssl.certificate.location": connection.cert_file,
         "ssl.key.location": connection.key_file,
     }
-    files = named.items() if connection.uses_tls else ()
+    files = [*named.items()] if connection.uses_tls else []
+    if connection.tokens:
+        files.append(("https.ca.location", connection.tokens.ca_file))
     return next(((name, path) for name, path in files if path and not is_readable(path)), None)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
+from seamline.kafka.token_provider import TokenProvider
 from seamline.model.errors import ConnectionMissing
 
 SECURE = {
@@ -59,6 +61,80 @@ def test_secure_connection_reaches_client_and_spark() -> None:
     )
     assert options["kafka.isolation.level"] == "read_committed"
     assert options["kafka.ssl.truststore.location"] == "ca.pem"
+
+
+TOKENS = {
+    "bootstrap.servers": "a:9093",
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "OIDC",
+    "sasl.oauthbearer.client.id": "reader",
+    "sasl.oauthbearer.client.secret": 's3cr3t"',
+    "sasl.oauthbearer.scope": "read write",
+    "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,poolId=p",
+    "sasl.oauthbearer.token.endpoint.url": "https://issuer/tokens",
+    "https.ca.location": "issuer.pem",
+}
+
+
+def test_tokens_reach_client_and_spark() -> None:
+    """By librdkafka's names, which Java's client has others for."""
+    connection = of(json.dumps({"conn_type": "kafka", "extra": TOKENS}))
+    options = connection.for_spark()
+    assert options["kafka.sasl.jaas.config"] == (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'clientId="reader" clientSecret="s3cr3t\\"" scope="read write" '
+        'extension_logicalCluster="lkc-1" extension_poolId="p" '
+        'ssl.truststore.type="PEM" ssl.truststore.location="issuer.pem";'
+    )
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://issuer/tokens"
+    client = connection.for_client()
+    provider = client["sasl_oauth_token_provider"]
+    assert isinstance(provider, TokenProvider) and "sasl_plain_password" not in client
+    assert provider.extensions() == {"logicalCluster": "lkc-1", "poolId": "p"}
+    # Clients of one process share a token.
+    assert connection.for_client()["sasl_oauth_token_provider"] is provider
+    assert "s3cr3t" not in repr(connection)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("sasl.oauthbearer.method", "default", "sasl.oauthbearer.method 'default' is not oidc"),
+        ("sasl.oauthbearer.grant.type", "x", "sasl.oauthbearer.grant.type 'x' is not client_credentials"),
+        ("sasl.oauthbearer.client.id", "", "needs sasl.oauthbearer.client.id"),
+        ("sasl.oauthbearer.client.secret", "", "needs sasl.oauthbearer.client.id and"),
+        ("sasl.oauthbearer.token.endpoint.url", "", "needs sasl.oauthbearer.token.endpoint.url"),
+        ("sasl.oauthbearer.token.endpoint.url", "file:///t", "is no address by http or https"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://a:s3cr3t@h/t", "has a login of its own"),
+        ("sasl.oauthbearer.extensions", "auth=x", "sasl.oauthbearer.extensions are not name=value"),
+        ("sasl.oauthbearer.extensions", "a=b,c", "sasl.oauthbearer.extensions are not name=value"),
+    ],
+)
+def test_tokens_that_cannot_be_had_are_refused(field: str, value: str, said: str) -> None:
+    """By the field that is wrong, and without the secret."""
+    with pytest.raises(ConnectionMissing, match=said) as caught:
+        of(json.dumps({"conn_type": "kafka", "extra": {**TOKENS, field: value}}))
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_airflow_has_fields_of_its_own_for_a_client() -> None:
+    """Login and password are the client's id and secret, as they are a user's otherwise."""
+    extra = {name: value for name, value in TOKENS.items() if ".client." not in name}
+    connection = of(json.dumps({"conn_type": "kafka", "login": "me", "password": "p", "extra": extra}))
+    assert (connection.username, connection.password) == ("me", "p")
+
+
+def test_a_key_may_have_a_passphrase(tmp_path: Path) -> None:
+    """Which both clients are told, and nobody else."""
+    key = tmp_path / "key.pem"
+    key.write_text("a key")
+    extra = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "ssl.key.password": "s3cr3t"}
+    extra |= {"ssl.certificate.location": str(key), "ssl.key.location": str(key)}
+    connection = of(json.dumps({"conn_type": "kafka", "extra": extra}))
+    assert connection.for_client()["ssl_password"] == "s3cr3t"
+    assert connection.for_spark()["kafka.ssl.key.password"] == "s3cr3t"
+    assert "s3cr3t" not in repr(connection)
 
 
 def test_uri_carries_login_and_options() -> None:

@@ -15,6 +15,7 @@ import pytest
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.refusals import MANAGER, find_reason, note_refusals
+from seamline.kafka.token_endpoint import TokenEndpoint
 from seamline.model.errors import KafkaUnavailable
 
 PLAIN = KafkaConnection("h:9092")
@@ -89,6 +90,47 @@ def test_clients_that_are_made_at_once_hear_their_own_words() -> None:
         ["Bootstrap connection to b failed: alert certificate"],
     ]
     assert not [each for each in MANAGER.handlers if not isinstance(each, logging.NullHandler)]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (["alert certificate", "socket disconnected", "Request timed out after 275 ms"], "alert certificate"),
+        (["socket disconnected", "Request timed out after 275 ms"], "socket disconnected"),
+        (["Request timed out after 275 ms"], "Request timed out after 275 ms"),
+    ],
+)
+def test_an_attempt_that_was_cut_off_hides_no_reason(said: list[str], kept: str) -> None:
+    """The last one may be made when the time is nearly over."""
+    own = threading.get_ident()
+
+    def fail() -> None:
+        with note_refusals(lambda thread: thread == own):
+            for each in said:
+                MANAGER.warning("Bootstrap connection to %s failed: %s", "b", each)
+            raise ValueError("no broker")
+
+    with pytest.raises(ValueError, match="no broker") as error:
+        fail()
+    assert error.value.__notes__ == [f"Bootstrap connection to b failed: {kept}"]
+
+
+def test_a_token_that_is_not_had_is_said_in_the_words_of_its_provider() -> None:
+    """Whether the endpoint gives none, or the broker takes none."""
+    login = replace(
+        LOGIN, sasl_mechanism="OAUTHBEARER", tokens=TokenEndpoint("https://h/t", ca_file="/nowhere.pem")
+    )
+    assert find_reason(["x"], login)[0] == "https.ca.location names no file that can be read: /nowhere.pem"
+    login = replace(login, tokens=TokenEndpoint("https://h/t"))
+    why = "the token endpoint https://h/t refuses client 'ada': HTTP 401 invalid_client"
+    said = f"Bootstrap connection to b failed: TokenFailed: {why} (backoff 0.24 secs)"
+    assert find_reason([said], login)[0] == why
+    for said, meant in {
+        "SaslAuthenticationFailedError": "refuses",
+        "disconnected": "ends each connection at",
+    }.items():
+        found = find_reason([f"socket {said}"], login)[0]
+        assert found == f"the broker {meant} the token of client 'ada'"
 
 
 def test_a_broker_that_ends_connections_is_heard_of() -> None:
