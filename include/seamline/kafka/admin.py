@@ -15,9 +15,9 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
-from seamline.kafka.clients import open_client
+from seamline.kafka.clients import find_out_why, open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.refusals import TOKEN, find_reason
+from seamline.kafka.refusals import find_reason, list_notes
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError, SetupError, TopicMissing
 
 _UNREACHABLE = (
@@ -214,6 +214,9 @@ class TopicAdmin:
         try:
             yield
         except errors.KafkaError as problem:
+            if isinstance(problem, errors.KafkaConnectionError) and hasattr(self, "_client"):
+                # A client that has been in says nothing of why it no longer is.
+                problem.__notes__ = find_out_why(KafkaAdminClient, **self.connection.for_client())
             raise explain_kafka_error(problem, self.connection, topic, group) from problem
 
 
@@ -267,12 +270,6 @@ def explain_kafka_error(
         return explain_missing_right(problem, connection, topic, group)
     about = f" for topic {topic!r}" if topic else ""
     return SeamlineError(f"Kafka at {connection.called} refused{about}: {name}: {problem}")
-
-
-def list_notes(problem: Exception) -> list[str]:
-    """Return what tells why a broker lets nobody in: what was noted, and the error itself where it is of a login."""
-    of_login = isinstance(problem, errors.SaslAuthenticationFailedError) or TOKEN.search(str(problem))
-    return [*getattr(problem, "__notes__", ()), *([str(problem)] if of_login else ())]
 
 
 def explain_missing_right(

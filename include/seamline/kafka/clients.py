@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
-from seamline.kafka.refusals import note_refusals
+from seamline.kafka.refusals import list_notes, note_refusals
 
 Client = TypeVar("Client")
+TRIED_MS = 1500
+"""For how long a client tries to come in that only wants to know why another cannot."""
 
 
 def open_client(kind: Callable[..., Client], **options: Any) -> Client:
@@ -38,3 +42,24 @@ def open_client(kind: Callable[..., Client], **options: Any) -> Client:
         for each in made:
             each.close()
         raise
+
+
+def find_out_why(kind: Callable[..., Any], **options: Any) -> list[str]:
+    """Return what a new client of a ``kind`` is told by brokers; nothing if it comes in, or none is there."""
+    if not any(map(is_listened_at, options["bootstrap_servers"])):
+        return []
+    try:
+        open_client(kind, **options, bootstrap_timeout_ms=TRIED_MS).close()
+    except KafkaError as error:
+        return list_notes(error)
+    return []
+
+
+def is_listened_at(place: str) -> bool:
+    """Return whether somebody takes a connection at ``host:port``."""
+    host, _, port = place.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=TRIED_MS / 1000).close()
+    except (OSError, ValueError):
+        return False
+    return True

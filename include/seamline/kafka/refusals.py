@@ -101,6 +101,13 @@ def note_refusals(is_own: Callable[[int], bool]) -> Iterator[None]:
         MANAGER.removeHandler(seen)
 
 
+def list_notes(problem: Exception) -> list[str]:
+    """Return what tells why a broker lets nobody in: what was noted, and the error itself where it is of a login."""
+    said = str(problem)
+    of_login = "SaslAuthenticationFailed" in said or TOKEN.search(said)
+    return [*getattr(problem, "__notes__", ()), *([said] if of_login else ())]
+
+
 def find_reason(notes: Sequence[str], connection: KafkaConnection) -> tuple[str, str]:
     """Return why a broker does not let a connection in, and the way out; two empty texts where nothing tells."""
     if not notes:

@@ -10,6 +10,8 @@ from kafka.admin import (
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
+    ConfigResource,
+    ConfigResourceType,
     ResourcePattern,
     ResourceType,
     ScramMechanism,
@@ -68,11 +70,13 @@ class SecuredBroker(TiedBroker):
         certificate: Path,
         authority: Authority,
         issuer: Issuer | None = None,
+        truststore: Path | None = None,
         more: str = "",
     ) -> None:
         port, controller, self.sasl, self.tls = ports
         super().__init__(home, port, controller)
         self.certificate, self.authority, self.issuer, self.more = certificate, authority, issuer, more
+        self.truststore = truststore or authority.file
 
     def format_settings(self) -> str:
         """Add the doors, and what is behind them."""
@@ -88,7 +92,7 @@ class SecuredBroker(TiedBroker):
             mechanisms=f"{PASSWORDS},OAUTHBEARER" if self.issuer else PASSWORDS,
             password=PASSWORD,
             keystore=self.certificate,
-            truststore=self.authority.file,
+            truststore=self.truststore,
         )
         if self.issuer:
             doors += BY_TOKEN.format(
@@ -137,6 +141,20 @@ class SecuredBroker(TiedBroker):
             cert_file=str(certificate),
             key_file=str(certificate),
         )
+
+    def reload(self) -> None:
+        """Let it read its certificates and authorities again, as it runs."""
+        files = {"keystore": self.certificate, "truststore": self.truststore}
+        settings = {
+            f"listener.name.{door}.ssl.{kind}.location": str(file)
+            for door in ("ssl", "sasl_ssl")
+            for kind, file in files.items()
+        }
+        client = KafkaAdminClient(bootstrap_servers=self.connection.brokers)
+        change = ConfigResource(ConfigResourceType.BROKER, "1", settings)
+        # Settings of one listener are not among those that a broker lists.
+        client.alter_configs([change], raise_on_unknown=False)
+        client.close()
 
     def set_password(self, password: str, user: str = "reader") -> None:
         """Set the password that a user has by SCRAM."""

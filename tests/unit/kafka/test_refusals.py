@@ -11,8 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
 
 from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.clients import find_out_why
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.refusals import MANAGER, find_reason, note_refusals
 from seamline.kafka.token_endpoint import TokenEndpoint
@@ -146,4 +148,8 @@ def test_a_broker_that_ends_connections_is_heard_of() -> None:
         connection = KafkaConnection(f"127.0.0.1:{listening.getsockname()[1]}")
         with pytest.raises(KafkaUnavailable, match="the broker ends each connection"):
             TopicAdmin(connection, timeout=2.0)
+        told = find_out_why(KafkaAdminClient, **connection.for_client())
+        assert any("disconnected" in each or "reset" in each for each in told)
         listening.shutdown(socket.SHUT_RDWR)
+    # Where nobody listens there is nobody to say why.
+    assert find_out_why(KafkaAdminClient, **connection.for_client()) == []
