@@ -67,6 +67,7 @@ class Airflow:
     def __init__(self, world: World, driver: Resident) -> None:
         kafka = {"bootstrap.servers": "127.0.0.1:9", "sasl.username": "reader", "sasl.password": CANARY}
         kafka |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+        kafka |= {"sasl.oauthbearer.client.secret": CANARY, "ssl.key.password": CANARY}
         settings = {
             **world.settings,
             **SELDOM,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from seamline.kafka.private_keys import read_private_key
 from seamline.kafka.quiet_logins import hush_logins
 from seamline.kafka.token_endpoint import TokenEndpoint, read_token_endpoint
 from seamline.model.errors import ConnectionMissing
@@ -99,9 +100,11 @@ class KafkaConnection:
                 "ssl_cafile": self.ca_file,
                 "ssl_certfile": self.cert_file,
                 "ssl_keyfile": self.key_file,
-                "ssl_password": self.key_password,
             }
             options.update({name: value for name, value in given.items() if value})
+            if self.cert_file:
+                # An empty one too: without any, OpenSSL would ask who sits at the terminal.
+                options["ssl_password"] = self.key_password
         return options
 
     def for_spark(self) -> dict[str, str]:
@@ -122,9 +125,8 @@ class KafkaConnection:
         if self.uses_tls and self.cert_file:
             options["kafka.ssl.keystore.type"] = "PEM"
             options["kafka.ssl.keystore.certificate.chain"] = Path(self.cert_file).read_text()
-            options["kafka.ssl.keystore.key"] = Path(self.key_file or self.cert_file).read_text()
-            if self.key_password:
-                options["kafka.ssl.key.password"] = self.key_password
+            key = read_private_key(self.key_file or self.cert_file, self.key_password)
+            options["kafka.ssl.keystore.key"] = key
         return options
 
     def _jaas(self) -> str:

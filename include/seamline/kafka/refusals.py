@@ -23,6 +23,7 @@ BROKERS_OWN = "renew it there, or ask who runs the broker."
 OWN = (
     "set ssl.certificate.location and ssl.key.location to a certificate that the broker trusts, and its key."
 )
+OWN_KEY = "correct ssl.key.location and ssl.key.password of the connection."
 HOST = "name a host of the certificate in bootstrap.servers."
 PORT = "correct security.protocol of the connection, or the port."
 UNTRUSTED = "the broker's certificate is not signed by an authority that the client trusts"
@@ -45,6 +46,7 @@ REASONS = (
     ("Hostname mismatch", "the broker's certificate is of another host", HOST),
     ("IP address mismatch", "the broker's certificate is of another host", HOST),
     ("KEY_VALUES_MISMATCH", "the client's certificate and key do not belong together", OWN),
+    ("PEM lib", "the client's key cannot be opened by ssl.key.password", OWN_KEY),
     ("unable to get local issuer", UNTRUSTED, AUTHORITY),
     ("self-signed certificate", UNTRUSTED, AUTHORITY),
     ("alert certificate", REFUSED, OWN),

@@ -39,7 +39,14 @@ class Authority:
             .not_valid_after(now + lives)
         )
 
-    def sign(self, name: str, *, host: str = "127.0.0.1", lives: timedelta = timedelta(days=1)) -> Path:
+    def sign(
+        self,
+        name: str,
+        *,
+        host: str = "127.0.0.1",
+        lives: timedelta = timedelta(days=1),
+        passphrase: str = "",
+    ) -> Path:
         """Write a certificate for a name and host, with its key; return the file, in PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -52,8 +59,10 @@ class Authority:
             x509.SubjectAlternativeName([other]), critical=False
         )
         text = made.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        plain = serialization.NoEncryption()
-        text += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+        kept: serialization.KeySerializationEncryption = serialization.NoEncryption()
+        if passphrase:
+            kept = serialization.BestAvailableEncryption(passphrase.encode())
+        text += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, kept)
         file = self.folder / f"{self.name}-{name}.pem"
         file.write_bytes(text)
         return file

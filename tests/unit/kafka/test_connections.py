@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.kafka.token_provider import TokenProvider
@@ -126,15 +129,22 @@ def test_airflow_has_fields_of_its_own_for_a_client() -> None:
 
 
 def test_a_key_may_have_a_passphrase(tmp_path: Path) -> None:
-    """Which both clients are told, and nobody else."""
+    """It is opened for Java, and nobody else is told of it; also behind a certificate in one file."""
+    made = ec.generate_private_key(ec.SECP256R1())
+    closed = serialization.BestAvailableEncryption(b"s3cr3t")
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     key = tmp_path / "key.pem"
-    key.write_text("a key")
+    key.write_bytes(b"-----BEGIN CERTIFICATE-----\nx\n" + made.private_bytes(*form, closed))
     extra = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "ssl.key.password": "s3cr3t"}
-    extra |= {"ssl.certificate.location": str(key), "ssl.key.location": str(key)}
+    extra |= {"ssl.certificate.location": str(key)}
     connection = of(json.dumps({"conn_type": "kafka", "extra": extra}))
     assert connection.for_client()["ssl_password"] == "s3cr3t"
-    assert connection.for_spark()["kafka.ssl.key.password"] == "s3cr3t"
+    plain = made.private_bytes(*form, serialization.NoEncryption()).decode()
+    assert connection.for_spark()["kafka.ssl.keystore.key"] == plain
     assert "s3cr3t" not in repr(connection)
+    wrong = replace(connection, key_password="another")
+    with pytest.raises(ConnectionMissing, match="cannot be opened by ssl.key.password"):
+        wrong.for_spark()
 
 
 def test_uri_carries_login_and_options() -> None:

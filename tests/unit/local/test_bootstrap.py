@@ -158,6 +158,18 @@ def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
     assert shlex.split(java.jvm_options())[-2:] == ["-XX:+UseZGC", "-Dx=y"]
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_heap_dump_is_written_for_who_asks_for_one(monkeypatch: pytest.MonkeyPatch, asked: bool) -> None:
+    """It has all secrets of a connection: a driver's JVM leaves none behind by itself."""
+    monkeypatch.setenv("SEAMLINE_JAVA_OPTIONS", "-XX:+HeapDumpOnOutOfMemoryError" if asked else "")
+    command = [java.java_home() / "bin" / "java", *shlex.split(java.jvm_options())]
+    told = subprocess.run(
+        [*command, "-XX:+PrintFlagsFinal", "-version"], capture_output=True, text=True, check=True
+    ).stdout
+    flags = {words[1]: words[3] for line in told.splitlines() if len(words := line.split()) > 3}
+    assert flags["HeapDumpOnOutOfMemoryError"] == ("true" if asked else "false")
+
+
 @pytest.mark.parametrize(
     "place", ["SEAMLINE_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "others"]
 )
