@@ -27,7 +27,7 @@ from seamline.kafka.transactions import TransactionWriter
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError
 
 pytestmark = pytest.mark.faults
-PATIENCE = 3.0
+PATIENCE = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_who_is_not_let_in_reads_why(broker: SecuredBroker, authority: Authority
     expired = authority.sign("expired", lives=-timedelta(hours=1))
     uncertified = KafkaConnection(tls, security_protocol="SSL", ca_file=str(authority.file))
     cases = [
-        # kafka-python 3.0.12 loses the answer where the end of the connection comes with it.
+        # kafka-python 3.0.12 loses an answer with which the end of the connection comes: then that is all it knows.
         (broker.login(password="wrong"), "login of user 'reader' by SCRAM-SHA-512"),
         (broker.login(username="nobody"), "login of user 'nobody'"),
         (broker.login("PLAIN", password="wrong"), "login of user 'reader' by PLAIN"),
@@ -108,12 +108,16 @@ def test_who_is_not_let_in_reads_why(broker: SecuredBroker, authority: Authority
         (broker.certified(other.sign("client")), "refuses the client's certificate"),
         (broker.certified(expired), "refuses the client's certificate"),
         (uncertified, "wants a certificate of the client"),
-        (KafkaConnection(f"127.0.0.1:{broker.sasl}"), "speaks TLS at this port"),
+        (
+            KafkaConnection(f"127.0.0.1:{broker.sasl}"),
+            "speaks TLS at this port|the broker ends each connection",
+        ),
         (broker.login(brokers=f"127.0.0.1:{broker.port}"), "may not speak TLS at this port"),
     ]
     for connection, said in cases:
         error = connect(connection, TopicAdmin.topics)
-        assert isinstance(error, KafkaUnavailable) and said in error.message, said
+        assert isinstance(error, KafkaUnavailable)
+        assert any(each in error.message for each in said.split("|")), said
 
 
 def test_who_lacks_a_right_reads_which(broker: SecuredBroker) -> None:
