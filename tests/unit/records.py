@@ -16,6 +16,7 @@ from seamline.kernel.epoch_kernel import run
 from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.storage.data_files import DataFile
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 
 STEPS = ("rules", "select", "where", "side", "lookups")
@@ -75,11 +76,17 @@ def kernel_run(folder: Path, made: CompiledPipeline, rows: pa.RecordBatch, **cha
     return run([rows], config)
 
 
-def judged(declared: Pipeline, values: Sequence[bytes | None], **changes: Any) -> list[Any]:
-    """Return, value by value, the row it became as a dictionary, or [reason, detail]."""
+def judged(
+    declared: Pipeline,
+    values: Sequence[bytes | None],
+    *,
+    kept: KeptSchemas | None = None,
+    **changes: Any,
+) -> list[Any]:
+    """Return, value by value, the row it became as a dictionary, or [reason, detail]; ``kept`` are writers' schemas."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        result = kernel_run(folder, compile_pipeline(declared), batch(values, **changes))
+        result = kernel_run(folder, compile_pipeline(declared), batch(values, **changes), kept=kept)
         became: dict[int, Any] = {row["_offset"]: row for row in read(folder / "master", result.master)}
         for row in read(folder / "quarantine", result.quarantine):
             assert row["_value"] == values[row["_offset"]]

@@ -130,6 +130,8 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
     names = {each.definition.connection for each in found.pipelines.values()}
     for name in sorted(filter(None, names)):
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
+    for name in sorted({name for each in found.pipelines.values() for name in each.definition.registries}):
+        yield run_check(f"registry {name}", partial(ask_registry, name))
 
 
 def check_all_decimals(found: Catalog) -> Iterator[Finding]:
@@ -166,6 +168,15 @@ def resolve_brokers(connection: str) -> str:
     from seamline.kafka.connections import read_airflow_connection
 
     return read_airflow_connection(connection).brokers
+
+
+def ask_registry(connection: str) -> str:
+    """Ask a schema registry for some schema, whether or not it has it, and return where it is."""
+    from seamline.kafka.schema_registry import SchemaRegistry
+
+    registry = SchemaRegistry(connection)
+    registry.find_schema(1)
+    return registry.connection.url
 
 
 def check_supervisors(found: Catalog) -> Iterator[Finding]:

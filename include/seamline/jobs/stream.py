@@ -36,7 +36,9 @@ def main(argv: list[str]) -> int:
         from seamline.lake.tables.table_format import require_format
         from seamline.spark.stream.driver_loop import Driver
         from seamline.spark.stream.imports.import_run import ImportRun
+        from seamline.spark.stream.registries import require_registry_connections
 
+        require_registry_connections(pipeline)
         driver = (ImportRun if job.imports else Driver)(
             pipeline, require_format(layout), job.token, home_folder()
         )

@@ -66,7 +66,7 @@ def run(batches: Iterable[pa.RecordBatch], config: KernelConfig, *, task: int = 
     """Judge, write and aggregate raw records (key, value, topic, partition, offset, timestamp, headers)."""
     con = open_worker_duckdb()
     result = KernelResult()
-    readers = open_readers(config.pipeline)
+    readers = open_readers(config.pipeline, config.kept)
     views = [view for view in config.pipeline.views if view.id in config.views and not view.derived]
     strays = StrayIntervals(config.pipeline)
     schema = master_schema(config.pipeline)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.seam import NOTHING
@@ -59,6 +60,8 @@ class KernelConfig:
     """Accepted rows of this event time and later are left out, as an import does; None for no bound."""
     read: Read | None = None
     """What makes raw records of what a task is given; None where it is given them."""
+    kept: KeptSchemas | None = None
+    """The writers' schemas of registries; None where no source has one."""
     bounded: bool = True
     """Whether records that would cost too much are refused; False for those that were accepted before."""
 

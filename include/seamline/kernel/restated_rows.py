@@ -23,6 +23,7 @@ from seamline.lake.engine.duckdb_connections import open_duckdb
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, master_schema
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.reprocessed import Reprocessed, log_beside
+from seamline.lake.tables.schemas.kept_schemas import open_kept_schemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, is_compatible_version
 from seamline.model.compile.record_rules import DUPLICATE, PROCESSING_TIME
@@ -165,7 +166,9 @@ class RowReprocessing:
             raw = raw.append_column(REPEATED, rows[DUPLICATE])
         if any(source.event_time == PROCESSING_TIME for source in pipeline.definition.sources):
             raw = raw.append_column("_processing_time", rows["_event_time"])
-        accepted, refused = validate_records(con, raw, config, open_readers(pipeline))
+        accepted, refused = validate_records(
+            con, raw, config, open_readers(pipeline, open_kept_schemas(self.layout))
+        )
         if refused.num_rows:
             [row] = refused.slice(0, 1).to_pylist()
             raise restatement_error(row, versions, f"is refused: {row['_reason']} {row['_detail']}".strip())

@@ -19,6 +19,7 @@ from seamline.kernel.validation import REPEATED
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.tables.lookups.lookup_tables import columns_of
 from seamline.lake.tables.lookups.rule_versions import IN_FORCE, PLACE, fold_rules, rules_schema
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.record_rules import SELECTED
@@ -50,11 +51,18 @@ class RuleTable:
         return rules_schema(self.join).empty_table()
 
     def fold(
-        self, con: duckdb.DuckDBPyConnection, held: pa.Table, raw: pa.Table, *, halving: bool = False
+        self,
+        con: duckdb.DuckDBPyConnection,
+        held: pa.Table,
+        raw: pa.Table,
+        kept: KeptSchemas | None = None,
+        *,
+        halving: bool = False,
     ) -> pa.Table:
         """Return the version that follows ``held`` when the raw records of epochs are taken in.
 
-        ``raw`` has ``COORDINATES``; records of other topics than the source's are passed over. The first record of a
+        ``raw`` has ``COORDINATES``, and ``kept`` the writers' schemas of a registry.
+        Records of other topics than the source's are passed over. The first record of a
         topic that was created again ends all rules of the one before. What the kernel raises is raised, or with
         ``halving`` takes the record out that it is about, and is logged.
         """
@@ -64,14 +72,18 @@ class RuleTable:
         held = drop_closed_topics(held, newest, PLACE["_topic"], PLACE["_topic_id"])
         raw = drop_closed_topics(raw, newest, "_topic", "_topic_id")
         raw = raw.append_column(AT, pa.arange(0, raw.num_rows))
-        found = [self.read_rules(con, raw.slice(at, CHUNK), halving) for at in range(0, raw.num_rows, CHUNK)]
+        found = [
+            self.read_rules(con, raw.slice(at, CHUNK), kept, halving) for at in range(0, raw.num_rows, CHUNK)
+        ]
         rules = pa.concat_tables([self.schema.empty_table(), *found])
         return fold_rules(held, rules, count_before_removal(raw, rules), self.join)
 
-    def read_rules(self, con: duckdb.DuckDBPyConnection, raw: pa.Table, halving: bool) -> pa.Table:
+    def read_rules(
+        self, con: duckdb.DuckDBPyConnection, raw: pa.Table, kept: KeptSchemas | None, halving: bool
+    ) -> pa.Table:
         """Return the rules among raw records, in their order; one that is not selected has no name."""
         config = configure_validation(self.source)
-        [reader] = open_readers(self.source)
+        [reader] = open_readers(self.source, kept)
         if self.source.record.dedup:
             raw = raw.append_column(REPEATED, pa.repeat(pa.scalar(False), raw.num_rows))
         # A rule's event time is in no view: the time of processing is only one that a task would accept, too.

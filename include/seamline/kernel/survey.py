@@ -50,7 +50,7 @@ def survey_records(
     con: duckdb.DuckDBPyConnection, batches: Iterable[pa.RecordBatch], config: KernelConfig
 ) -> Iterator[pa.Table]:
     """Judge raw records as the kernel will, and report those that are accepted and selected."""
-    pipeline, readers = config.pipeline, open_readers(config.pipeline)
+    pipeline, readers = config.pipeline, open_readers(config.pipeline, config.kept)
     schema, strays = survey_schema(pipeline), StrayIntervals(pipeline)
     for raw in combine_small_batches(batches):
         rows = join_marks(con, select_new_records(raw, config), pipeline, None)

@@ -1,10 +1,11 @@
 """How a raw record becomes a row or is refused, written as one DuckDB query.
 
 Of the records within bounds (``record_bounds``) the first reason that applies is the record's reason, in this order:
-empty value, tombstone, not utf-8 (of formats that are text), malformed json (csv, text, avro, protobuf), missing field,
-mistyped field, error in transform, error in a look-up's key, error in a derived column, null event time, event time
-before start, event time in the future, event time in the past, rule, error in an expression. Then what a view makes of
-the record's items has its bound, and only what is within it is looked at item by item: error in an expression.
+empty value, tombstone, not utf-8 (of formats that are text), unknown schema, incompatible schema (both where a registry
+has them), malformed json (csv, text, avro, protobuf), missing field, mistyped field, error in transform, error in a
+look-up's key, error in a derived column, null event time, event time before start, event time in the future, event time
+in the past, rule, error in an expression. Then what a view makes of the record's items has its bound, and only what is
+within it is looked at item by item: error in an expression.
 """
 
 from __future__ import annotations
@@ -241,6 +242,7 @@ def value_reasons(reader: Reader) -> Iterator[Reason]:
         yield "_value IS NOT NULL AND octet_length(_value) = 0", "empty value", "''"
     yield "_value IS NULL", "tombstone", "''"
     yield "_text IS NULL", "not utf-8", "''"
+    yield from reader.refused_sql()
     for when, detail in reader.malformed_sql():
         yield when, f"malformed {reader.format.kind}", detail
 

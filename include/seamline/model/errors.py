@@ -97,6 +97,18 @@ class KafkaUnavailable(SeamlineError):
     exit_code = 10
 
 
+class RegistryUnavailable(SeamlineError):
+    """A schema registry does not answer, or does not answer as one; the records that need it wait."""
+
+    exit_code = 51
+
+
+class RegistryRefused(SeamlineError):
+    """A schema registry does not let this user read schemas."""
+
+    exit_code = 52
+
+
 class TopicMissing(SeamlineError):
     """The topic does not exist."""
 

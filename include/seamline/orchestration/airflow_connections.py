@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
@@ -14,6 +16,11 @@ def connection_env(name: str) -> dict[str, str]:
     if not name:
         return {}
     return {f"AIRFLOW_CONN_{name.upper()}": Connection.get(name).as_json()}
+
+
+def connections_env(names: Iterable[str]) -> dict[str, str]:
+    """Resolve several connections."""
+    return {variable: text for name in names for variable, text in connection_env(name).items()}
 
 
 def connection_env_if_any(name: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import parse_named_moment
-from seamline.orchestration.airflow_connections import connection_env
+from seamline.orchestration.airflow_connections import connection_env, connections_env
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import parse_flag, require_known_fields
 from seamline.orchestration.store_connection import with_store_settings
@@ -155,10 +155,10 @@ class ImportSensor(BaseSensorOperator):
         """Return whether everything is imported or closed."""
         from seamline.supervisor.imports.import_process import say_who_imports, take_part
 
-        _, layout = open_compiled_pipeline(self.pipeline)
+        pipeline, layout = open_compiled_pipeline(self.pipeline)
         if said := say_who_imports(self.pipeline, layout):
             print(said)
-        env = {**os.environ, **connection_env(self.connection)}
+        env = {**os.environ, **connections_env([self.connection, *pipeline.definition.registries])}
         return take_part(self.pipeline, layout, print_changes(), ids=self.ids, env=env)
 
 

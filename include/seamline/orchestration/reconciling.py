@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange, GaveUp, SeamlineError, SetupError
 from seamline.model.time.intervals import format_utc_instant
-from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
+from seamline.orchestration.airflow_connections import connection_env_if_any, connections_env
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.orders import order_of
@@ -61,7 +61,8 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
         await_supervisor(name, control, STARTS_WITHIN)
         started = {"token": control.read().token}
     else:
-        token, pid = start_supervisor(name, control, connection_env(connection))
+        registries = open_compiled_pipeline(name)[0].definition.registries
+        token, pid = start_supervisor(name, control, connections_env([connection, *registries]))
         started = {"token": token, "pid": pid}
     context["outlet_events"][asset].extra = {"event": "stream started", **started}
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Connected = Mapping[str, str] | Exception
 """What a process outside reads of a connection, or why there is none."""
+KAFKA_KIND = "--conn-type kafka, with bootstrap.servers in its extra."
+REGISTRY_KIND = "--conn-type http, with the host of the schema registry."
 AT_ONCE = 32
 """How many streams are looked at side by side: to see whether a supervisor elsewhere lives takes seconds."""
 ENDS_WITHIN = 200.0
@@ -67,8 +69,10 @@ def reconcile_streams(alias: AssetAlias) -> None:
         print(problem)
     pipelines = list(found.pipelines.values())
     # Airflow is asked by this thread alone.
-    names = sorted({each.definition.connection for each in pipelines})
-    outcomes = reconcile_all(pipelines, {name: read_connection(name) for name in names})
+    kafka = sorted({each.definition.connection for each in pipelines})
+    registries = sorted({name for each in pipelines for name in each.definition.registries})
+    known = {name: read_connection(name, REGISTRY_KIND) for name in registries}
+    outcomes = reconcile_all(pipelines, known | {name: read_connection(name) for name in kafka})
     events: Any = context["outlet_events"]
     for each in outcomes:
         for line in each.lines:
@@ -80,12 +84,12 @@ def reconcile_streams(alias: AssetAlias) -> None:
     fail_if_any([(each.pipeline, each.error) for each in outcomes if each.error], context)
 
 
-def read_connection(name: str) -> Connected:
-    """Return what processes read of a connection of Airflow's, or why there is none."""
+def read_connection(name: str, kind: str = KAFKA_KIND) -> Connected:
+    """Return what processes read of a connection of Airflow's, or why there is none; ``kind`` says how it is made."""
     try:
         return connection_env(name)
     except AirflowNotFoundException:
-        hint = f"airflow connections add {name} --conn-type kafka, with bootstrap.servers in its extra."
+        hint = f"airflow connections add {name} {kind}"
         return ConnectionMissing(f"Airflow has no connection {name}.", hint=hint)
     except Exception as error:  # noqa: BLE001 - a backend of secrets fails as it likes
         return error
@@ -125,6 +129,16 @@ def describe_hang(name: str) -> SetupError:
     )
 
 
+def find_stream_env(pipeline: CompiledPipeline, connections: Mapping[str, Connected]) -> dict[str, str]:
+    """Return what a stream reads of its connections; raises why there is one that it cannot read."""
+    found: dict[str, str] = {}
+    for name in (pipeline.definition.connection, *pipeline.definition.registries):
+        if isinstance(connection := connections[name], Exception):
+            raise connection
+        found |= connection
+    return found
+
+
 def keep_running(done: Reconciled, *, connections: Mapping[str, Connected]) -> None:
     """Look at one stream, and start its supervisor where it should run and has none."""
     from seamline.lake.status.marks import RECONCILED, leave_mark
@@ -134,7 +148,7 @@ def keep_running(done: Reconciled, *, connections: Mapping[str, Connected]) -> N
 
     pipeline = done.pipeline
     try:
-        layout, connection = locate_tables(pipeline.name), connections[pipeline.definition.connection]
+        layout = locate_tables(pipeline.name)
         if not Table.exists(layout.table("control")):
             return
         control = ControlTable.ensure(layout)
@@ -146,10 +160,9 @@ def keep_running(done: Reconciled, *, connections: Mapping[str, Connected]) -> N
             done.lines.append(why)
         elif only_compares():
             require_supervisor(pipeline.name, control, done.lines.append)
-        elif isinstance(connection, Exception):
-            raise connection
         else:
-            done.started = start_supervisor(pipeline.name, control, connection, done.lines.append)
+            env = find_stream_env(pipeline, connections)
+            done.started = start_supervisor(pipeline.name, control, env, done.lines.append)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
         done.error = error
 

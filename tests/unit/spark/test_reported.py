@@ -59,6 +59,7 @@ def test_an_epoch_without_a_report_is_not_held() -> None:
         writer=writer,
         pipeline=None,
         surveys=None,
+        kept=None,
         topic_ids={},
         amending=None,
         progress=SimpleNamespace(epoch=None, mark=None),

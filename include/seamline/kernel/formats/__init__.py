@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from seamline.kernel.formats.reader import Reader
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.formats import registry_of
 
 __all__ = ["Reader", "open_readers"]
 READERS = {
@@ -17,14 +19,22 @@ READERS = {
 }
 
 
-def open_readers(pipeline: CompiledPipeline) -> tuple[Reader, ...]:
-    """Open the reader of each source of a pipeline, in their order."""
-    return tuple(map(open_reader, pipeline.by_source))
+def open_readers(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) -> tuple[Reader, ...]:
+    """Open the reader of each source of a pipeline, in their order; ``kept`` has the writers' schemas."""
+    return tuple(open_reader(each, kept) for each in pipeline.by_source)
 
 
-def open_reader(pipeline: CompiledPipeline) -> Reader:
+def open_reader(pipeline: CompiledPipeline, kept: KeptSchemas | None) -> Reader:
     """Open the reader of the format of one source; only its module and the library behind it are imported."""
     kind = pipeline.format.kind
+    if registry_of(pipeline.format):
+        from seamline.kernel.formats.registered import READERS as REGISTERED
+
+        reader = REGISTERED[kind, pipeline.exact](
+            pipeline.format, pipeline.record.parsed, len(pipeline.record.added)
+        )
+        reader.kept, reader.exact = kept, pipeline.exact
+        return reader
     if kind == "json" and pipeline.exact:
         from seamline.kernel.formats.exact import ExactJsonReader
 

@@ -41,12 +41,15 @@ class DecodedReader(JsonReader):
     def try_decode(self, value: bytes) -> tuple[str | None, str | None]:
         """Return a record as JSON text, or say why it is none."""
         try:
-            found = self.decode(value)
-            if self.exact:
-                found = box_decimal_bytes(found, self.whole)
-            return json.dumps(found, default=encode_non_json_value, ensure_ascii=False), None
+            return self.encode_record(self.decode(value)), None
         except Exception as error:  # noqa: BLE001 - the decoders raise whatever the bytes lead them to
             return None, f"{type(error).__name__}: {error}"[:200]
+
+    def encode_record(self, found: Mapping[str, Any]) -> str:
+        """Write a record's fields as JSON text."""
+        if self.exact:
+            found = box_decimal_bytes(found, self.whole)
+        return json.dumps(found, default=encode_non_json_value, ensure_ascii=False)
 
     @cached_property
     def whole(self) -> SqlType:

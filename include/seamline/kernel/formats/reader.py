@@ -46,6 +46,10 @@ class Reader:
         """Write the typed value of a field; NULL where it is missing, null or of another type, or no record is."""
         raise NotImplementedError
 
+    def refused_sql(self) -> Iterator[tuple[str, str, str]]:
+        """List (condition, reason, detail) of what a record is refused for before it is looked at."""
+        return iter(())
+
     def malformed_sql(self) -> Iterator[tuple[str, str]]:
         """List (condition, detail) of what makes a whole record malformed."""
         raise NotImplementedError

@@ -74,6 +74,11 @@ class Layout:
         """Return the file of one version of a look-up, as epochs name it."""
         return self.warehouse / self.pipeline / "lookups" / name / f"{version}.parquet"
 
+    @property
+    def schemas(self) -> Location:
+        """Return the folder of the writers' schemas that are kept, a folder for each registry."""
+        return self.warehouse / self.pipeline / "schemas"
+
     def asked(self, id: str) -> Location:
         """Return the file that says how far a question to another system has been asked."""
         return self.warehouse / self.pipeline / "asks" / f"{id}.json"

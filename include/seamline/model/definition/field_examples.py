@@ -97,6 +97,7 @@ EXAMPLES: Mapping[str, str] = {
     "DeltaSource.columns": '{"shop": "store"}',
     "KafkaSource.schema": '"order_id STRING, amount DOUBLE, placed_at TIMESTAMP"',
     "Avro.schema": 'Path("order.avsc").read_text()',
+    "registry": '"schema_registry"',
     "event_time": '"placed_at"',
     "event_id": '["order_id"]',
     "format": '"json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...)',

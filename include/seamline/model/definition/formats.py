@@ -16,6 +16,8 @@ from seamline.model.types.schema import Schema
 
 ONLY_PYTHON = re.compile(r"\(\?(?:=|!|<=|<!|P=|\(|>)|(?<!\\)(?:\\\\)*\\[1-9]|[*+?}]\+")
 
+CONNECTION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
 
 @dataclass(frozen=True)
 class Format:
@@ -29,10 +31,15 @@ class Format:
 
     @property
     def facts(self) -> Any:
-        """Return what takes part in the record version: the name alone where every option is its default."""
+        """Return what takes part in the record version: the name alone where every option is its default.
+
+        Of a registry only that there is one: where it is, and what it has, is no part of what a definition means.
+        """
         options = {each.name: getattr(self, each.name) for each in fields(self)}
-        defaults = {each.name: each.default for each in fields(self)}
-        return self.kind if options == defaults else {"kind": self.kind, **options}
+        registered = {"registry": True} if options.pop("registry", "") else {}
+        defaults = {each.name: each.default for each in fields(self) if each.name != "registry"}
+        plain = options == defaults and not registered
+        return self.kind if plain else {"kind": self.kind, **options, **registered}
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,11 @@ class Json(Format):
 
     kind: ClassVar[str] = "json"
     textual: ClassVar[bool] = True
+    registry: str = ""
+    """The Airflow connection of a schema registry, by whose numbers records name their schemas; empty for none."""
+
+    def check(self, schema: Schema) -> None:
+        check_registry(self.registry)
 
 
 @dataclass(frozen=True)
@@ -113,13 +125,24 @@ class Avro(Format):
 
     kind: ClassVar[str] = "avro"
     schema: str = ""
-    """The schema of the writer, as JSON text."""
+    """The schema, as JSON text: the writer's own, or with a registry the one that all writers' are read as."""
     confluent: bool = False
-    """Whether five bytes (0 and a schema number) stand before each record, as Confluent's clients put them."""
+    """Whether five bytes (0 and a schema number) stand before each record, as Confluent's clients put them; they are
+    passed over.
+    """
+    registry: str = ""
+    """The Airflow connection of a schema registry that has each record's own schema; empty for none."""
 
     def check(self, schema: Schema) -> None:
         from fastavro import parse_schema
 
+        check_registry(self.registry)
+        if self.registry and self.confluent:
+            raise DefinitionError(
+                "Avro has both confluent=True and a registry.",
+                hint="leave confluent out: with a registry the five bytes say by which schema a record was written.",
+                field="confluent",
+            )
         try:
             parsed = parse_schema(json.loads(self.schema))
         except Exception as error:  # noqa: BLE001 - the parser has no common error
@@ -149,6 +172,8 @@ class Protobuf(Format):
     """A FileDescriptorSet, in base64."""
     message: str = ""
     """The full name of the message's type."""
+    registry: str = ""
+    """The Airflow connection of a schema registry that has each record's own schema; empty for none."""
 
     @property
     def type(self) -> Any:
@@ -156,6 +181,7 @@ class Protobuf(Format):
         return message_class(self.descriptor, self.message)
 
     def check(self, schema: Schema) -> None:
+        check_registry(self.registry)
         require_record_columns(schema, list(self.type.DESCRIPTOR.fields_by_name), self.message)
 
 
@@ -189,8 +215,11 @@ def message_class(descriptor: str, message: str) -> Any:
     return message_factory.GetMessageClass(found)
 
 
-def protobuf(file: str | Path, message: str) -> Protobuf:
-    """Read a descriptor file and choose a message; DefinitionError where there is no such file."""
+def protobuf(file: str | Path, message: str, registry: str = "") -> Protobuf:
+    """Read a descriptor file and choose a message; DefinitionError where there is no such file.
+
+    With a ``registry``, an Airflow connection, each record says by which schema it was written.
+    """
     try:
         raw = Path(file).read_bytes()
     except (OSError, TypeError, ValueError) as error:
@@ -200,7 +229,7 @@ def protobuf(file: str | Path, message: str) -> Protobuf:
             hint='name it relative to the definition: Path(__file__).with_name("orders.desc").',
             field="source.format",
         ) from None
-    return Protobuf(base64.b64encode(raw).decode(), message)
+    return Protobuf(base64.b64encode(raw).decode(), message, registry)
 
 
 FORMATS: tuple[type[Format], ...] = (Json, Csv, Text, Avro, Protobuf)
@@ -218,8 +247,23 @@ def format_of(declared: str | Format) -> Format:
         raise DefinitionError(f"Format {declared!r} needs options.", hint=f"write format={needs[declared]}.")
     raise DefinitionError(
         f"Format {declared!r} is not supported.",
-        hint='use "json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...).',
+        hint='use "json", "csv", Json(...), Csv(...), Text(...), Avro(...) or protobuf(...).',
     )
+
+
+def registry_of(format: str | Format) -> str:
+    """Return the connection of a format's registry; empty for none."""
+    return str(getattr(format, "registry", ""))
+
+
+def check_registry(name: str) -> None:
+    """Refuse a registry by whose name neither a connection nor a folder can be called."""
+    if name and not CONNECTION.fullmatch(name):
+        raise DefinitionError(
+            f"{name!r} is no name of a connection.",
+            hint="name an Airflow connection by letters, digits, _, - and dots.",
+            field="registry",
+        )
 
 
 def check_flat(schema: Schema) -> None:

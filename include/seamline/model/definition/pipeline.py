@@ -9,6 +9,7 @@ from typing import Any
 from seamline.model.definition.asks import ROW, TOLD, Ask
 from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.folds import Folded
+from seamline.model.definition.formats import registry_of
 from seamline.model.definition.joins import Join
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
@@ -149,6 +150,11 @@ class Pipeline:
     def connection(self) -> str:
         """The id of the Airflow connection to Kafka, which all topics share; empty where there are none."""
         return next((each.connection for each in self.sources if each.connection), "")
+
+    @property
+    def registries(self) -> tuple[str, ...]:
+        """The ids of the Airflow connections to schema registries, each once."""
+        return tuple(sorted({name for each in self.sources if (name := registry_of(each.format))}))
 
 
 def declare_answers(pipeline: Pipeline, ask: Ask) -> KafkaSource:

@@ -30,6 +30,7 @@ from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.lookups.lookup_tables import keep_lookup_version
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import ATTEMPT, DETAIL, REASON, Reprocessed, raise_floors
+from seamline.lake.tables.schemas.kept_schemas import open_kept_schemas, require_registry
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.evolution import AND, list_earlier_versions
@@ -61,6 +62,8 @@ def reprocess_epochs(spark: SparkSession, pipeline: CompiledPipeline, layout: La
 
     What was done before, or is done by another process meanwhile, is not done again.
     """
+    for name in pipeline.definition.registries:
+        require_registry(layout.schemas, name)
     done, held, rules = 0, Reprocessed(pipeline, layout), RuleHistory(spark, pipeline, layout)
     while todo := list_outdated_epochs(
         each_epoch(layout), pipeline.record_version, held.verdicts(), until=until
@@ -120,6 +123,7 @@ def reprocess_block(
             for number, versions in lookups.items()
         },
         until=find_borders(layout, block),
+        kept=open_kept_schemas(layout),
     )
     stream = pipeline.definition.stream
     suspects = Suspects(

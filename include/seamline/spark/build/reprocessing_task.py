@@ -25,6 +25,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.data_files import DataFile
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.reprocessed import ATTEMPT, REASON, rows_schema
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.time.intervals import EPOCH, format_utc_instant
@@ -124,6 +125,8 @@ class Task:
     """When each epoch was committed, by its number: the processing time of its rows."""
     lookups: Mapping[int, Mapping[str, Location]]
     """The file of each look-up's version, by look-up name, of each epoch."""
+    kept: KeptSchemas | None = None
+    """The writers' schemas of registries; None where no source has one."""
     condemned: tuple[OffsetRange, ...] = ()
     """Records to refuse without validating them, one offset each."""
     dry: bool = False
@@ -135,7 +138,7 @@ class Task:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one row of REPORT."""
-        found, con, readers = ReprocessedRows(), open_worker_duckdb(), open_readers(self.pipeline)
+        found, con, readers = ReprocessedRows(), open_worker_duckdb(), open_readers(self.pipeline, self.kept)
         name = f"{ATTEMPT}={self.attempt}/{uuid.uuid4().hex}.parquet"
         sink = Sink(self.root, name, rows_schema(self.pipeline), partition={ATTEMPT: self.attempt})
         length = self.pipeline.grid.length // MICROSECOND

@@ -7,10 +7,17 @@ from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
-from seamline.model.errors import Conflict, KafkaUnavailable, SeamlineError, SparkFailed, StoreUnavailable
+from seamline.model.errors import (
+    Conflict,
+    KafkaUnavailable,
+    RegistryUnavailable,
+    SeamlineError,
+    SparkFailed,
+    StoreUnavailable,
+)
 from seamline.runtime.process_exit import exit_process
 
-AWAY = (KafkaUnavailable, StoreUnavailable)
+AWAY = (KafkaUnavailable, RegistryUnavailable, StoreUnavailable)
 """What is waited for as long as it takes: a new driver could do no more."""
 TRIED_AGAIN = (Conflict, SparkFailed, *AWAY)
 """What a new query of the same driver may do better; of other errors it ends."""

@@ -15,10 +15,12 @@ from seamline.kernel.epoch_kernel import run
 from seamline.kernel.kernel_config import KernelConfig, Read
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
-from seamline.model.errors import SeamlineError
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
+from seamline.model.errors import RegistryRefused, RegistryUnavailable, SeamlineError
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.model.protocol.seam import NOTHING
+from seamline.model.schemas.writer_schema import find_wanted_schemas
 from seamline.plan.stream.epoch_parts import StatesSeen
 from seamline.runtime.storage_failures import store_failed
 from seamline.spark.session.arrow_batches import MEASURED, batch_size
@@ -28,6 +30,7 @@ from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
+from seamline.spark.stream.registries import Registries
 from seamline.spark.stream.surveying import Surveys
 from seamline.spark.tasks.history_frames import RAW_DDL
 from seamline.spark.tasks.kernel_attempts import (
@@ -70,6 +73,8 @@ class KernelRuns:
     """Where the stream stands; whoever commits moves it on."""
     states_seen = StatesSeen()
     """How many partial states earlier epochs had."""
+    kept: KeptSchemas | None = None
+    """The writers' schemas that tasks read by just now; None without a registry."""
     passing: Note | None = None
     """A record of a hole that is passed over without being read."""
     amending: Amending | None = None
@@ -84,6 +89,8 @@ class KernelRuns:
         self.size, self.attempted = EpochSize(self.pipeline.definition.stream), attempted
         self.record_bytes, self.batch_size, self.excused = 0, MEASURED, 0
         self.askers = Askers(self.pipeline, writer.layout)
+        self.registries = Registries(self.pipeline, writer.layout)
+        self.registries.begin(lookups.spark)
         writer.ended = self.askers.ended
 
     def follow(self, epoch: Epoch) -> None:
@@ -116,6 +123,32 @@ class KernelRuns:
         condemned: str,
         proved: bool,
         ranges: Sequence[OffsetRange] = (),
+    ) -> Attempt:
+        """Run the kernel, again where records name schemas that are not kept yet, once they are.
+
+        KernelFailed, also where a registry that has to be asked is away.
+        """
+        while True:
+            try:
+                self.kept = self.registries.current_schemas()
+                return self.try_attempt(frame, held, noted, condemned=condemned, proved=proved, ranges=ranges)
+            except (RegistryUnavailable, RegistryRefused) as error:
+                raise KernelFailed(error) from error
+            except KernelFailed as error:
+                if not self.registries.want(find_wanted_schemas(str(error.cause))):
+                    raise
+                if self.surveys:
+                    self.surveys.settle(NOTHING)
+
+    def try_attempt(
+        self,
+        frame: DataFrame,
+        held: Vector,
+        noted: Attempted,
+        *,
+        condemned: str,
+        proved: bool,
+        ranges: Sequence[OffsetRange],
     ) -> Attempt:
         """Run the kernel under a number of its own; the topics are the same before and after (rule 13).
 
@@ -195,7 +228,7 @@ class KernelRuns:
         try:
             raw = self.topics.read_ranges(frame.sparkSession, mine)
             version = self.pipeline.record_version
-            return self.lookups.fold(add_coordinates(raw, self.topics.ids, NOTHING, version))
+            return self.lookups.fold(add_coordinates(raw, self.topics.ids, NOTHING, version), self.kept)
         except Exception as error:
             raise KernelFailed(error) from error
 
@@ -208,7 +241,8 @@ class KernelRuns:
         try:
             self.run_kernel(frame, NOTHING, self.writer.current, held, versions, "", dry=True)
         except KernelFailed as error:
-            if isinstance(error.cause, SeamlineError):
+            said = find_wanted_schemas(str(error.cause))
+            if isinstance(error.cause, SeamlineError) or self.registries.want(said):
                 # What this process finds wrong with its own work, or a store that is away, says nothing of a record.
                 raise
             return False
@@ -251,6 +285,7 @@ class KernelRuns:
             read=self.amending.read if self.amending else None,
             at=datetime.now(UTC),
             lookups=self.lookups.version_paths(versions),
+            kept=self.kept,
             dry=dry,
             parts=parts,
             slices={view: slices.table.root for view, slices in self.writer.slices.items()} if parts else {},

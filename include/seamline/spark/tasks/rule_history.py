@@ -18,6 +18,7 @@ from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookups.rule_versions import keep_rule_version
+from seamline.lake.tables.schemas.kept_schemas import open_kept_schemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.seam import NOTHING
@@ -74,8 +75,9 @@ class RuleHistory:
 
     def take(self, raw: pa.Table) -> None:
         """Take raw records in."""
+        kept = open_kept_schemas(self.layout)
         for each in self.tables:
-            after = each.fold(open_worker_duckdb(), self.held[each.name], raw, halving=True)
+            after = each.fold(open_worker_duckdb(), self.held[each.name], raw, kept, halving=True)
             if not after.equals(self.held[each.name]):
                 self.held[each.name] = after
                 self.kept.pop(each.name, None)

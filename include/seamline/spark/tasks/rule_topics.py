@@ -16,6 +16,7 @@ from seamline.kernel.rule_tables import list_rule_tables
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.lookups.lookup_tables import Lookups
 from seamline.lake.tables.lookups.rule_versions import count_rules, keep_rule_version, read_rules
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.named_versions import named_last
 from seamline.model.protocol.epoch import Epoch
@@ -27,7 +28,7 @@ class RuleTopics:
     """The versions of all look-ups as the next epoch finds them; ``lookups`` are those that somebody keeps."""
 
     def __init__(self, pipeline: CompiledPipeline, lookups: Lookups, spark: SparkSession) -> None:
-        self.pipeline, self.lookups = pipeline, lookups
+        self.pipeline, self.lookups, self.spark = pipeline, lookups, spark
         self.tables = list_rule_tables(pipeline)
         self.topics = frozenset(topic for each in self.tables for topic in each.source.source.topics)
         self.held: dict[str, str] = {}
@@ -59,15 +60,17 @@ class RuleTopics:
         """Return the file of each version."""
         return self.lookups.version_paths(versions)
 
-    def fold(self, raw: pa.Table) -> Mapping[str, str]:
+    def fold(self, raw: pa.Table, kept: KeptSchemas | None = None) -> Mapping[str, str]:
         """Return the versions with the rules of an epoch's raw records, which have ``COORDINATES``, on top.
+
+        ``kept`` has the writers' schemas of registries.
 
         They are on disk; nothing is remembered until an epoch names them.
         """
         found, layout = dict(self.held), self.lookups.layout
         for each in self.tables:
             held = read_rules(layout.lookup(each.name, self.held[each.name]))
-            after = each.fold(open_worker_duckdb(), held, raw)
+            after = each.fold(open_worker_duckdb(), held, raw, kept)
             if not after.equals(held):
                 found[each.name] = keep_rule_version(each.name, after, layout)
         return found

@@ -17,13 +17,14 @@ from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.engine import states
 from seamline.lake.engine.key_parts import list_part_keys, split_by_key
+from seamline.lake.tables.schemas.kept_schemas import SchemasWanted
 from seamline.lake.tables.slices import write_slice_file
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import SeamlineError
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.runtime.storage_failures import store_failed
 from seamline.spark.tasks.parts import Piece, Received, Row, run_in_parts, split_into_pieces
-from seamline.spark.tasks.task import FACTS, merge_task_reports
+from seamline.spark.tasks.task import FACTS, WANTED, merge_task_reports
 
 
 def run_epoch_in_parts(frame: DataFrame, config: KernelConfig) -> KernelResult:
@@ -48,7 +49,11 @@ def make_states(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
     def make(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
         context = TaskContext.get()
         task = context.partitionId() if context else 0
-        result = run(batches, config, task=task)
+        try:
+            result = run(batches, config, task=task)
+        except SchemasWanted as wanted:
+            yield task % config.parts, WANTED, wanted.message.encode()
+            return
         yield task % config.parts, FACTS, json.dumps(encode_result_facts(result)).encode()
         for id, tables in result.states.items():
             for table in tables if id not in result.failed else ():

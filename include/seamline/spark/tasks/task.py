@@ -18,9 +18,11 @@ from seamline.kernel.epoch_kernel import open_worker_duckdb, run
 from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult, encode_result_facts
 from seamline.lake.storage.data_files import DataFile
+from seamline.lake.tables.schemas.kept_schemas import SchemasWanted
 from seamline.model.errors import ProtocolError
 from seamline.model.memory import parse_memory
 from seamline.model.protocol.offsets import Lane
+from seamline.model.schemas.writer_schema import find_wanted_schemas
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.hot_keys import HotKey
 from seamline.runtime.machine_memory import limit_own_memory
@@ -28,6 +30,8 @@ from seamline.runtime.machine_memory import limit_own_memory
 REPORT = StructType([StructField("kind", StringType()), StructField("payload", BinaryType())])
 """Spelled out, because Spark would parse a text for each job, 5 ms long."""
 FACTS = "facts"
+WANTED = "wanted"
+"""What a task says instead that lacks schemas."""
 STATES = "states/"
 JOINED = "joined/"
 SCHEMA = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
@@ -42,8 +46,13 @@ def kernel_task(config: KernelConfig) -> Callable[[Iterator[pa.RecordBatch]], It
         context = TaskContext.get()
         if context:
             limit_own_memory(parse_memory(config.pipeline.definition.stream.worker_memory))
-        result = run(batches, config, task=context.partitionId() if context else 0)
-        yield pa.RecordBatch.from_pylist(list(encode_result_rows(result)), schema=SCHEMA)
+        try:
+            result = run(batches, config, task=context.partitionId() if context else 0)
+            rows = list(encode_result_rows(result))
+        except SchemasWanted as wanted:
+            # Said and not raised: that would cost the worker, and the stream would wait for another one.
+            rows = [{"kind": WANTED, "payload": wanted.message.encode()}]
+        yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
         freeze_worker_heap()
 
     return task
@@ -109,9 +118,15 @@ def collect_reports(frame: DataFrame) -> list[tuple[str, bytes]]:
 
 
 def merge_task_reports(rows: Iterable[tuple[str, bytes]]) -> KernelResult:
-    """Read the rows of all tasks back into one result; ProtocolError if no task says what it has read."""
+    """Read the rows of all tasks back into one result; ProtocolError if no task says what it has read.
+
+    SchemasWanted where one could not read its records.
+    """
     whole, told = KernelResult(), False
     for kind, payload in rows:
+        if kind == WANTED:
+            for registry, ids in find_wanted_schemas(payload.decode()).items():
+                raise SchemasWanted(registry, ids)
         if kind == FACTS:
             told = True
             whole.add(read_facts(json.loads(payload)))

@@ -12,6 +12,7 @@ from seamline.lake.imports.history_facts import History
 from seamline.lake.imports.import_options import OFFSET, PARTITION, SPECIAL, TIME, VALUE, ImportOptions
 from seamline.lake.imports.staged_rows import CsvDialect
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.formats import registry_of
 from seamline.model.errors import BadRange
 
 PROCESSING = "processing_time()"
@@ -92,12 +93,14 @@ def make_options(
     if lines:
         columns = {VALUE: VALUE}
     require_known_names(columns, fields, topic)
-    if VALUE not in columns and pipeline.format.kind != "json":
+    plain = pipeline.format.kind == "json" and not registry_of(pipeline.format)
+    if VALUE not in columns and not plain:
+        numbered = " with the number of a schema" if registry_of(pipeline.format) else ""
         raise BadRange(
-            f"Records of {topic!r} are {pipeline.format.kind}, but rows of files are written as JSON.",
+            f"Records of {topic!r} are {pipeline.format.kind}{numbered}, but rows of files are written as JSON.",
             hint="name the column that has the original bytes: --map _value=COLUMN.",
         )
-    readable = named and (VALUE not in columns or pipeline.format.kind == "json")
+    readable = named and (VALUE not in columns or plain)
     if not readable and TIME not in columns:
         raise BadRange(
             f"The event time of {topic!r} is not a field of its records, so it cannot stand in for Kafka's timestamp.",

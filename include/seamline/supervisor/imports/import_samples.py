@@ -20,6 +20,7 @@ from seamline.lake.imports.import_plans import (
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.lookups.lookup_tables import Lookups
+from seamline.lake.tables.schemas.kept_schemas import KeptSchemas, SchemasWanted
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.lookups.named_versions import in_force
 from seamline.model.protocol.epoch import Epoch
@@ -51,7 +52,8 @@ def validate_sample(
 ) -> Sample | None:
     """Validate the first rows of a plan as the stream would, with the look-ups of now; nothing is written but these.
 
-    None where rules that come from a topic decide about them: only the stream has these.
+    None where rules that come from a topic decide about them, or schemas that no record has named yet: only the stream
+    has these.
     """
     if any(join.of for join in pipeline.lookups):
         return None
@@ -66,9 +68,11 @@ def validate_sample(
         pa.Table.from_batches(batches), {plan.options.topic: ""}, NOTHING, pipeline.record_version
     )
     config = configure_validation(pipeline, lookups)
-    accepted, refused = validate_records(
-        con, join_marks(con, raw, pipeline, None), config, open_readers(pipeline)
-    )
+    readers = open_readers(pipeline, KeptSchemas(layout.schemas, final=False))
+    try:
+        accepted, refused = validate_records(con, join_marks(con, raw, pipeline, None), config, readers)
+    except SchemasWanted:
+        return None
     if plan.options.until is not None:
         bound = pa.scalar(plan.options.until, INSTANT)
         accepted = accepted.filter(pc.less(accepted["_event_time"], bound))

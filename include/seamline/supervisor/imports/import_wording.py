@@ -68,7 +68,7 @@ def describe_times(bounds: Interval | None) -> str:
 def describe_sample(sample: Sample | None, looked: int) -> Iterator[str]:
     """Say what becomes of the first rows."""
     if sample is None:
-        yield "  not validated in advance: a look-up takes its rules from a topic"
+        yield "  not validated in advance: the stream alone has the rules, or the schemas, that it takes"
         return
     refused = sum(sample.refused.values())
     left = looked - sample.accepted - refused

@@ -1,0 +1,1 @@
+"""Writers' schemas that are kept in the warehouse: a stream asks a registry for each once, and nobody else asks."""
