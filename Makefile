@@ -32,13 +32,13 @@ test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	@$(ENV) $(if $(strip $(ARGS)),exec python -m pytest tests $(ARGS),\
 	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/services tests/charts tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
-services: setup ## Build the programs that only the slow suites ask for into .seamline/services (needs Go)
-	@$(ENV) exec python -m tests.services.programs
+services: setup ## Build and fetch the programs that only the slow suites ask for into .seamline/services (needs Go)
+	@$(ENV) python -m tests.services.apicurio && exec python -m tests.services.programs
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
 	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/charts tests/conformance $(BESIDE) -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
-	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/importing/test_imports.py tests/e2e/importing/test_imported_answers.py tests/e2e/migrating/test_spark_job.py tests/e2e/tables/test_delta_sources.py tests/e2e/tables/test_table_beside_topic.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
+	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/importing/test_imports.py tests/e2e/importing/test_imported_answers.py tests/e2e/migrating/test_spark_job.py tests/e2e/tables/test_delta_sources.py tests/e2e/tables/test_table_beside_topic.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py tests/e2e/registry/test_registry.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
 
 cluster: services ## Run docker-compose.yaml's services as processes, check the demo on them, kill each (ARGS="--profile celery")

@@ -23,7 +23,7 @@ SETTINGS = """\
 </ivysettings>
 """
 MODULE = """\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="seamline" module="parts"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -31,7 +31,8 @@ MODULE = """\
   </dependencies>
 </ivy-module>
 """
-DEPENDENCY = '    <dependency org={org} name={name} rev={rev} conf="default->default" transitive="false"/>'
+DEPENDENCY = '    <dependency org={org} name={name} rev={rev} conf="default->default" transitive="false"'
+ARTIFACT = "<artifact name={name} type={ext} ext={ext} m:classifier={classifier}/>"
 
 Run = Callable[[list[str]], None]
 
@@ -54,7 +55,7 @@ def download_parts(parts: Iterable[Part], folder: Path, *, java: Sequence[str], 
     settings.write_text(settings_xml(scratch / "cache", maven_mirror(os.environ, Path.home())))
     module.write_text(module_xml(wanted))
     jars = scratch / "jars"
-    retrieve = str(jars / "[artifact]-[revision].[ext]")
+    retrieve = str(jars / "[artifact]-[revision](-[classifier]).[ext]")
     files = ["-settings", str(settings), "-ivy", str(module)]
     run([*java, "-jar", str(ivy), *files, "-confs", "default", "-retrieve", retrieve])
     move_verified_parts(wanted, jars, folder)
@@ -104,8 +105,16 @@ def settings_xml(cache: Path, mirror: str) -> str:
 
 def module_xml(parts: Iterable[Part]) -> str:
     """Return an Ivy module that depends on exactly ``parts``."""
-    lines = (
-        DEPENDENCY.format(org=quoteattr(p.organisation), name=quoteattr(p.name), rev=quoteattr(p.revision))
-        for p in parts
+    return MODULE.format(dependencies="\n".join(map(dependency_xml, parts)))
+
+
+def dependency_xml(part: Part) -> str:
+    """Return a dependency on one file."""
+    name = quoteattr(part.name)
+    begun = DEPENDENCY.format(org=quoteattr(part.organisation), name=name, rev=quoteattr(part.revision))
+    if not part.classifier:
+        return f"{begun}/>"
+    artifact = ARTIFACT.format(
+        name=name, ext=quoteattr(part.extension), classifier=quoteattr(part.classifier)
     )
-    return MODULE.format(dependencies="\n".join(lines))
+    return f"{begun}>{artifact}</dependency>"

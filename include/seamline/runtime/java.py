@@ -53,11 +53,17 @@ class Part:
     revision: str
     """The Maven version."""
     sha256: str
-    """Of the jar's bytes, in hexadecimal."""
+    """Of the file's bytes, in hexadecimal."""
+    classifier: str = ""
+    """What is said beside the version of a file that is not the jar itself; empty for the jar."""
+    extension: str = "jar"
+    """How its file's name ends."""
 
     @property
     def jar(self) -> str:
-        return f"{self.name}-{self.revision}.jar"
+        """The name of its file."""
+        classified = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.name}-{self.revision}{classified}.{self.extension}"
 
 
 @dataclass(frozen=True)
@@ -184,8 +190,10 @@ def write_shim(place: Path, real: Path) -> None:
 
 
 def _part(coordinates: str, digest: str) -> Part:
-    organisation, name, revision = coordinates.split(":")
-    return Part(organisation, name, revision, digest)
+    """Make a part of "organisation:name:revision", or with ":classifier@extension" behind it."""
+    organisation, name, revision, *other = coordinates.split(":")
+    classifier, _, extension = "".join(other).partition("@")
+    return Part(organisation, name, revision, digest, classifier, extension or "jar")
 
 
 def _jars(group: str, option: str = "") -> list[Path]:
