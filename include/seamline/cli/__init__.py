@@ -29,6 +29,7 @@ from seamline.cli import (
     streams,
     upgrade,
 )
+from seamline.cli.definitions import contract
 from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import explain_storage_failure
 
@@ -65,6 +66,7 @@ for module in (
     init,
     demo,
     look,
+    contract,
     quarantine,
     stream,
     streams,

@@ -14,6 +14,7 @@ from typing import BinaryIO, Literal, Unpack
 import click
 
 from seamline.cli.context import load_configured_catalog, open_pipeline, parse_name_values
+from seamline.model.compile.contracts.kept_contracts import list_broken_contracts
 from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.read_request import ReadOptions
@@ -27,7 +28,7 @@ DRAWN = 1_000
 
 @click.command()
 def check() -> int:
-    """List every definition and all problems; exit code 3 if there are any."""
+    """List every definition and all problems, broken contracts too; exit code 3 if there are any."""
     found = load_configured_catalog()
     for name, pipeline in sorted(found.pipelines.items()):
         definition = pipeline.definition
@@ -38,7 +39,10 @@ def check() -> int:
             keys = ", ".join(key.name for key in view.keys) or "no keys"
             of = f"of {', '.join(view.of)} " if view.of else ""
             click.echo(f"  {view.qualified}  {of}by {keys}, {view.window}, version {view.fingerprint}")
-    problems = [*found.problems, *chain.from_iterable(map(list_broken_laws, found.pipelines.values()))]
+    pipelines = found.pipelines.values()
+    problems = [*found.problems]
+    for wrong in (list_broken_laws, list_broken_contracts):
+        problems += chain.from_iterable(map(wrong, pipelines))
     for problem in problems:
         click.echo(f"\n{problem}", err=True)
     if problems:
