@@ -123,6 +123,8 @@ def test_schemas_of_a_registry_are_followed_waited_for_and_kept(world: Registere
     eventually("what has waited to be read", world.is_read)
     assert (world.accepted, world.refused) == (481, refused)
     assert world.driver == first, "the same driver has seen all of it"
+    failed = [line for line in world.log.splitlines() if "at the same position failed" in line]
+    assert {line.split("failed: ")[1].split(" registry ")[0] for line in failed} == {"The schema"}
     assert world.kept() == {"registry.json", *(f"{id}.json" for id in ids.values())}
 
     # From here on there is no registry.

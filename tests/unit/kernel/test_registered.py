@@ -203,6 +203,15 @@ def test_json_stands_behind_its_header(tmp_path: Path, columns: str) -> None:
     assert rows[3][1] == HEADLESS
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_any_number_of_json_records_is_read_at_once(tmp_path: Path, size: int) -> None:
+    """Arrow's slice without an end fails for each even number of values, and an epoch was halved to single records."""
+    declared = pipeline(JSONS, event_time="when", format=Json(registry="main"))
+    kept = shelf(tmp_path, WriterSchema(1, "JSON", "{}"))
+    value = b'\x00\x00\x00\x00\x01{"id": 1, "when": "2024-03-01T10:00:00Z"}'
+    assert [row["id"] for row in judged(declared, [value] * size, kept=kept)] == [1] * size
+
+
 def descriptor() -> str:
     """Describe shop.Line and shop.Order, whose field 4 is an Order.Part."""
     file = descriptor_pb2.FileDescriptorProto(name="o.proto", package="shop", syntax="proto3")

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 HEADLESS = "does not begin with 0 and the number of a schema"
 SHOWN = 300
+LONGEST = 2**31 - 1
+"""Bytes of the longest value. Arrow's slice without an end overflows for each even number of values."""
 Judged = tuple[str | None, str | None, str | None]
 """A record as text, what is wrong with it, and for which reason if that is about its schema."""
 
@@ -148,7 +150,7 @@ class RegisteredJson(RegisteredReader):
         read = [self.judge_header(id, writers) for id in ids]
         at = pc.index_in(heads, known)
         trouble, reason = (pa.array([each[n] for each in read], pa.string()).take(at) for n in (0, 1))
-        text = decode_utf8_column(pc.binary_slice(values, HEADER))
+        text = decode_utf8_column(pc.binary_slice(values, HEADER, LONGEST))
         sound = pc.fill_null(pc.is_null(trouble), True)
         return {"_text": pc.if_else(sound, text, ""), "_trouble": trouble, "_schema": reason}
 
