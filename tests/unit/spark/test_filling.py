@@ -17,7 +17,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream import hole_filling
 from seamline.spark.stream.hole_filling import PIECE, Filler
-from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.stream.imports.amending import Amending
 
 LANE = Lane("t", 0)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

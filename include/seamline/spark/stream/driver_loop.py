@@ -210,8 +210,7 @@ class Driver:
         A broker or a store that does not answer is waited for. After a Conflict, as with a commit of its own that has
         landed late, or where Spark lost what a task had left, the tables are read again.
         """
-        failure = self.failure
-        failed = query is not None or bool(failure and not self.topics.names)
+        failure, failed = self.failure, query is not None or bool(self.failure and not self.topics.names)
         if query is not None:
             self.await_end(query)
             failure = failure or query.exception()

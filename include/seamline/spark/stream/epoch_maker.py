@@ -28,7 +28,8 @@ from seamline.spark.session.arrow_batches import MEASURED
 from seamline.spark.session.attempt_notes import JUDGED, Attempted, Note
 from seamline.spark.stream.catch_up import catch_up
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.kernel_runs import Amending, KernelRuns
+from seamline.spark.stream.imports.amending import Amending
+from seamline.spark.stream.kernel_runs import KernelRuns
 from seamline.spark.stream.progress import Progress, is_stream_idle
 from seamline.spark.stream.pulse import Pulse
 from seamline.spark.stream.read_topics import Topics

@@ -17,7 +17,7 @@ from seamline.model.protocol.offsets import OffsetRange, Vector
 from seamline.spark.session.attempt_notes import ATTEMPTS, DRY, JUDGED, KEPT, Attempted, Note
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_sizing import SHARE, WHY
-from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.stream.imports.amending import Amending
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.tasks.kernel_attempts import find_worker_message, is_session_alive
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from seamline.asking.askers import Askers
 from seamline.kernel.epoch_kernel import run
-from seamline.kernel.kernel_config import KernelConfig, Read
+from seamline.kernel.kernel_config import KernelConfig
 from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.lake.tables.schemas.kept_schemas import KeptSchemas
@@ -28,6 +28,7 @@ from seamline.spark.session.attempt_notes import DRY, JUDGED, KEPT, Attempted, N
 from seamline.spark.stream.derived.derived_rows import DerivedRows
 from seamline.spark.stream.epoch_sizing import EpochSize
 from seamline.spark.stream.epoch_writer import Writer
+from seamline.spark.stream.imports.amending import Amending
 from seamline.spark.stream.progress import Progress
 from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.registries import Registries
@@ -48,22 +49,6 @@ from seamline.spark.tasks.task import REPORT, collect_reports, kernel_task, merg
 log = logging.getLogger("seamline.stream")
 EXCUSED = 10
 """Failures in a row, each after the tables were read again, that tasks may lay to a store that is away."""
-
-
-@dataclass(frozen=True)
-class Amending:
-    """What an epoch reads that is no micro-batch of Kafka's records, and how."""
-
-    kind: EpochKind
-    """AMEND for offsets of a hole, IMPORT for rows of files, READ for those of a table that is a source."""
-    topic_ids: Mapping[str, str]
-    """The ids of the lanes of what is read, by the name of the topic as whose records it is validated."""
-    until: datetime | None = None
-    """Rows of this event time and later are left out; None for no bound."""
-    read: Read | None = None
-    """What makes raw records of what the frame has; None where it has them."""
-    find_fault: Callable[[Exception], SeamlineError | None] = lambda _: None
-    """Finds what is wrong with where they come from, if that is what a task failed with."""
 
 
 class KernelRuns:

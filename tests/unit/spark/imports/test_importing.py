@@ -20,8 +20,8 @@ from seamline.model.protocol.offsets import OffsetRange
 from seamline.spark.session.attempt_notes import ATTEMPTS
 from seamline.spark.stream import hole_filling
 from seamline.spark.stream.imports import importing
+from seamline.spark.stream.imports.amending import Amending
 from seamline.spark.stream.imports.importing import Importer
-from seamline.spark.stream.kernel_runs import Amending
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = (Import(id, "orders", id, 5, "ada", "", NOW) for id in ("one", "two"))

@@ -38,7 +38,7 @@ from seamline.spark.session.attempt_notes import Attempted
 from seamline.spark.stream.driver_end import TRIED_AGAIN
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.hole_filling import PIECE, Filler
-from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.stream.imports.amending import Amending
 from seamline.spark.tasks.history_frames import NUMBER, cut_into_runs, make_reader
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 from seamline.spark.tasks.spread import count_task_slots

@@ -18,7 +18,7 @@ from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import parse_duration
 from seamline.plan.stream.import_plan import find_file_rows
 from seamline.spark.stream.epoch_maker import Epochs
-from seamline.spark.stream.kernel_runs import Amending
+from seamline.spark.stream.imports.amending import Amending
 from seamline.spark.tasks.history_frames import NUMBER, cut_into_runs, make_reader
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 from seamline.spark.tasks.spread import count_task_slots
