@@ -98,7 +98,7 @@ class Fill(Operation):
 
     def run(self, world: World) -> None:
         with world.driving(), world.watched():
-            filler = world.running().filler
+            filler = world.running().side.filler
             filler.size = self.size
             world.fates.strike(self.point)
             fill(world, self.steps)
@@ -106,7 +106,7 @@ class Fill(Operation):
 
 def fill(world: World, steps: int) -> None:
     """Read so many pieces of what was passed over."""
-    filler = world.running().filler
+    filler = world.running().side.filler
     filler.request(ControlTable.ensure(world.layout).read().fills)
     for _ in range(steps):
         if not filler.pending:
