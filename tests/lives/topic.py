@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -103,7 +104,7 @@ class Read(Topics):
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = self.kafka_ids = {name: IDS[name] for name in self.names}
-        self.tables = tables
+        self.tables, self.open = tables, ExitStack()
         self.ranges = Nobody()  # type: ignore[assignment]
 
     def read_range(self, _: object, part: OffsetRange) -> Frame:  # type: ignore[override]

@@ -24,7 +24,7 @@ def open_readers(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) ->
     return tuple(open_reader(each, kept) for each in pipeline.by_source)
 
 
-def open_reader(pipeline: CompiledPipeline, kept: KeptSchemas | None) -> Reader:
+def open_reader(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) -> Reader:
     """Open the reader of the format of one source; only its module and the library behind it are imported."""
     kind = pipeline.format.kind
     if registry_of(pipeline.format):
