@@ -181,3 +181,20 @@ def test_both_forms_are_printed(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "$schema" in json.loads(capsys.readouterr().out)
     assert not (folder / "contracts").exists()
     assert main(["check"]) == 0
+
+
+def test_a_table_is_promised_as_a_table(folder: Path) -> None:
+    """Its path has slashes, which a reference in JSON Schema would take for its own."""
+    text = DEFINITION.replace(
+        'KafkaSource(\n        topic="shop.orders"', 'DeltaSource(\n        table="/lake/orders"'
+    )
+    (folder / "orders.py").write_text(text)
+    pipeline = load_catalog(folder).pipeline("orders")
+    table = make_odcs(pipeline)["schema"][0]
+    assert (table["name"], table["physicalName"], table["physicalType"]) == (
+        "orders",
+        "/lake/orders",
+        "table",
+    )
+    valid = jsonschema.Draft202012Validator(make_json_schema(pipeline)).is_valid
+    assert valid({"id": "1", "at": "2026-01-01T00:00:00Z"}) and not valid({"id": None})

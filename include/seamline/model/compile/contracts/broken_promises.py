@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from seamline.model.compile.contracts.odcs import TOPIC
+from seamline.model.compile.contracts.odcs import VIEW
 
 WIDER = {"INT": ("BIGINT",)}
 """Types of a record's column that take all that another one took, and keep it."""
@@ -22,10 +22,10 @@ def list_broken_promises(promised: Mapping[str, Any], now: Mapping[str, Any]) ->
         place = str(each["physicalName"])
         if each["name"] not in found:
             yield place, "it is no longer declared"
-        elif each["physicalType"] == TOPIC:
-            yield from ((place, why) for why in list_broken_of_topic(each, found[each["name"]]))
-        else:
+        elif each["physicalType"] == VIEW:
             yield from ((place, why) for why in list_broken_of_view(each, found[each["name"]]))
+        else:
+            yield from ((place, why) for why in list_broken_of_topic(each, found[each["name"]]))
 
 
 def list_broken_of_topic(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.compiled_view import CompiledView
+from seamline.model.definition.sources import DeltaSource, Source
 from seamline.model.types.schema import TIMESTAMP, Field, SqlType, TypeKind, parse_type
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -38,8 +39,15 @@ def make_json_schema(pipeline: CompiledPipeline) -> dict[str, Any]:
 
 
 def name_records(alone: CompiledPipeline) -> str:
-    """Name what one source reads: by its own name, or by its first topic."""
-    return f"{alone.source.name or alone.source.topics[0]}.record"
+    """Name the records of one source."""
+    return f"{name_origin(alone.source)}.record"
+
+
+def name_origin(source: Source) -> str:
+    """Name what one source reads: by its own name, or by its first topic, or by the folder of its table."""
+    if isinstance(source, DeltaSource):
+        return source.name or source.table.rstrip("/").rsplit("/", 1)[-1]
+    return source.name or source.topics[0]
 
 
 def make_record_schema(alone: CompiledPipeline) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from typing import Any
 
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.compiled_view import CompiledView
-from seamline.model.compile.contracts.json_schema import PLACED, list_row_fields
+from seamline.model.compile.contracts.json_schema import PLACED, list_row_fields, name_origin
+from seamline.model.definition.sources import DeltaSource
 from seamline.model.types.schema import Field, SqlType, TypeKind
 
 STANDARD = "v3.1.0"
 FIRST = "1.0.0"
-TOPIC, VIEW = "topic", "view"
+TOPIC, TABLE, VIEW = "topic", "table", "view"
 LOGICAL = {
     TypeKind.STRING: "string",
     TypeKind.BOOLEAN: "boolean",
@@ -69,9 +70,9 @@ def make_topic(alone: CompiledPipeline) -> dict[str, Any]:
     ]
     told = {"format": alone.format.kind, "event_time": source.event_time}
     return {
-        "name": source.name or source.topics[0],
-        "physicalName": ", ".join(source.topics),
-        "physicalType": TOPIC,
+        "name": name_origin(source),
+        "physicalName": source.table if isinstance(source, DeltaSource) else ", ".join(source.topics),
+        "physicalType": TABLE if isinstance(source, DeltaSource) else TOPIC,
         "logicalType": "object",
         "properties": properties,
         **({"quality": rules} if rules else {}),
