@@ -89,7 +89,7 @@ def shop(tmp_path, warehouse, monkeypatch):
     """A pipeline, in a home of its own, and a run of its stream DAG whose form is ``params``."""
     made = opened(tmp_path, monkeypatch, warehouse)
     monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path))
-    monkeypatch.setattr(reconciling, "connection_env", lambda _: {})
+    monkeypatch.setattr(reconciling, "connections_env", lambda _: {})
     made.params = dict(EMPTY)
     kind = SimpleNamespace(value="manual")
     made.run = run = SimpleNamespace(

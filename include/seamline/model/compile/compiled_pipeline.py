@@ -158,10 +158,9 @@ class CompiledPipeline:
 
 def rounded_record_version(pipeline: CompiledPipeline) -> str:
     """Return the record version of rows whose DECIMAL columns were read as once; empty where there are none."""
-    source = pipeline.source
-    if not pipeline.exact or not isinstance(source, KafkaSource):
+    if not pipeline.exact or not isinstance(pipeline.source, KafkaSource):
         return ""
-    source = replace(source, decimals=ROUNDED)
+    source = replace(pipeline.source, decimals=ROUNDED)
     return compile_pipeline(replace(pipeline.definition, source=source)).record_version
 
 
