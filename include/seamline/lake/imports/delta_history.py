@@ -27,6 +27,7 @@ from seamline.lake.store.locations import Location, parse_location
 from seamline.model.errors import BadRange, StoreUnavailable
 from seamline.model.time.intervals import EPOCH, format_utc_instant
 from seamline.plan.stream.import_plan import HistoryFile, TakenFiles
+from seamline.runtime.storage_failures import store_failed
 
 OTHERWISE = (
     "check the table by its own engine; where it has a feature that is missing here, import a Parquet export."
@@ -50,6 +51,8 @@ def find_delta_history(
         features = set(told.reader_features or ())
         deleted = read_deletions(table) if "deletionVectors" in features else {}
     except DeltaError as error:
+        if failed := store_failed(error):
+            raise failed from None
         raise BadRange(
             f"The Delta table at {text!r} cannot be read: {str(error).splitlines()[0]}.", hint=OTHERWISE
         ) from None

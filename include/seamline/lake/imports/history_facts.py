@@ -79,6 +79,9 @@ def look_at_file(place: Location, time_column: str) -> Footer:
             file.seek(0)
             told = pq.read_metadata(file)
         except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno:
+                # What the system says of reading it says nothing of the file; Arrow's own errors have no number.
+                raise
             raise BadRange(
                 f"{str(place)!r} is no whole Parquet file: {str(error).splitlines()[0]}.",
                 hint="remove it, or import once the job that writes it has ended.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -24,11 +24,13 @@ from seamline.lake.imports.import_plans import ImportPlan
 from seamline.lake.store.locations import Location, parse_location
 from seamline.model.definition.sources import DeltaSource
 from seamline.model.errors import BadRange, NotFound, TopicRecreated
-from seamline.model.protocol.imported.table_rows import DONE, TableRow, find_row
+from seamline.model.protocol.imported.table_rows import DONE, TableRow
 from seamline.model.protocol.offsets import OF_TABLE, Lane
 from seamline.model.time.intervals import EPOCH
 from seamline.model.types.schema import Schema
 from seamline.plan.stream.import_plan import HistoryFile, PlannedFile, TakenFiles
+from seamline.plan.stream.table_plan import Brought, begin_at, find_last_end, find_next_rows
+from seamline.runtime.storage_failures import store_failed
 
 LONG = 600.0
 """Seconds without a look, after which the whole log is read to find the newest version."""
@@ -47,7 +49,7 @@ class TableNews:
     lost: str = ""
     """Why it cannot be read."""
     passed: int = -1
-    """Without news, the newest version: all up to it bring no more rows."""
+    """All versions up to this one are read, or bring no rows."""
 
 
 class TableVersions:
@@ -64,6 +66,8 @@ class TableVersions:
                 hint="create it, or correct table= of the source.",
             ) from None
         except DeltaError as error:
+            if failed := store_failed(error):
+                raise failed from None
             raise BadRange(
                 f"The Delta table at {source.table!r} cannot be read: {str(error).splitlines()[0]}.",
                 hint="check the table by its own engine.",
@@ -97,54 +101,25 @@ class TableVersions:
         StoreUnavailable where the table's store does not answer.
         """
         if position is None:
-            position = TableRow(self.find_newest(), 0, whole=True).offset
-        at = find_row(position)
-        version = at.version
-        if at.begun:
-            news = self.try_version(version, position, whole=at.whole)
-            if news.lost or news.plan:
-                return news
-        if at.begun or at.done:
-            version += 1
-        # Versions that bring no rows are not looked at again, and their log entries may go.
-        version = max(version, self.passed[1] + 1) if self.passed[0] == position else version
-        newest = self.find_newest()
-        while version <= newest:
-            news = self.try_version(version, position, whole=False)
-            if news.lost:
-                return self.extend_loss(news, newest)
-            if news.plan:
-                return news
-            self.passed = position, version
-            version += 1
-        return TableNews(position, position, passed=version - 1)
-
-    def extend_loss(self, news: TableNews, newest: int) -> TableNews:
-        """Add the versions after one that cannot be read which cannot be read either: they are one hole."""
-        version = find_row(news.beginning).version
-        while version <= newest and self.try_version(version, news.beginning, whole=False).lost:
-            version += 1
-        return replace(news, beginning=TableRow(version, 0).offset)
+            position = begin_at(self.find_newest())
+        known = self.passed[1] if self.passed[0] == position else -1
+        found = find_next_rows(position, self.find_newest(), self.look_at, passed=known)
+        self.passed = position, found.passed
+        plan = self.plan_version(found.version, found.whole) if found.version >= 0 else None
+        return TableNews(found.beginning, found.end, plan, found.lost, found.passed)
 
     def find_last_end(self, position: int | None) -> int:
-        """Find the end of the newest version that brings rows and can be read; ``position`` if all is read."""
-        first = -1 if position is None else find_row(position).version
-        for version in range(self.find_newest(), first, -1):
-            news = self.try_version(version, -1, whole=position is None)
-            if news.plan or position is None:
-                return news.end if news.plan else self.look(None).end
-        return self.look(position).end
+        """Find the offset at which all is read that the table has now; StoreUnavailable."""
+        newest = self.find_newest()
+        return find_last_end(begin_at(newest) if position is None else position, newest, self.look_at)
 
-    def try_version(self, version: int, position: int, *, whole: bool) -> TableNews:
+    def look_at(self, version: int, whole: bool) -> Brought:
         """Look at what a version brings."""
         try:
             plan = self.plan_version(version, whole)
         except BadRange as error:
-            return TableNews(TableRow(version + 1, 0).offset, position, lost=error.message)
-        if not plan.files:
-            return TableNews(position, position)
-        rows = plan.rows - TableRow(version, 0, whole).offset
-        return TableNews(position, TableRow(version, rows, whole, done=True).offset, plan)
+            return Brought(lost=error.message)
+        return Brought(plan.rows - TableRow(version, 0, whole).offset if plan.files else 0)
 
     def _plan_version(self, version: int, whole: bool) -> ImportPlan:
         if whole:
