@@ -52,6 +52,13 @@ def deadly(rows: pa.Table) -> pa.Table:
     return rows.append_column("length", pc.utf8_length(rows["text"]))
 
 
+def deadly_number(rows: pa.Table) -> pa.Table:
+    """End the process at a number."""
+    if -7777 in rows["id"].to_pylist():
+        os._exit(9)
+    return rows.append_column("twice", pc.multiply(rows["id"], 2))
+
+
 def lines(rows: pa.Table) -> pa.Table:
     """Return a row for each word of a text, the last word first; "boom" breaks it, and "-" is no word."""
     made = [

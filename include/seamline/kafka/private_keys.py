@@ -11,7 +11,8 @@ def read_private_key(path: str, passphrase: str) -> str:
     """Return the key in PEM and PKCS #8; one with a passphrase is opened here.
 
     Java 17 does not know how most tools encrypt a key today, whatever passphrase it is given. Raises ConnectionMissing
-    for a passphrase that does not fit.
+    for a passphrase that does not fit,
+    OSError for a file that cannot be read.
     """
     if not passphrase:
         return Path(path).read_text()

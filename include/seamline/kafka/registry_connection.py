@@ -79,8 +79,9 @@ def make_connection(parts: Mapping[str, str]) -> RegistryConnection:
     host = parts["host"].rstrip("/")
     if "://" not in host:
         host = f"{parts.get('schema') or 'http'}://{host}"
-    found = urlsplit(host)
-    if found.scheme not in SCHEMES or not found.hostname or found.username or found.query:
+    scheme, _, rest = host.partition("://")
+    found = urlsplit(host := f"{scheme.lower()}://{rest}")
+    if found.scheme not in SCHEMES or not found.hostname or found.username is not None or found.query:
         raise ValueError("no URL of a registry")
     if not found.port and parts.get("port"):
         host = f"{found.scheme}://{found.netloc}:{int(parts['port'])}{found.path}"
@@ -88,7 +89,7 @@ def make_connection(parts: Mapping[str, str]) -> RegistryConnection:
         url=host + parts.get("path", "").rstrip("/"),
         username=parts.get("login", ""),
         password=parts.get("password", ""),
-        token=parts.get("token", ""),
+        token=parts.get("token", "").strip(),
         ca_file=parts.get("ssl.ca.location", ""),
         cert_file=parts.get("ssl.certificate.location", ""),
         key_file=parts.get("ssl.key.location", ""),

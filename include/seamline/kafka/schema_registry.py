@@ -56,8 +56,11 @@ class SchemaRegistry:
         if found is None:
             return None
         references: dict[tuple[str, str], Reference] = {}
-        if not self.add_references(found, references):
-            return None
+        try:
+            if not self.add_references(found, references):
+                return None
+        except (KeyError, TypeError):
+            raise self.unavailable("its answer names references without name, subject and version") from None
         kind = str(found.get("schemaType") or AVRO)
         return WriterSchema(id, kind, self.read_text(found), tuple(references.values()))
 
@@ -93,8 +96,11 @@ class SchemaRegistry:
         except urllib.error.HTTPError as error:
             self.require_absent(error, path)
             return None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException) as error:
             raise self.unavailable(str(getattr(error, "reason", "") or error)) from None
+        except ValueError as error:
+            # Its text may repeat a header, and with it the login.
+            raise self.unavailable(f"the request cannot be sent ({type(error).__name__})") from None
         found = read_object(said)
         if found is None or len(said) > LARGEST:
             raise self.unavailable(f"it answers {path} with what is no JSON object")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import http.client
 import json
+import math
 import ssl
 import threading
 import time
@@ -110,7 +112,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             with refused:
                 said = describe_refusal(refused)
             raise TokenFailed(f"{place} refuses client {self.client!r}: {said}") from None
-        except (OSError, ValueError, urllib.error.URLError) as away:
+        except (OSError, ValueError, http.client.HTTPException) as away:
             reason = getattr(away, "reason", away)
             raise TokenFailed(f"{place} does not answer: {reason}") from None
 
@@ -128,7 +130,7 @@ def read_answer(body: bytes, endpoint: TokenEndpoint) -> Mapping[str, Any]:
         if isinstance(answer["access_token"], str) and answer["access_token"]:
             found: Mapping[str, Any] = answer
             return found
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     raise TokenFailed(f"the token endpoint {endpoint.place} answers without an access_token")
 
@@ -137,21 +139,27 @@ def describe_refusal(refused: urllib.error.HTTPError) -> str:
     """Return the status, and the code of the error where the answer has one: no other word of it is repeated."""
     try:
         code = json.loads(refused.read(LONGEST))["error"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, http.client.HTTPException):
         code = ""
     known = isinstance(code, str) and code.replace("_", "").isalnum() and len(code) < 40
     return f"HTTP {refused.code} {code}".strip() if known else f"HTTP {refused.code}"
 
 
 def find_lifetime(answer: Mapping[str, Any], now: float) -> float:
-    """Return for how many seconds a token is valid: as the answer says, else the token; 0 if nothing says."""
+    """Return for how many seconds a token is still valid; ``now`` is in seconds since 1970.
+
+    That is ``expires_in`` of the answer, else what is left until ``exp`` of the token; 0 if neither says it.
+    """
     try:
-        return max(float(answer["expires_in"]), 0.0)
-    except (KeyError, TypeError, ValueError):
+        life = max(float(answer["expires_in"]), 0.0)
+        if math.isfinite(life):
+            return life
+    except (KeyError, TypeError, ValueError, OverflowError):
         pass
     try:
         claims = answer["access_token"].split(".")[1]
         read = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
-        return max(float(read["exp"]) - now, 0.0)
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        life = max(float(read["exp"]) - now, 0.0)
+        return life if math.isfinite(life) else 0.0
+    except (RecursionError, OverflowError, IndexError, KeyError, TypeError, ValueError, binascii.Error):
         return 0.0

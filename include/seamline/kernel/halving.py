@@ -8,6 +8,8 @@ import pyarrow as pa
 
 from seamline.kernel.raw import reject_all_rows
 from seamline.lake.storage.arrow_types import INSTANT
+from seamline.model.errors import NotFound, StoreRefused, StoreUnavailable
+from seamline.runtime.storage_failures import store_failed
 
 UNREADABLE = "kernel error"
 """The reason of records that cannot be validated."""
@@ -16,10 +18,17 @@ Judge = Callable[[pa.Table], tuple[pa.Table, pa.Table]]
 
 
 def validate_by_halves(raw: pa.Table, judge: Judge) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Validate records; where that fails, each half alone, down to the record that cannot be validated (rule 17)."""
+    """Validate records; where that fails, each half alone, down to the record that cannot be validated (rule 17).
+
+    Raises NotFound, StoreRefused and StoreUnavailable: what a judge reads beside the records says nothing of them.
+    """
     try:
         yield judge(raw)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it would have condemned the record when read
+    except (NotFound, StoreRefused, StoreUnavailable):
+        raise
+    except Exception as error:
+        if failed := store_failed(error):
+            raise failed from error
         if raw.num_rows > 1:
             half = raw.num_rows // 2
             yield from validate_by_halves(raw.slice(0, half), judge)

@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.e2e.importing.commands import Commands
 from tests.e2e.joined_world import eventually
+from tests.e2e.world import ROOT
 from tests.faults.rig.processes import end_all
 
 from seamline.lake.log.epoch_log import each_epoch, read_condensed_log
@@ -24,6 +25,8 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import is_ledger_contiguous
+from seamline.model.protocol.imported.table_rows import find_row
+from seamline.spark.stream.tables.table_reading import PASSED
 from seamline.supervisor.outside import stop_stream
 from seamline.supervisor.supervisor_heartbeat import Heartbeat
 
@@ -175,6 +178,50 @@ def test_a_large_version_is_read_in_pieces_whenever_the_driver_dies(table: Table
     table.require_each_once(range(300_000))
     table.stop()
     assert max(each.rows for each in each_epoch(table.layout)) <= 20_000
+
+
+def test_a_row_that_makes_tasks_fail_is_refused_alone(table: Table) -> None:
+    """It is found by halves among offsets of which most stand for no row; epochs are as large as before then."""
+    table.append(*range(3_000, 4_999), -7_777, *range(5_000, 6_000))
+    file = table.home / "pipelines" / "orders.py"
+    breaks = 'transform="tests.unit.steps:deadly_number", transform_schema="twice BIGINT",\n    rules='
+    file.write_text(file.read_text().replace("rules=", breaks))
+    table.env["PYTHONPATH"] += os.pathsep + str(ROOT)
+    table.seamline("stream", "start", "orders", "--here")
+    eventually("all other rows to be read", lambda: len(table.read()) == 5_999)
+    table.append(*range(6_000, 9_000))
+    eventually("the next version to be read", lambda: len(table.read()) == 8_999)
+    refused = [each.refused for each in each_epoch(table.layout) if each.refused]
+    assert refused == [{"kernel error": 1}]
+    assert [*each_epoch(table.layout)][-1].rows > 1, "an epoch has more than one row again"
+    table.require_each_once(range(4_999), range(5_000, 9_000))
+    table.stop()
+    assert "nothing is wrong" in table.seamline("audit", "orders")
+
+
+def test_versions_without_rows_are_passed_over(table: Table) -> None:
+    """Their log entries are cleaned up one day: a start after that must not take them for a loss."""
+    table.seamline("stream", "start", "orders", "--here")
+    eventually("the whole table to be read", lambda: len(table.read()) == 3_000)
+    for days in range(PASSED):
+        changed = {"delta.logRetentionDuration": f"interval {days + 1} days"}
+        DeltaTable(table.table).alter.set_table_properties(changed)
+
+    def passed() -> bool:
+        last = [*each_epoch(table.layout)][-1]
+        return any(find_row(part.end).version == 2 + PASSED for part in last.ranges)
+
+    eventually("the log to pass them over", passed)
+    table.stop()
+    DeltaTable(table.table).create_checkpoint()
+    for version in range(2 + PASSED):
+        (table.table / "_delta_log" / f"{version:020}.json").unlink()
+    table.append(*range(3_000, 3_100))
+    table.seamline("stream", "start", "orders", "--here")
+    eventually("what comes after them to be read", lambda: len(table.read()) == 3_100)
+    table.require_each_once(range(3_100))
+    table.stop()
+    assert "nothing is wrong" in table.seamline("audit", "orders")
 
 
 def is_over(table: Table) -> bool:

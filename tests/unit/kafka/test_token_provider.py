@@ -177,3 +177,9 @@ def test_logins_are_in_no_log(caplog: pytest.LogCaptureFixture) -> None:
         "me Request 2: MetadataRequest",
         "me: it failed",
     ]
+
+
+@pytest.mark.parametrize("life", [float("nan"), float("inf"), 10**400, None, "soon"])
+def test_a_lifetime_that_is_none_is_used_once(life: object) -> None:
+    """Compared with NaN no instant is later: such a token would never be renewed."""
+    assert find_lifetime({"access_token": "opaque", "expires_in": life}, 0.0) == 0.0

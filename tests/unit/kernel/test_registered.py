@@ -28,6 +28,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.errors import DefinitionError, NotFound
 from seamline.model.schemas.writer_schema import Reference, WriterSchema
+from seamline.model.types.schema import Schema
 
 COLUMNS = "id BIGINT NOT NULL, price DOUBLE, shop STRING, at STRING, when TIMESTAMP"
 
@@ -62,7 +63,7 @@ def avro(number: int, schema: str, **fields: Any) -> bytes:
 
 def shelf(folder: Path, *schemas: WriterSchema, registry: str = "main", **changes: Any) -> KeptSchemas:
     """Keep schemas."""
-    begin_registry(folder, registry)
+    begin_registry(folder, registry, [])
     for each in schemas:
         keep_schema(folder, registry, each)
     return KeptSchemas(folder, **changes)
@@ -337,3 +338,27 @@ def test_a_registry_is_a_connection_and_has_the_five_bytes(options: Mapping[str,
     """Its name is that of a folder, too."""
     with pytest.raises(DefinitionError):
         compile_pipeline(pipeline(COLUMNS, event_time="when", format=Avro(schema=READER, **options)))
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ({"type": "bytes", "default": "abcd"}, True),
+        ({"type": {"type": "long", "logicalType": "timestamp-millis"}, "default": 0}, True),
+        ({"type": ["null", "bytes"], "default": None}, False),
+        ({"type": "string", "default": "none"}, False),
+    ],
+)
+def test_a_default_that_would_be_read_as_something_else_is_refused(
+    field: dict[str, Any], wrong: bool
+) -> None:
+    """Its text would be taken for what JSON has of such a value, without a word."""
+    fields = [{"name": "x", **field}, {"name": "at", "type": "string"}]
+    text = json.dumps({"type": "record", "name": "R", "fields": fields})
+    schema = Schema.parse("x STRING, at TIMESTAMP")
+    if wrong:
+        with pytest.raises(DefinitionError, match="bytes or of a logical type"):
+            Avro(text, registry="main").check(schema)
+    else:
+        Avro(text, registry="main").check(schema)
+    Avro(text).check(schema)

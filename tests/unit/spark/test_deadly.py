@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seamline.model.protocol.imported.table_rows import TableRow
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.spark.session.attempt_notes import KEPT, Note
 from seamline.spark.tasks.deadly_records import find_deadly_record, halve_ranges
+from seamline.spark.tasks.kernel_attempts import make_unread_record
 
 RANGES = st.lists(
     st.builds(
@@ -57,3 +60,27 @@ def test_the_culprit_is_found_in_few_trials(ranges: list[OffsetRange], data: st.
     assert len(trials) <= len(every).bit_length() + 7
     assert find_deadly_record(ranges, lambda _: True) is None
     assert find_deadly_record(ranges, lambda some: len(places(some)) > 1) is None
+
+
+def test_a_tables_row_is_found_among_offsets_of_no_row() -> None:
+    """A range of a table begins where the version before ends: most of its offsets stand for nothing."""
+    lane = Lane("table:one", 0)
+    start, first = TableRow(3, 5, done=True).offset, TableRow(4, 0).offset
+    part = OffsetRange(lane, start, TableRow(4, 1_000, done=True).offset)
+    trials = 0
+
+    def dies(some: Sequence[OffsetRange]) -> bool:
+        nonlocal trials
+        trials += 1
+        return any(each.start <= first + 700 < each.end for each in some)
+
+    assert find_deadly_record([part], dies) == OffsetRange(lane, first + 700, first + 701)
+    assert trials < 20
+
+
+def test_what_stands_for_an_unread_row_has_its_place() -> None:
+    """The first row of a version is not where the range begins that has it."""
+    lane = Lane("table:one", 0)
+    part = OffsetRange(lane, TableRow(3, 5, done=True).offset, TableRow(4, 1).offset)
+    record = make_unread_record(Note((part,), KEPT, {}), {"delta:/t": "table:one"})
+    assert record["offset"].to_pylist() == [TableRow(4, 0).offset]

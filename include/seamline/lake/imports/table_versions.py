@@ -53,7 +53,11 @@ class TableNews:
 
 
 class TableVersions:
-    """Reads which versions a Delta table has, and the rows of one after another."""
+    """The versions of one Delta table, in the order in which they are read.
+
+    Making one raises NotFound without a table, BadRange for one that cannot be read or lacks a column that is named,
+    and StoreUnavailable.
+    """
 
     def __init__(self, source: DeltaSource, options: ImportOptions, staging: Location) -> None:
         self.source, self.options, self.staging = source, options, staging
@@ -83,7 +87,7 @@ class TableVersions:
         self.plan_version = lru_cache(2)(self._plan_version)
 
     def find_newest(self) -> int:
-        """Return the newest version: a look for the file of the next one.
+        """Return the newest version, by a look for the log entry of the next one.
 
         Who has not looked for long may not find that one, because the table's log was cleaned up since.
         """
@@ -96,9 +100,9 @@ class TableVersions:
         return self.known
 
     def look(self, position: int | None) -> TableNews:
-        """Look at what comes from an offset on; with None at all rows of the newest version.
+        """Look at what is read next after an offset; with None at all rows of the newest version.
 
-        StoreUnavailable where the table's store does not answer.
+        StoreUnavailable where the table's store does not answer, TopicRecreated where another table is there now.
         """
         if position is None:
             position = begin_at(self.find_newest())

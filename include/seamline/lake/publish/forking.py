@@ -152,7 +152,7 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
     Table.open(draft.table("quarantine")).append(taken["quarantine"], txns=told)
     Table.open(draft.table(LAST)).append(taken[LAST], txns=txns, metadata={ROW: held[-1].to_json()})
     Ledger.ensure(draft).append(list(held))
-    for beside in ("lookups", "imports"):
+    for beside in ("lookups", "imports", "schemas"):
         if (folder := layout.table(beside)).is_dir():
             copy_folder(folder, draft.table(beside))
     return sum(file.rows for file in taken[LAST])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -158,6 +158,21 @@ class Avro(Format):
                 field="schema",
             )
         require_record_columns(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
+        if self.registry:
+            check_defaults(parsed["fields"])
+
+
+def check_defaults(fields: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse defaults of Avro that would be read as something else where a writer's schema lacks the field."""
+    for each in fields:
+        plain = each["type"][0] if isinstance(each["type"], list) else each["type"]
+        named = plain.get("logicalType", plain["type"]) if isinstance(plain, dict) else plain
+        if each.get("default") is not None and (named in ("bytes", "fixed") or "logicalType" in plain):
+            raise DefinitionError(
+                f"The Avro field {each['name']!r} has a default that is bytes or of a logical type.",
+                hint="make the field optional: a union with null first, and null as its default.",
+                field="schema",
+            )
 
 
 @dataclass(frozen=True)

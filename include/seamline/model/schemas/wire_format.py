@@ -4,6 +4,8 @@ from __future__ import annotations
 
 HEADER = 5
 """Bytes before what the writer wrote."""
+LARGEST_ID = 2**31 - 1
+"""No registry has a higher number: those are of records that were not written through one."""
 DEEPEST = 32
 """Messages within messages; protobuf's compilers allow no more."""
 

@@ -113,6 +113,7 @@ class KernelRuns:
 
         KernelFailed, also where a registry that has to be asked is away.
         """
+        self.registries.forget_unknown()
         while True:
             try:
                 self.kept = self.registries.current_schemas()

@@ -18,14 +18,14 @@ from seamline.lake.tables.schemas.kept_schemas import (
     KeptSchemas,
     begin_registry,
     find_newest_schemas,
-    is_registry_begun,
     is_schema_kept,
     keep_schema,
+    list_begun_topics,
 )
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.formats import registry_of
 from seamline.model.errors import RegistryRefused, RegistryUnavailable
-from seamline.model.schemas.wire_format import HEADER, read_schema_id
+from seamline.model.schemas.wire_format import HEADER, LARGEST_ID, read_schema_id
 
 log = logging.getLogger("seamline.stream")
 ASK_AGAIN = 30.0
@@ -57,7 +57,7 @@ def find_named_schemas(spark: SparkSession, layout: Layout, topics: Sequence[str
         )
         values = heads.distinct().limit(MOST_NAMED).toArrow()["head"].to_pylist()
         found |= {id for value in values if value and (id := read_schema_id(value)) is not None}
-    return sorted(found)
+    return sorted(id for id in found if id <= LARGEST_ID)
 
 
 class Registries:
@@ -72,20 +72,30 @@ class Registries:
         self.unknown: dict[tuple[str, int], float] = {}
         self.wanted: dict[str, list[int]] = {}
         """What tasks lack and no registry has answered yet."""
+        self.compared_again = 0.0
         self.uncompared = set(self.registries)
         """Registries that this driver has not compared with what is kept of them."""
 
     def begin(self, spark: SparkSession) -> None:
-        """Keep what the records of the log name of a registry that this pipeline did not have before.
+        """Keep what the log's records of topics name of a registry that these topics did not have before.
 
-        Its definition may have got it, or its connection another name, since they were read. RegistryUnavailable.
+        Their source may have got it, or its connection another name, since they were read. RegistryUnavailable.
         """
         for source in self.pipeline.definition.sources:
-            name = registry_of(source.format)
-            if name and not is_registry_begun(self.folder, name):
-                self.ask(name, find_named_schemas(spark, self.layout, source.topics))
-        for name in self.registries:
-            begin_registry(self.folder, name)
+            if name := registry_of(source.format):
+                begun = list_begun_topics(self.folder, name)
+                if new := [topic for topic in source.topics if topic not in begun]:
+                    self.ask(name, find_named_schemas(spark, self.layout, new))
+                    begin_registry(self.folder, name, new)
+
+    def forget_unknown(self) -> None:
+        """Forget which numbers a registry did not know a while ago: they are asked for again.
+
+        Not between two attempts at the same records, which would never end if there are many.
+        """
+        now = self.clock()
+        kept = [each for each in self.unknown.items() if each[1] > now]
+        self.unknown = dict(kept[-MOST_UNKNOWN:])
 
     def current_schemas(self) -> KeptSchemas | None:
         """Return what tasks read by; None where there is no registry.
@@ -95,14 +105,14 @@ class Registries:
         """
         if not self.registries:
             return None
-        for name in list(self.uncompared):
-            with suppress(RegistryUnavailable):
-                self.compare(name)
+        if self.uncompared and self.clock() >= self.compared_again:
+            self.compared_again = self.clock() + ASK_AGAIN
+            for name in list(self.uncompared):
+                with suppress(RegistryUnavailable):
+                    self.compare(name)
         for name in list(self.wanted):
             self.ask(name, self.wanted[name])
             del self.wanted[name]
-        now = self.clock()
-        self.unknown = {each: until for each, until in self.unknown.items() if until > now}
         return KeptSchemas(self.folder, frozenset(self.unknown), final=False)
 
     def want(self, wanted: Mapping[str, Iterable[int]]) -> bool:
@@ -121,9 +131,10 @@ class Registries:
         return bool(self.wanted)
 
     def compare(self, name: str) -> bool:
-        """Return whether a registry still has a schema that is kept of it, or none is.
+        """Return whether a registry still has one of the newest schemas that are kept of it, or none is kept.
 
-        Raises RegistryRefused where a number means another schema: records would be read by the wrong ones.
+        Raises RegistryRefused where an id means another schema now, as records would be read by the wrong one, and
+        RegistryUnavailable.
         """
         kept = find_newest_schemas(self.folder, name, COMPARED)
         for each in kept:
@@ -137,12 +148,16 @@ class Registries:
             if found:
                 break
         else:
-            return not kept
+            if kept:
+                return False
         self.uncompared.discard(name)
         return True
 
     def ask(self, name: str, ids: Iterable[int]) -> None:
-        """Ask a registry for schemas; those that it has are kept, the others are unknown for a while."""
+        """Ask a registry for schemas: those that it has are kept, the others are unknown for ``ASK_AGAIN`` seconds.
+
+        Raises RegistryUnavailable and RegistryRefused.
+        """
         same = None
         for id in ids:
             found = self.registries[name].find_schema(id)
@@ -157,5 +172,3 @@ class Registries:
             else:
                 keep_schema(self.folder, name, found)
                 log.info("Schema %s of the registry %s (%s) is read from now on", id, name, found.kind)
-        while len(self.unknown) > MOST_UNKNOWN:
-            del self.unknown[next(iter(self.unknown))]

@@ -139,3 +139,31 @@ def test_what_is_no_connection_is_not_shown(text: str) -> None:
     with pytest.raises(ConnectionMissing) as problem:
         read_registry_connection("main", {"AIRFLOW_CONN_MAIN": text})
     assert "secret" not in str(problem.value)
+
+
+def test_a_login_is_in_no_error(registry: SmallRegistry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A token from a file ends with a line; one that cannot be sent is not repeated."""
+    with pytest.raises(RegistryUnavailable) as found:
+        ask(registry, token="s3cret\ntoken").find_schema(1)
+    assert "s3cret" not in f"{found.value.message} {found.value.hint}"
+    made = json.dumps({"host": registry.url, "extra": {"token": "s3cret\n"}})
+    monkeypatch.setenv("AIRFLOW_CONN_MAIN", made)
+    assert read_registry_connection("main").token == "s3cret"
+    for host in ("https://:s3cret@h", "https://u:s3cret@h"):
+        monkeypatch.setenv("AIRFLOW_CONN_MAIN", json.dumps({"host": host}))
+        with pytest.raises(ConnectionMissing) as missing:
+            read_registry_connection("main")
+        assert "s3cret" not in f"{missing.value.message} {missing.value.hint}"
+
+
+def test_a_scheme_is_one_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else files of certificates would be passed over."""
+    monkeypatch.setenv("AIRFLOW_CONN_MAIN", json.dumps({"host": "h", "schema": "HTTPS"}))
+    assert read_registry_connection("main").url == "https://h"
+
+
+def test_references_without_a_name_are_no_schema(registry: SmallRegistry) -> None:
+    """What answers is no registry then, and is waited for."""
+    registry.add("/schemas/ids/1", schema="1", references=[{"name": "A"}])
+    with pytest.raises(RegistryUnavailable, match="references"):
+        ask(registry).find_schema(1)

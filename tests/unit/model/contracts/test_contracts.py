@@ -12,9 +12,11 @@ from tests.unit.shop import ROOT_EXAMPLES
 
 from seamline.cli import main
 from seamline.model.compile.catalog import load_catalog
+from seamline.model.compile.contracts.broken_promises import takes_all_of
 from seamline.model.compile.contracts.json_schema import make_json_schema
 from seamline.model.compile.contracts.kept_contracts import list_broken_contracts
 from seamline.model.compile.contracts.odcs import make_odcs
+from seamline.model.types.schema import parse_type
 
 DEFINITION = """
 from seamline import *
@@ -198,3 +200,23 @@ def test_a_table_is_promised_as_a_table(folder: Path) -> None:
     )
     valid = jsonschema.Draft202012Validator(make_json_schema(pipeline)).is_valid
     assert valid({"id": "1", "at": "2026-01-01T00:00:00Z"}) and not valid({"id": None})
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "taken"),
+    [
+        ("INT", "BIGINT", True),
+        ("BIGINT", "INT", False),
+        ("DECIMAL(5,2)", "DECIMAL(10,2)", True),
+        ("DECIMAL(5,2)", "DECIMAL(6,4)", False),
+        ("STRUCT<a: INT>", "STRUCT<a: BIGINT, b: STRING>", True),
+        ("STRUCT<a: INT>", "STRUCT<a: INT, b: STRING NOT NULL>", False),
+        ("STRUCT<a: INT, b: INT>", "STRUCT<a: INT>", False),
+        ("STRUCT<a: INT>", "STRUCT<a: INT NOT NULL>", False),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", True),
+        ("MAP<STRING, INT>", "MAP<STRING, STRING>", False),
+    ],
+)
+def test_a_type_may_become_one_that_takes_all_of_it(was: str, now: str, taken: bool) -> None:
+    """What is added breaks nothing, unless records must have it."""
+    assert takes_all_of(parse_type(now, "x"), parse_type(was, "x")) is taken

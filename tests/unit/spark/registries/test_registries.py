@@ -12,10 +12,16 @@ from tests.unit.records import pipeline
 
 from seamline import Json
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.schemas.kept_schemas import KeptSchemas, SchemasWanted
+from seamline.lake.tables.schemas.kept_schemas import (
+    KeptSchemas,
+    SchemasWanted,
+    begin_registry,
+    list_begun_topics,
+)
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import ConnectionMissing, RegistryRefused, RegistryUnavailable
 from seamline.model.schemas.writer_schema import find_wanted_schemas
+from seamline.spark.stream import registries as registries_module
 from seamline.spark.stream.registries import Registries, require_registry_connections
 from seamline.spark.tasks.task import WANTED, merge_task_reports
 
@@ -87,10 +93,65 @@ def test_a_number_is_unknown_for_a_while(registry: SmallRegistry, tmp_path: Path
     registry.add("/schemas/ids/7", schema="{}", schemaType="JSON")
     assert kept(registries).find("main", [7]) == {7: None}
     now[0] = 31.0
+    assert kept(registries).find("main", [7]) == {7: None}, "not between two attempts at the same records"
+    registries.forget_unknown()
     with pytest.raises(SchemasWanted):
         kept(registries).find("main", [7])
     assert registries.want({"main": [7]})
     assert kept(registries).find("main", [7])[7]
+
+
+def test_numbers_that_no_registry_has_are_asked_for_nowhere(registry: SmallRegistry, tmp_path: Path) -> None:
+    """A record that no serializer wrote may begin with 0 too: what it names would be out of a registry's numbers."""
+    registries = Registries(MADE, Layout(tmp_path, "records"))
+    assert kept(registries).find("main", [2**31]) == {2**31: None}
+    assert registry.asked == []
+
+
+def test_many_unknown_numbers_are_known_until_their_records_are_read(
+    registry: SmallRegistry, tmp_path: Path
+) -> None:
+    """Were some forgotten meanwhile, each attempt would ask for those, and the epoch would never end."""
+    now = [0.0]
+    registries = Registries(MADE, Layout(tmp_path, "records"), lambda: now[0])
+    for first in range(0, 300, 100):
+        assert registries.want({"main": range(first, first + 100)})
+        kept(registries)
+        now[0] += 20.0
+    assert set(kept(registries).find("main", range(300)).values()) == {None}
+
+
+def test_a_silent_registry_is_compared_at_most_every_half_minute(
+    registry: SmallRegistry, tmp_path: Path
+) -> None:
+    """All that is needed is kept: epochs do not wait for it."""
+    registry.add("/schemas/ids/1", schema="{}", schemaType="JSON")
+    first = Registries(MADE, Layout(tmp_path, "records"))
+    first.want({"main": [1]})
+    kept(first)
+    registry.answers["/schemas/ids/1"] = 503, {}
+    asked = len(registry.asked)
+    again = Registries(MADE, Layout(tmp_path, "records"), lambda: 100.0)
+    for _ in range(5):
+        assert kept(again).find("main", [1])[1]
+    assert len(registry.asked) == asked + 1
+
+
+def test_what_a_topic_names_is_asked_for_when_its_source_gets_the_registry(
+    registry: SmallRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another source may have had it for long: that says nothing of what this one's records name."""
+    registry.add("/schemas/ids/1", schema="{}", schemaType="JSON")
+    named: list[list[str]] = []
+    monkeypatch.setattr(
+        registries_module, "find_named_schemas", lambda _, __, topics: named.append([*topics]) or [1]
+    )
+    layout = Layout(tmp_path, "records")
+    begin_registry(layout.schemas, "main", ["elsewhere"])
+    for _ in range(2):
+        Registries(MADE, layout).begin(None)  # type: ignore[arg-type]
+    assert named == [[*MADE.source.topics]]
+    assert list_begun_topics(layout.schemas, "main") == {"elsewhere", *MADE.source.topics}
 
 
 def test_a_registry_that_is_away_is_asked_before_records_are_read_again(

@@ -12,6 +12,7 @@ from seamline.lake.storage.durability import sync_file, sync_folders
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, list_names, replace_file
 from seamline.model.errors import NotFound
+from seamline.model.schemas.wire_format import LARGEST_ID
 from seamline.model.schemas.writer_schema import WriterSchema, describe_wanted_schemas
 
 MOST_WANTED = 1000
@@ -50,12 +51,14 @@ class KeptSchemas:
         found: dict[int, WriterSchema | None] = {}
         wanted = []
         for id in ids:
+            if id > LARGEST_ID or (registry, id) in self.unknown:
+                found[id] = None
+                continue
             try:
                 found[id] = read_schema(self.folder, registry, id)
             except FileNotFoundError:
                 if self.final:
                     require_registry(self.folder, registry)
-                if self.final or (registry, id) in self.unknown:
                     found[id] = None
                 else:
                     wanted.append(id)
@@ -90,15 +93,25 @@ def require_registry(folder: Location, registry: str) -> None:
 
 
 def is_registry_begun(folder: Location, registry: str) -> bool:
-    """Return whether what the records of the log name is kept of a registry."""
+    """Return whether what the log's records of some topics name is kept of a registry."""
     return (folder / registry / REGISTRY).exists()
 
 
-def begin_registry(folder: Location, registry: str) -> None:
-    """Note that what records of the log name is kept of a registry, as far as the registry has it."""
-    place = folder / registry / REGISTRY
-    if not place.exists():
-        write_for_good(place, json.dumps({"connection": registry}))
+def list_begun_topics(folder: Location, registry: str) -> frozenset[str]:
+    """List the topics of which what the log's records name is kept of a registry."""
+    try:
+        told = json.loads((folder / registry / REGISTRY).read_bytes())
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(told.get("topics", ()))
+
+
+def begin_registry(folder: Location, registry: str, topics: Iterable[str]) -> None:
+    """Note that what the log's records of topics name is kept of a registry, as far as the registry has it."""
+    begun = list_begun_topics(folder, registry)
+    if (wanted := begun | {*topics}) != begun or not is_registry_begun(folder, registry):
+        told = {"connection": registry, "topics": sorted(wanted)}
+        write_for_good(folder / registry / REGISTRY, json.dumps(told))
 
 
 def is_schema_kept(folder: Location, registry: str, id: int) -> bool:

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from seamline.model.compile.contracts.odcs import VIEW
-
-WIDER = {"INT": ("BIGINT",)}
-"""Types of a record's column that take all that another one took, and keep it."""
+from seamline.model.types.schema import SqlType, TypeKind, parse_type
 
 
 def list_broken_promises(promised: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -37,7 +35,7 @@ def list_broken_of_topic(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
             yield f"a record must now have {name}"
     for name in (each for each in before if each in after):
         was, is_ = before[name]["physicalType"], after[name]["physicalType"]
-        if was != is_ and is_ not in WIDER.get(was, ()):
+        if not takes_all_of(parse_type(is_, name), parse_type(was, name)):
             yield f"{name} was {was} and is {is_}"
     if keys_of(old) != keys_of(new):
         yield f"an event was known by {keys_of(old) or 'nothing'}, and is by {keys_of(new) or 'nothing'}"
@@ -45,6 +43,24 @@ def list_broken_of_topic(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iter
     for each in new.get("quality", ()):
         if rules.get(each["name"]) != each["description"]:
             yield f"rule {each['name']} refuses what was accepted"
+
+
+def takes_all_of(new: SqlType, old: SqlType) -> bool:
+    """Return whether a column of a record takes all values that it took as another type, and keeps them."""
+    if (old.kind, new.kind) == (TypeKind.INT, TypeKind.BIGINT):
+        return True
+    if old.kind != new.kind:
+        return False
+    if old.element and new.element:
+        return takes_all_of(new.element, old.element)
+    if old.kind is TypeKind.DECIMAL:
+        return new.scale >= old.scale and new.precision - new.scale >= old.precision - old.scale
+    known, older = ({each.name: each for each in some.fields} for some in (new, old))
+    kept = all(
+        name in known and takes_all_of(known[name].type, each.type) and known[name].nullable >= each.nullable
+        for name, each in older.items()
+    )
+    return kept and all(each.nullable for name, each in known.items() if name not in older)
 
 
 def list_broken_of_view(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -50,9 +50,9 @@ def find_row(offset: int) -> TableRow:
 
 
 def find_row_run(start: int, end: int) -> tuple[int, int]:
-    """Return the offsets of rows between two, of which the later one is in the version that is read.
+    """Return the offsets of rows in ``[start, end)``, end exclusive: those of the version that ``end`` is in.
 
-    Where nothing of that version is read, as in a hole, these are all; of versions that bring no rows there are none.
+    All of them where no row of that version is read, as in a hole; none where only versions without rows are passed.
     """
     first, last = find_row(start), find_row(end)
     if start == end or not (last.row or last.done):

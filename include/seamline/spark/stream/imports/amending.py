@@ -20,7 +20,7 @@ class Amending:
     topic_ids: Mapping[str, str]
     """The ids of the lanes of what is read, by the name of the topic as whose records it is validated."""
     until: datetime | None = None
-    """Rows of this event time and later are left out; None for no bound."""
+    """Rows of this event time (UTC) and later are left out; None for no bound."""
     read: Read | None = None
     """What makes raw records of what the frame has; None where it has them."""
     find_fault: Callable[[Exception], SeamlineError | None] = lambda _: None

@@ -41,9 +41,9 @@ class TableReading:
         self.next_look = 0.0
 
     def work(self, spark: SparkSession, *, stopping: bool) -> None:
-        """Read what comes next, if there is anything; the caller sees to it that no other epoch is made meanwhile.
+        """Read an epoch of each table at most; the caller sees to it that no other epoch is made meanwhile.
 
-        OffsetGap where it cannot be read, whatever the kernel raises where it failed.
+        OffsetGap where the next version cannot be read, TopicRecreated, StoreUnavailable, and what the kernel raises.
         """
         if not self.topics.tables.sources or time.monotonic() < self.next_look:
             return
