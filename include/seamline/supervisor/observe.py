@@ -132,7 +132,8 @@ class Observer:
             if start < ends.ends[lane] and not lane.of_table
         }
         if not places:
-            return lag
+            # Rows of tables wait, and nobody has looked at their times.
+            return replace(lag, seconds=None)
         oldest = self.try_read(
             "Kafka", lambda: oldest_from(read_airflow_connection(definition.connection, env), places)
         )

@@ -62,7 +62,9 @@ class Machine:
             any=False, join=lambda *_: None, fold=lambda *_: None, commit=lambda _: None, forget=lambda: None
         )
         made.surveys, made.lookups = None, SimpleNamespace(current_versions=dict, topics=())
-        made.registries = SimpleNamespace(current_schemas=lambda: None, want=lambda _: False)
+        made.registries = SimpleNamespace(
+            current_schemas=lambda: None, forget_unknown=lambda: None, want=lambda _: False
+        )
         made.writer = SimpleNamespace(
             take_number=lambda: 1, current=frozenset(), end_phase=lambda _: None, token=1
         )

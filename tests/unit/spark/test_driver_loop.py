@@ -386,7 +386,9 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     epochs.run_kernel = computed
     epochs.attempted = Attempted(tmp_path / "attempt.json")
     epochs.surveys = SimpleNamespace(settle=lambda _: runs.append("forgotten"))
-    epochs.registries = SimpleNamespace(current_schemas=lambda: None, want=lambda _: False)
+    epochs.registries = SimpleNamespace(
+        current_schemas=lambda: None, forget_unknown=lambda: None, want=lambda _: False
+    )
     epochs.topics = SimpleNamespace(assert_same=lambda: None)
     epochs.lookups = SimpleNamespace(current_versions=dict, topics=())
     epochs.writer = SimpleNamespace(take_number=lambda: 8, current=frozenset({"v"}), end_phase=lambda _: None)
@@ -411,7 +413,9 @@ def test_a_trial_that_our_own_work_has_ended_refuses_no_record(epochs: Any, caus
 
     epochs.run_kernel = failing
     epochs.surveys = SimpleNamespace(settle=lambda _: None)
-    epochs.registries = SimpleNamespace(current_schemas=lambda: None, want=lambda _: False)
+    epochs.registries = SimpleNamespace(
+        current_schemas=lambda: None, forget_unknown=lambda: None, want=lambda _: False
+    )
     epochs.writer = SimpleNamespace(current=frozenset({"v"}))
     with pytest.raises(KernelFailed) as raised:
         epochs.passes_dry_run(None, {}, {})

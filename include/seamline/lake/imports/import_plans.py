@@ -235,7 +235,7 @@ def require_planned_files(plan: ImportPlan, start: int, end: int) -> None:
         if not same:
             raise BadRange(
                 f"{each.file.path!r} {why}: its rows from {each.first + 1} on cannot be imported.",
-                hint="Restore the original file, or cancel the rest with `seamline imports cancel`.",
+                hint="restore the original file, or cancel the rest with `seamline imports cancel`.",
             )
 
 

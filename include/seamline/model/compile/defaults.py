@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from seamline.model.compile.record_rules import PROCESSING_TIME
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sources import DeltaSource
 
 PAST: Mapping[str, str] = {"": "", "2026-11": "366 days"}
 """How far event times may be behind Kafka's timestamps, by the month of the defaults; "" is as old as may be."""
@@ -33,7 +34,9 @@ def describe_time_bounds(pipeline: Pipeline) -> str:
         return "event times are those of processing"
     if pipeline.only_source.name in {ask.right for ask in pipeline.asks}:
         return "event times are those of the rows that are asked about"
-    ahead = f"event times up to {pipeline.only_source.max_future} ahead of Kafka's timestamps"
+    source = pipeline.only_source
+    whose = "its rows'" if isinstance(source, DeltaSource) else "Kafka's"
+    ahead = f"event times up to {source.max_future} ahead of {whose} timestamps"
     bound, said = past_of(pipeline), pipeline.only_source.max_past is not None
     if bound:
         return f"{ahead}, up to {bound} behind" + ("" if said else f' (defaults="{pipeline.defaults}")')

@@ -159,10 +159,10 @@ class Avro(Format):
             )
         require_record_columns(schema, [each["name"] for each in parsed["fields"]], "the Avro schema")
         if self.registry:
-            check_defaults(parsed["fields"])
+            check_avro_defaults(parsed["fields"])
 
 
-def check_defaults(fields: Sequence[Mapping[str, Any]]) -> None:
+def check_avro_defaults(fields: Sequence[Mapping[str, Any]]) -> None:
     """Refuse defaults of Avro that would be read as something else where a writer's schema lacks the field."""
     for each in fields:
         plain = each["type"][0] if isinstance(each["type"], list) else each["type"]

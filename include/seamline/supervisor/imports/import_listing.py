@@ -59,7 +59,7 @@ def find_hindrance(layout: Layout, each: Import, done: int) -> str:
     try:
         require_planned_files(load_plan(layout, each.id), done, min(done + 1, each.end))
     except SeamlineError as error:
-        return f"{error.message} {error.hint}"
+        return f"{error.message} Hint: {error.hint}"
     return ""
 
 

@@ -24,6 +24,8 @@ from seamline.model.errors import BadRange, NotFound, StoreUnavailable, TopicRec
 from seamline.model.protocol.imported.table_rows import TableRow, find_row
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.plan.stream.import_plan import find_file_rows
+from seamline.supervisor.observe import Observer
+from seamline.supervisor.sources.source_ends import ask_source_ends
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -320,3 +322,16 @@ def test_where_nothing_can_be_read_a_stream_does_not_begin(tmp_path: Path) -> No
     tables = TableSources(pipeline, Layout(tmp_path / "warehouse", "p"))
     with pytest.raises(BadRange, match="cannot begin"):
         tables.require_readable({})
+
+
+def test_rows_that_wait_in_a_table_are_counted_and_their_age_is_not_known(tmp_path: Path) -> None:
+    """Offsets between versions are no rows, and nobody has looked at the times of these."""
+    place = tmp_path / "table"
+    write(place, 1, 2, 3)
+    source = DeltaSource(str(place), "n BIGINT, at TIMESTAMP", "at")
+    view = View("v", keys=[], window=Tumbling("1 hour"), measures={"c": count()})
+    pipeline = Pipeline("p", source=source, views=[view], batch=Batch("1 day", "2026-01-01"))
+    layout = Layout(tmp_path / "warehouse", "p")
+    ends = ask_source_ends(pipeline, layout, {}, lambda *_: pytest.fail("Kafka is asked"))
+    lag = Observer(layout, DAY).fetch_lag(ends, None, pipeline, {})
+    assert (lag.records, lag.seconds) == (3, None)

@@ -117,7 +117,7 @@ def test_an_import_whose_file_is_gone_holds_up_no_other(driver: Driver) -> None:
     driver.work(ONE, TWO)
     assert driver.read() == {"one": False, "two": True}
     assert driver.importer.halted and "is gone" in driver.importer.halted.message
-    assert load_hindrances(driver.layout) == {"one": f"{ONE.lane} is gone put it back"}
+    assert load_hindrances(driver.layout) == {"one": f"{ONE.lane} is gone Hint: put it back"}
     driver.wrong = set()
     driver.work(ONE, TWO)
     assert driver.read() == {"one": False, "two": True}, "it is not looked at all the time"

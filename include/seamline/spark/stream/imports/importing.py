@@ -248,4 +248,6 @@ class Importer:
             self.wrong.pop(lane, None)
         if known or error:
             told = {each.topic_id.removeprefix(IMPORTED): why.error for each, why in self.wrong.items()}
-            save_hindrances(self.rows.layout, {id: f"{why.message} {why.hint}" for id, why in told.items()})
+            save_hindrances(
+                self.rows.layout, {id: f"{why.message} Hint: {why.hint}" for id, why in told.items()}
+            )
