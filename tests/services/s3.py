@@ -16,7 +16,10 @@ from tests.services.server import Server, launch, make_password, require_answer,
 def start_moto(home: Path, data: Path, port: int) -> Server:
     """Start moto's server, which keeps everything in memory and takes any key."""
     return _started(
-        "moto", home, port, [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        "moto",
+        home,
+        port,
+        [sys.executable, "-m", "tests.services.moto_store", "-H", "127.0.0.1", "-p", str(port)],
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from threading import Barrier, BrokenBarrierError
 
 import boto3
 import psycopg
 import pytest
 from botocore.exceptions import ClientError
 from tests.services.addresses import Bucket, KafkaConnection, Postgres, Valkey
+from tests.services.moto_store import in_turn
 from valkey import Valkey as Client
 
 from seamline.kafka.admin import TopicAdmin
@@ -78,3 +81,17 @@ def open_client(bucket: Bucket) -> closing:
     """Open a client as a stranger would."""
     keys = {"aws_access_key_id": bucket.access_key, "aws_secret_access_key": bucket.secret_key}
     return closing(boto3.client("s3", endpoint_url=bucket.endpoint, region_name=bucket.region, **keys))
+
+
+def test_puts_of_the_quick_tests_bucket_are_one_step() -> None:
+    """Moto looks for an object, and puts it, in two: a thread between them was told that it had created it too."""
+    both = Barrier(2)
+
+    def meet(_: int) -> bool:
+        with suppress(BrokenBarrierError):
+            both.wait(0.2)
+            return True
+        return False
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(in_turn(meet), range(2))] == [False, False]
