@@ -189,6 +189,23 @@ def test_what_is_cancelled_may_be_imported_by_another(history: History) -> None:
 
 
 @pytest.mark.faults
+def test_commands_at_once_import_each_row_once(history: History) -> None:
+    """One of them has the lease, the others wait for it; who has planned the same rows is told that another came."""
+    for number in range(3):
+        history.write(f"{number}.parquet", number * 50_000, (number + 1) * 50_000)
+    places = [*(str(history.files / f"{number}.parquet") for number in range(3)), str(history.files)]
+    asking = [history.begin("import", "orders", "--from", place) for place in places]
+    told = [each.communicate(timeout=300)[0] for each in asking]
+    for each, said in zip(asking, told, strict=True):
+        assert each.returncode == 0 or "Another import was requested" in said, said
+    assert 0 in [each.returncode for each in asking]
+    history.seamline("import", "orders", "--from", str(history.files))
+    history.require_each_once(range(150_000))
+    assert list_open_holes(read_condensed_log(history.layout)) == []
+    assert "nothing is wrong" in history.seamline("audit", "orders")
+
+
+@pytest.mark.faults
 def test_rows_with_offsets_end_where_the_topic_is_read_from(history: History) -> None:
     """The topic has lost its first records; the stream begins at what is left, and files end there, exactly."""
     history.send(*(str(n) for n in range(30)))
