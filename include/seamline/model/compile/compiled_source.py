@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from seamline.model.compile.changes.row_changes import RowChanges, compile_row_changes
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import list_used_columns, parse_added_columns
 from seamline.model.compile.fingerprint import reads_exactly
@@ -49,6 +50,8 @@ class CompiledSource:
     """The added columns that the record's steps use."""
     exact: bool
     """Whether numbers become DECIMALs by their own digits."""
+    changes: RowChanges | None = None
+    """Which row of a table each record is a change of; None where that is not said."""
 
 
 def compile_sources(pipeline: Pipeline, problems: Problems) -> list[CompiledSource | None]:
@@ -99,6 +102,7 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
     if pipeline.transform and record.transform is None:
         return None
     check_source(pipeline, record.schema, problems)
+    changes = compile_row_changes(source, record.schema, problems)
     if isinstance(source, DeltaSource):
         check_table_source(source, parsed, problems)
     judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
@@ -113,6 +117,7 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
         very_late,
         within,
         judged,
+        changes=changes,
         exact=reads_exactly(pipeline) and any(field.type.decimals for field in record.parsed.fields),
     )
 

@@ -25,10 +25,11 @@ NOUNS: Mapping[str, str] = {
             *("CoGroup.on", "left_columns", "right_columns"),
             *("every", "Lookup.condition"),
             *("Expect.column", "transform_rows"),
+            *("key", "order"),
         ),
         "column",
     ),
-    **dict.fromkeys(("where", "condition", "side", "define"), "condition"),
+    **dict.fromkeys(("where", "condition", "side", "define", "deleted"), "condition"),
     **dict.fromkeys(("select", "Lookup.on", "explode", "of", "sql"), "expression"),
     **dict.fromkeys(
         ("KafkaSource.schema", "DeltaSource.schema", "Avro.schema", "transform_schema"), "schema"
@@ -99,6 +100,9 @@ EXAMPLES: Mapping[str, str] = {
     "Avro.schema": 'Path("order.avsc").read_text()',
     "registry": '"schema_registry"',
     "event_time": '"placed_at"',
+    "key": '["account_id"]',
+    "order": '"version"',
+    "deleted": "\"op = 'd'\"",
     "event_id": '["order_id"]',
     "format": '"json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...)',
     "watermark": 'Watermark("10 minutes")',

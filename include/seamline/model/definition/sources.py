@@ -74,6 +74,12 @@ class KafkaSource:
     """Named sides."""
     lookups: Sequence[Lookup] = ()
     """Tables that are joined to its records."""
+    key: Sequence[str] = ()
+    """Where records are changes of a table's rows: the columns that say which row each is about; none if empty."""
+    order: str = ""
+    """The column whose greater value is the newer change of a row; "" for the order in which records were read."""
+    deleted: str = ""
+    """A condition on the columns: with this record its row was deleted; "" where none ever is."""
     origin: Origin = declare_origin_field()
 
     @property
@@ -134,6 +140,12 @@ class DeltaSource:
     """A column that the table got later is declared in the schema."""
     decimals: ClassVar[str] = DIGITS
     """Numbers keep their digits."""
+    key: ClassVar[Sequence[str]] = ()
+    """Its rows are no changes of another table's rows."""
+    order: ClassVar[str] = ""
+    """As ``key``."""
+    deleted: ClassVar[str] = ""
+    """As ``key``."""
     max_record_bytes: ClassVar[int] = KafkaSource.max_record_bytes
     """As ``KafkaSource.max_record_bytes``."""
     max_record_parts: ClassVar[int] = KafkaSource.max_record_parts
