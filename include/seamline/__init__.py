@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seamline.model.definition.asks import Ask, NoAnswer
+from seamline.model.definition.changes import Changelog
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
 from seamline.model.definition.groups import CoGroup
@@ -52,6 +53,7 @@ __all__ = [
     "Ask",
     "Avro",
     "Batch",
+    "Changelog",
     "CoGroup",
     "CountWindow",
     "Csv",

@@ -10,6 +10,7 @@ import pyarrow as pa
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.prepared_queries import ask_planned_once
+from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.derived_rows import side_rows_sql
@@ -26,8 +27,13 @@ def list_processes(views: Iterable[CompiledView]) -> dict[str, CompiledProcess]:
     return {view.process.id: view.process for view in views if view.process}
 
 
+def list_changelogs(views: Iterable[CompiledView]) -> dict[str, CompiledChangelog]:
+    """List the changelogs whose rows views count, each once, by id."""
+    return {view.changelog.id: view.changelog for view in views if view.changelog}
+
+
 def list_derived(views: Iterable[CompiledView]) -> dict[str, Derived]:
-    """List both, by id."""
+    """List all of these, by id."""
     return {view.derived.id: view.derived for view in views if view.derived}
 
 
@@ -39,7 +45,7 @@ def name_side(derived: Derived, number: int) -> str:
 def add_joined_rows(
     con: duckdb.DuckDBPyConnection, accepted: pa.Table, pipeline: CompiledPipeline, result: KernelResult
 ) -> None:
-    """Add the rows that the joins and the processes of any view read."""
+    """Add the rows that others are derived from, for any view."""
     for derived in list_derived(pipeline.views).values():
         for number, side in enumerate(derived.sides):
             query = side_rows_sql(derived, side, "accepted", DUCKDB)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
+from seamline.testing.changed import list_change_rows
 from seamline.testing.folded import fold_plain_rows, list_changed_rows
 from seamline.testing.input import input_of
 from seamline.testing.joined import derive_plain_rows
@@ -47,6 +48,8 @@ class PlainViews(ABC):
         """Return a view's input of all epochs."""
         if view.process:
             return self.fold_rows(view, None)
+        if view.changelog:
+            return self.change_rows(view)
         if view.join:
             return [
                 row
@@ -62,9 +65,16 @@ class PlainViews(ABC):
         """Return a view's input of all epochs, of rows as the first so many restatements have them."""
         if view.process:
             return self.fold_rows(view, known)
+        if view.changelog:
+            return self.change_rows(view)
         assert view.join
         accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
         return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
+
+    def change_rows(self, view: CompiledView) -> list[Row]:
+        """Return the input of a changelog's view of all epochs; no restatement changes it."""
+        accepted = [each.accepted for each in self.current]
+        return list_change_rows(self.con, self.pipeline, view, accepted)
 
     def fold_rows(self, view: CompiledView, known: int | None) -> list[Row]:
         """Return the same of a process's view; None for the restatements that each epoch names."""

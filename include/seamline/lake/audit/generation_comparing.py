@@ -165,7 +165,7 @@ def list_comparison_marks(
             KnownChanges(
                 bool(list_view_restatements(view, grid, interval, new)),
                 again,
-                behind=view.process is not None and max(until, cut) < row.cut,
+                behind=view.netted and max(until, cut) < row.cut,
             ),
         )
 

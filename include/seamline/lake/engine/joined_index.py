@@ -6,17 +6,14 @@ whoever keeps it makes it again where it may not. Its file outlives its process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.engine.duckdb_connections import open_duckdb
-from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.near_rows import SIDES, Rows, around_sql, hash_sql, near_sql
+from seamline.lake.engine.stamped_file import StampedFile
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import MATCHED, CompiledJoin, JoinSide
@@ -24,8 +21,6 @@ from seamline.model.compile.derived_rows import PLACE, READ, list_kinds_sql, mat
 
 HASH = "_hash"
 """The column of the hash of a row's keys: rows are found by it, and only those found are read."""
-MEMORY = 512 << 20
-"""Bytes of an index that are in memory at most; the rest is in its file."""
 MOST_PAIRS = 10_000_000
 """Pairs that an epoch may add."""
 
@@ -50,60 +45,17 @@ def no_rows(join: CompiledJoin) -> Rows:
     return left, right
 
 
-class JoinedIndex:
-    """The rows of both sides of one join, in a file below ``folder``.
-
-    ``stamp`` says which rows they are, empty while nobody knows: it is written with the rows, in one transaction. So a
-    file that is opened again has those of its stamp, if not the last ones, for what is written is not written to a log
-    before. DuckDB's lock keeps it to one process.
-    """
+class JoinedIndex(StampedFile):
+    """The rows of both sides of one join, in a file below ``folder``."""
 
     def __init__(self, join: CompiledJoin, folder: Path) -> None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise duckdb.IOException(str(error)) from error
-        self.join, self.con = join, open_duckdb()
-        self.con.execute(f"SET memory_limit = '{MEMORY >> 20}MiB'")
-        file = folder / "rows.duckdb"
-        known = file.exists()
-        try:
-            self.con.execute(f"ATTACH {quote_literal(str(file))} AS kept (RECOVERY_MODE no_wal_writes)")
-            if not known:
-                self.create_tables()
-            [(self.stamp,)] = self.con.sql("SELECT stamp FROM kept.stamped").fetchall()
-        except BaseException:
-            self.con.close()
-            raise
+        self.join = join
+        super().__init__(folder)
 
     def create_tables(self) -> None:
-        """Create the tables of both sides, and that of the stamp."""
         for number, (name, blank) in enumerate(zip(SIDES, no_rows(self.join), strict=True)):
             self.register(blank=blank)
             self.con.execute(f"CREATE TABLE kept.{name} AS {self.numbered_sql(number, 'FROM blank')}")
-        self.con.execute("CREATE TABLE kept.stamped AS SELECT '' AS stamp")
-
-    @contextmanager
-    def stamped(self, stamp: str) -> Iterator[None]:
-        """Change rows in the block, and say which they are from then on: both, or neither."""
-        self.con.begin()
-        try:
-            yield
-            self.con.execute("UPDATE kept.stamped SET stamp = ?", [stamp])
-        except BaseException:
-            self.con.rollback()
-            raise
-        self.con.commit()
-        self.stamp = stamp
-
-    def register(self, **tables: pa.Table) -> None:
-        """Let the SQL that follows read tables by name, in the place of those of the same names."""
-        for name, table in tables.items():
-            self.con.register(name, table)
-
-    def close(self) -> None:
-        """Close the file."""
-        self.con.close()
 
     def take(self, rows: Rows, horizon: int | None, stamp: str = "") -> None:
         """Take in the rows of epochs that are committed, those at or above the horizon."""
@@ -124,15 +76,6 @@ class JoinedIndex:
         chosen = ", ".join([*READ, *own, f"{hash_sql(self.join, number)} AS {HASH}"])
         return f"SELECT {chosen} FROM ({rows})"
 
-    @contextmanager
-    def on_all_cores(self) -> Iterator[None]:
-        """Work on all cores while the block runs, in any order of rows: at a start nothing else is to be done."""
-        self.con.execute("RESET threads; SET preserve_insertion_order = false")
-        try:
-            yield
-        finally:
-            self.con.execute("SET threads = 1")
-
     def forget_before(self, horizon: int, stamp: str = "") -> None:
         """Forget the rows of event times before an instant, in microseconds from 1970."""
         with self.stamped(stamp):
@@ -140,7 +83,6 @@ class JoinedIndex:
                 self.con.execute(f"DELETE FROM kept.{name} WHERE epoch_us(_event_time) < {horizon}")
 
     def count_rows(self) -> int:
-        """Count the rows of both sides."""
         counts = " + ".join(f"(SELECT count(*) FROM kept.{name})" for name in SIDES)
         found: list[tuple[int]] = self.con.execute(f"SELECT {counts}").fetchall()
         return found[0][0]

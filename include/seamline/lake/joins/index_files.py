@@ -1,38 +1,62 @@
-"""The files of indexes of joined rows: a driver goes on with those that its predecessor has left, where they fit."""
+"""The files of indexes: a driver goes on with those that its predecessor has left, where they fit."""
 
 from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 import duckdb
 
-from seamline.lake.engine.joined_index import JoinedIndex
+from seamline.lake.engine.stamped_file import StampedFile
 from seamline.lake.joins.index_stamp import IndexStamp
 from seamline.lake.joins.log_stamps import LogStamps, LogWriter
-from seamline.model.compile.compiled_join import CompiledJoin
 
 log = logging.getLogger("seamline.stream")
 
 
-class IndexFiles:
-    """The files below ``folder``, one for each of some joins, by their ids; those of others are deleted."""
+class Indexed(Protocol):
+    """What has an index: a join, or a changelog."""
 
-    def __init__(self, writer: LogWriter, folder: Path, joins: Collection[str]) -> None:
-        self.stamps, self.folder = LogStamps(writer), folder
-        names = {name_folder(id) for id in joins}
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+
+D = TypeVar("D", bound=Indexed)
+X = TypeVar("X", bound=StampedFile)
+
+
+class IndexFiles(Generic[D, X]):
+    """The files below ``folder``, one for each of some ids, as ``make`` opens them; those of others are deleted."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        folder: Path,
+        ids: Collection[str],
+        make: Callable[[D, Path], X],
+        *,
+        restates: bool = True,
+    ) -> None:
+        self.stamps, self.folder, self.make = LogStamps(writer, restates=restates), folder, make
+        names = {name_folder(id) for id in ids}
         for each in folder.glob("*"):
             if each.name not in names:
                 shutil.rmtree(each, ignore_errors=True)
 
-    def open(self, join: CompiledJoin) -> tuple[JoinedIndex, IndexStamp | None]:
+    def open(self, join: D) -> tuple[X, IndexStamp | None]:
         """Open the index that is there, with its stamp, if it has rows of this log; else an empty one."""
         place = self.folder / name_folder(join.id)
         try:
-            index = JoinedIndex(join, place)
+            index = self.make(join, place)
         except duckdb.Error as error:
             log.warning("The index of %s is made again: %s", join.name, error)
         else:
@@ -43,13 +67,13 @@ class IndexFiles:
                     closing.pop_all()
                     return index, found
         self.delete(join)
-        return JoinedIndex(join, place), None
+        return self.make(join, place), None
 
-    def delete(self, join: CompiledJoin) -> None:
+    def delete(self, join: D) -> None:
         """Delete an index; a process that has it open goes on with a file that has no name any more."""
         shutil.rmtree(self.folder / name_folder(join.id), ignore_errors=True)
 
 
 def name_folder(id: str) -> str:
-    """Name the folder of a join's index."""
+    """Name the folder of an index."""
     return id.replace("/", "-")

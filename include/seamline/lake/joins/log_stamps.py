@@ -42,6 +42,8 @@ class LogStamps:
     """Who writes the log."""
     form: str = FORM
     """How what is stamped is kept."""
+    restates: bool = True
+    """Whether restatements change what is stamped."""
 
     def is_of_log(self, stamp: IndexStamp) -> bool:
         """Return whether an index has the rows of an epoch of the log, as they are to be made now."""
@@ -50,7 +52,11 @@ class LogStamps:
 
     def stamp_now(self, row: Epoch, horizon: int | None) -> IndexStamp:
         """Stamp what has the rows up to an epoch of the log, as they are to be made now."""
-        return replace(self.stamp(row, horizon), restated=self.writer.restated)
+        return replace(self.stamp(row, horizon), restated=self.count_restated(self.writer.restated))
+
+    def count_restated(self, count: int) -> int:
+        """Count the restatements that what is stamped is made with, of so many that there are."""
+        return count if self.restates else 0
 
     def find_row(self, number: int) -> Epoch | None:
         """Return the ledger's row of an epoch, None for none."""
@@ -65,4 +71,6 @@ class LogStamps:
         table, version = self.writer.master.table.id, self.writer.pipeline.record_version
         if epoch is None:
             return IndexStamp(table, NOTHING, "", version, 0, horizon, self.form)
-        return replace(IndexStamp.of(table, epoch, horizon), record_version=version, form=self.form)
+        restated = self.count_restated(epoch.restated)
+        made = IndexStamp.of(table, epoch, horizon)
+        return replace(made, record_version=version, form=self.form, restated=restated)

@@ -1,4 +1,4 @@
-"""The files of snapshots of folds: which there are, which of them fit the log, and which may go.
+"""The files of snapshots, of folds and of tables: which there are, which of them fit the log, and which may go.
 
 Their names say of which rows they are: the epoch, the watermark, and a hash of their process and of the stamp that the
 log has for them; then the number of the part of the keys, and of how many parts.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple, Protocol
 
 from seamline.lake.joins.index_stamp import IndexStamp
 from seamline.lake.joins.log_stamps import LogStamps, LogWriter
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location, delete_files, list_all_files, list_places
-from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.kept_snapshots import choose_kept_snapshots
 
@@ -24,6 +23,22 @@ log = logging.getLogger("seamline.stream")
 FORM = "snapshots 1"
 """How they are kept, and made: another number where what folds rows, other than users' code, comes to other states."""
 NAMED = re.compile(r"((\d+)-(-?\d+)-[0-9a-f]+)-\d+-(\d+)\.parquet")
+
+
+class Snapshotted(Protocol):
+    """What has snapshots: a process, or a changelog."""
+
+    @property
+    def id(self) -> str:
+        """Its id, of which the folder is named."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def size(self) -> int:
+        """How far before the newest snapshot the oldest may be, in microseconds."""
 
 
 class SnapshotFiles(NamedTuple):
@@ -40,8 +55,16 @@ class SnapshotFiles(NamedTuple):
 class SnapshotFolders:
     """The files of some processes in a warehouse, as the writer of the log knows it."""
 
-    def __init__(self, writer: LogWriter, layout: Layout, ids: Iterable[str]) -> None:
-        self.stamps, self.layout = LogStamps(writer, FORM), layout
+    def __init__(
+        self,
+        writer: LogWriter,
+        layout: Layout,
+        ids: Iterable[str],
+        *,
+        form: str = FORM,
+        restates: bool = True,
+    ) -> None:
+        self.stamps, self.layout = LogStamps(writer, form, restates), layout
         self.found: dict[str, list[SnapshotFiles]] = {}
         """By the id of a process: the files that there were at the last look, the newest first."""
         self.named: dict[str, set[str]] = {}
@@ -58,17 +81,17 @@ class SnapshotFolders:
             left = (each for each in list_all_files(folder) if not NAMED.fullmatch(each.name))
             delete_files(left if folder in known else list_all_files(folder))
 
-    def name(self, process: CompiledProcess, epoch: Epoch, mark: int, count: int) -> list[Location]:
+    def name(self, process: Snapshotted, epoch: Epoch, mark: int, count: int) -> list[Location]:
         """Return the places of so many files, which have the rows up to an epoch from before a watermark."""
         folder, stem = self.layout.snapshots(process.id), name_stem(process, self.stamps.stamp(epoch, mark))
         self.named.setdefault(process.id, set()).add(stem)
         return [folder / f"{stem}-{number}-{count}.parquet" for number in range(count)]
 
-    def tidy(self, process: CompiledProcess) -> None:
+    def tidy(self, process: Snapshotted) -> None:
         """Look which files there are; delete those that do not fit the log, or are too many."""
         delete_files(self.look(process))
 
-    def look(self, process: CompiledProcess) -> list[Location]:
+    def look(self, process: Snapshotted) -> list[Location]:
         """Look which files there are; return those that do not fit the log, or are too many."""
         if self.restated != self.stamps.writer.restated:
             self.found, self.named, self.restated = {}, {}, self.stamps.writer.restated
@@ -83,7 +106,7 @@ class SnapshotFolders:
         other += [each for each in partial if each.epoch < newest]
         return [place for each in other for place in each.places]
 
-    def list_files(self, process: CompiledProcess) -> tuple[list[SnapshotFiles], ...]:
+    def list_files(self, process: Snapshotted) -> tuple[list[SnapshotFiles], ...]:
         """List the files of a process that fit the log, those of which some are missing, and those that do not fit."""
         fitting: list[SnapshotFiles] = []
         partial: list[SnapshotFiles] = []
@@ -113,22 +136,41 @@ class SnapshotFolders:
                 other.append(files)
         return fitting, partial, other
 
-    def fits(self, process: CompiledProcess, stem: str, files: SnapshotFiles, row: Epoch | None) -> bool:
+    def fits(self, process: Snapshotted, stem: str, files: SnapshotFiles, row: Epoch | None) -> bool:
         """Return whether files have the rows of an epoch of the log, as they are to be made now."""
         return row is not None and name_stem(process, self.stamps.stamp_now(row, files.mark)) == stem
 
-    def find(self, process: CompiledProcess, before: float) -> SnapshotFiles | None:
+    def find(self, process: Snapshotted, before: float) -> SnapshotFiles | None:
         """Return the newest files of which the watermark is not after an instant."""
-        if process.id not in self.found or self.restated != self.stamps.writer.restated:
-            self.try_to_delete(process, self.look(process))
+        self.look_once(process)
         return next((each for each in self.found[process.id] if each.mark <= before), None)
 
-    def discard(self, process: CompiledProcess, files: SnapshotFiles) -> None:
+    def find_at(self, process: Snapshotted, epoch: int) -> SnapshotFiles | None:
+        """Return the newest files that have no row of a later epoch."""
+        self.look_once(process)
+        return next((each for each in self.found[process.id] if each.epoch <= epoch), None)
+
+    def find_readable(
+        self, process: Snapshotted, epoch: int, without: Collection[SnapshotFiles]
+    ) -> SnapshotFiles | None:
+        """Return the same for one who only reads, and deletes nothing; some files are left out."""
+        if process.id not in self.found:
+            self.look(process)
+        return next(
+            (each for each in self.found[process.id] if each.epoch <= epoch and each not in without), None
+        )
+
+    def look_once(self, process: Snapshotted) -> None:
+        """Look which files there are, if that was not done."""
+        if process.id not in self.found or self.restated != self.stamps.writer.restated:
+            self.try_to_delete(process, self.look(process))
+
+    def discard(self, process: Snapshotted, files: SnapshotFiles) -> None:
         """Go on without files of which one cannot be read, and delete them if that is possible."""
         self.found[process.id].remove(files)
         self.try_to_delete(process, files.places)
 
-    def try_to_delete(self, process: CompiledProcess, places: Iterable[Location]) -> None:
+    def try_to_delete(self, process: Snapshotted, places: Iterable[Location]) -> None:
         """Delete files; whoever reads goes on where they cannot be."""
         try:
             delete_files(places)
@@ -148,7 +190,7 @@ def get_epoch(files: SnapshotFiles) -> int:
     return files.epoch
 
 
-def name_stem(process: CompiledProcess, stamp: IndexStamp) -> str:
+def name_stem(process: Snapshotted, stamp: IndexStamp) -> str:
     """Return what the names of the files of a process and a stamp begin with, and no others do, wherever they are."""
     hashed = hashlib.sha256(f"{process.id} {stamp.to_json()}".encode()).hexdigest()[:16]
     return f"{stamp.epoch}-{stamp.horizon}-{hashed}"

@@ -64,8 +64,8 @@ def read_slice_changes(
     if slices is None or not slices.actions.num_rows:
         return
     rows = states.stored_states_sql(view, slices.paths)
-    # What a process withdraws changes an interval as what it adds does.
-    counted = "count(*)" if view.process else "sum(rows)::BIGINT"
+    # What is withdrawn changes an interval as what it adds does.
+    counted = "count(*)" if view.netted else "sum(rows)::BIGINT"
     query = (
         f"SELECT {floor_sql('pane', pipeline.grid.length)} AS _interval, from_epoch, to_epoch, {counted} "
         f"FROM {rows} WHERE from_epoch <= {until} GROUP BY ALL"

@@ -82,7 +82,7 @@ def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, sid
     An interval that waits for a build may have, and the speed layer's share alone may be negative.
     """
     rows = read_numpy_column(found, "rows")
-    if view.process is None:
+    if not view.netted:
         return np.ones(len(rows), np.bool_)
     if side is not Side.SPEED and (rows[answered] < 0).any():
         raise ProtocolError(
@@ -95,7 +95,7 @@ def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, sid
 
 def find_untouched_windows(view: CompiledView, found: pa.Table) -> pa.ChunkedArray:
     """Find the windows that no slice has changed; of emitted rows one may withdraw as many as it adds."""
-    return pc.equal(found["_newest"], NOTHING) if view.process else pc.equal(found["_speed"], 0)
+    return pc.equal(found["_newest"], NOTHING) if view.netted else pc.equal(found["_speed"], 0)
 
 
 def part_names(view: CompiledView) -> list[str]:

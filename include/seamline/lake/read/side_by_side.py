@@ -52,7 +52,7 @@ def side_by_side_sql(view: CompiledView) -> str:
     if isinstance(view.windows, Gaps):
         whole = ", ".join(either[name] for name in [INTERVAL, *(key.name for key in view.keys)])
         rows = f"sum(coalesce({{}}.rows, 0)) OVER (PARTITION BY {whole})::BIGINT"
-    shown = "WHERE rows <> 0" if view.process else ""
+    shown = "WHERE rows <> 0" if view.netted else ""
     return (
         f"SELECT {places}, {rows.format('b')} AS _was, {rows.format('a')} AS _made, "
         f"CASE WHEN a._there IS NULL THEN 'missing' WHEN b._there IS NULL THEN 'extra' "
@@ -88,9 +88,9 @@ def relative_change_sql(measure: CompiledMeasure) -> str:
 def difference_evidence_sql(pipeline: CompiledPipeline, view: CompiledView, paths: Sequence[str]) -> str:
     """Write the query for what is known of each place that differs: records that are spare, and that no slice has.
 
-    ``paths`` are files of the master, and of what was validated again. Of what a process emits nothing is known.
+    ``paths`` are files of the master, and of what was validated again. Of rows that may be withdrawn nothing is known.
     """
-    if view.process:
+    if view.netted:
         return "SELECT *, 0::BIGINT AS _spare, 0::BIGINT AS _unsliced FROM differing"
     keys = [quote_identifier(key.name) for key in view.keys]
     places = [INTERVAL, *keys] if isinstance(view.windows, Gaps) else [INTERVAL, *keys, "_pane"]

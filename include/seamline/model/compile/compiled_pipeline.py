@@ -9,23 +9,26 @@ from typing import Any
 
 from seamline.model.compile.asks.ask_rules import check_asks, compile_asks
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
-from seamline.model.compile.compiled_join import CompiledJoin
+from seamline.model.compile.changes.changelog_rules import compile_changelogs
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_source import CompiledSource, compile_sources
 from seamline.model.compile.compiled_view import CompiledView, compile_view, version_of_view
-from seamline.model.compile.derived_view import compile_derived_view, narrow_joins
+from seamline.model.compile.derived.derived_rows_views import (
+    compile_view_of_derived,
+    is_derived,
+    narrow_derived,
+)
 from seamline.model.compile.evolution import Timed
 from seamline.model.compile.fingerprint import event_time_identity, record_version
 from seamline.model.compile.grouping_sets import GROUPING, NUMBER
-from seamline.model.compile.join_rules import compile_joins, find_join
+from seamline.model.compile.join_rules import compile_joins
 from seamline.model.compile.lookups.lookup_join import LookupJoin, check_decorating_lookups
 from seamline.model.compile.lookups.rule_sources import attach_rule_tables
 from seamline.model.compile.pipeline_checks import check_settings, check_shape, grid_of
 from seamline.model.compile.problems import Problems
-from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
+from seamline.model.compile.processes.compiled_process import Derived
 from seamline.model.compile.processes.count_rules import compile_counted_view
-from seamline.model.compile.processes.fold_rules import compile_folds, find_fold
-from seamline.model.compile.processes.process_view import compile_process_view
+from seamline.model.compile.processes.fold_rules import compile_folds
 from seamline.model.compile.record_rules import SOURCE, Record
 from seamline.model.compile.sources import (
     check_sources,
@@ -34,7 +37,6 @@ from seamline.model.compile.sources import (
     merge_lookups,
     merge_records,
     narrow_record,
-    split_process_name,
 )
 from seamline.model.definition.formats import Format
 from seamline.model.definition.pipeline import Pipeline, View
@@ -196,19 +198,20 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
         )
         made = attach_rule_tables(made, lookups, problems)
     records = dict(zip(record.sources, (each.record for each in made), strict=False))
+    changes = dict(zip(record.sources, (each.changes for each in made), strict=False))
     asks = compile_asks(pipeline, records, problems)
     derived: dict[str, Derived] = {
         **compile_joins(pipeline, records, grid, problems),
         **{each.name: each.join for each in asks},
         **compile_folds(pipeline, records, grid, problems),
+        **compile_changelogs(pipeline, records, changes, problems),
     }
-    views = narrow_joins(
-        [
-            view
-            for declared in pipeline.views
-            if (view := compile_own_view(pipeline, declared, made, record, derived, grid, problems))
-        ]
-    )
+    compiled = [
+        view
+        for declared in pipeline.views
+        if (view := compile_own_view(pipeline, declared, made, record, derived, grid, problems))
+    ]
+    views = narrow_derived(compiled)
     if len(views) == len(pipeline.views):
         items = [field for view in views if view.explode for field in view.explode.seen]
         keyed = [Schema(view.keys) for view in views]
@@ -260,24 +263,9 @@ def compile_own_view(
 ) -> CompiledView | None:
     """Compile a view over the rows that it is of, with its fingerprint; None where it has a problem."""
     names = list_view_sources(view)
-    if find_join(pipeline, names):
-        [name] = names
-        join = derived.get(name)
-        paired = (
-            compile_derived_view(pipeline, view, join, grid, problems)
-            if isinstance(join, CompiledJoin)
-            else None
-        )
-        return paired and replace(version_of_view(pipeline, view, paired, record, grid, ()), of=names)
-    if find_fold(pipeline, names):
-        name, side = split_process_name(names[0])
-        process = derived.get(name)
-        emitted = (
-            compile_process_view(pipeline, view, process, side, grid, problems)
-            if isinstance(process, CompiledProcess)
-            else None
-        )
-        return emitted and replace(version_of_view(pipeline, view, emitted, record, grid, ()), of=names)
+    if is_derived(pipeline, names):
+        made = compile_view_of_derived(pipeline, view, names, derived, grid, problems)
+        return made and replace(version_of_view(pipeline, view, made, record, grid, ()), of=names)
     known = dict(zip(record.sources, (each.record for each in sources), strict=False))
     if has_several(pipeline):
         seen = problems.attempt(

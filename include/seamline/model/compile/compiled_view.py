@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
+from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_measure import CompiledMeasure, compile_measures
 from seamline.model.compile.compiled_measure import format_measure_place as measure_place
@@ -22,7 +23,7 @@ from seamline.model.compile.problems import (
     format_known_columns,
     require_exact_key,
 )
-from seamline.model.compile.processes.compiled_process import CompiledProcess
+from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
 from seamline.model.compile.record_rules import Record
 from seamline.model.compile.view_expectations import check_expectations, list_expectations
 from seamline.model.definition.expectations import Expectation
@@ -79,6 +80,8 @@ class CompiledView:
     """The join whose rows it counts, None where it counts others."""
     process: CompiledProcess | None = None
     """The process whose rows it counts, None where it counts others."""
+    changelog: CompiledChangelog | None = None
+    """The changelog whose rows it counts, None where it counts others."""
     side: str = ""
     """The side of the process, empty for what its function emits."""
 
@@ -98,9 +101,14 @@ class CompiledView:
         return self.window.events if isinstance(self.window, CountWindow) and not self.process else 0
 
     @property
-    def derived(self) -> CompiledJoin | CompiledProcess | None:
+    def derived(self) -> Derived | None:
         """What makes the rows that it counts, None where they are those of sources."""
-        return self.join or self.process
+        return self.join or self.process or self.changelog
+
+    @property
+    def netted(self) -> bool:
+        """True if rows may be withdrawn, so that states may be negative."""
+        return bool(self.process or self.changelog)
 
     @property
     def span(self) -> timedelta:

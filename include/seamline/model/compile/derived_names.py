@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from seamline.model.compile.problems import Problems
+from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.joins import Join
 from seamline.model.definition.pipeline import Pipeline
 
 
 def check_derived_name(
-    pipeline: Pipeline, derived: Join | Folded, records: Collection[str], problems: Problems
+    pipeline: Pipeline, derived: Join | Folded | Changelog, records: Collection[str], problems: Problems
 ) -> bool:
     """Note a name that derived rows cannot have, and return whether there is none."""
     place = f"derive[{derived.name}].name"

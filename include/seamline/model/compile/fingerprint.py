@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from seamline.model.compile.changes.declared_changelogs import changelog_facts, find_changelog
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
 from seamline.model.compile.join_rules import find_join, join_facts
@@ -189,6 +190,7 @@ def view_facts(
     """
     names, several = list_view_sources(view), has_several(pipeline)
     join, process = find_join(pipeline, names), find_fold(pipeline, names)
+    changelog = find_changelog(pipeline, names)
     used = added_column_facts(uses, fresh=not several and exact_later(pipeline))
     topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
@@ -199,6 +201,7 @@ def view_facts(
             if process
             else {}
         ),
+        **({"changelog": changelog_facts(pipeline, changelog)} if changelog else {}),
         "topic": topics[0] if len(topics) == 1 and not several else topics,
         "record": record_facts(pipeline, judged),
         "interval": pipeline.batch.interval,

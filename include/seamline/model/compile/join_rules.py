@@ -19,7 +19,6 @@ from seamline.model.compile.problems import (
 )
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.asks import Ask
-from seamline.model.definition.folds import Folded
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
@@ -54,7 +53,7 @@ def join_facts(join: Join | Ask) -> dict[str, Any]:
 def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | Ask | None:
     """Find the join, or the question, of which a view counts the rows; None if it counts those of sources."""
     return next(
-        (each for each in pipeline.derive if list(names) == [each.name] and not isinstance(each, Folded)),
+        (each for each in pipeline.derive if list(names) == [each.name] and isinstance(each, Join | Ask)),
         None,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seamline.model.definition.asks import ROW, TOLD, Ask
+from seamline.model.definition.changes import Changelog
 from seamline.model.definition.expectations import Expectation
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.formats import registry_of
@@ -101,7 +102,7 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
-    derive: Sequence[Join | Ask | Folded] = ()
+    derive: Sequence[Join | Ask | Folded | Changelog] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from seamline.model.definition.asks import Ask
+from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.groups import CoGroup
+from seamline.model.definition.joins import Join
 from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.measures import Measure
@@ -24,7 +26,7 @@ def extract_identifiers(some: Iterable[str]) -> set[str]:
 def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
     """List the expressions and names by which a pipeline uses columns."""
     for source in pipeline.sources:
-        yield from (source.event_time, *source.event_id)
+        yield from (source.event_time, *source.event_id, *source.key, source.order, source.deleted)
     yield from (*pipeline.select.values(), pipeline.where, *pipeline.side.values())
     yield from (rule.condition for rule in pipeline.rules)
     for derived in pipeline.derive:
@@ -32,7 +34,7 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
             yield from (derived.when, *derived.request.values(), *derived.side.values())
         elif isinstance(derived, Folded):
             yield from list_folded_texts(derived)
-        else:
+        elif isinstance(derived, Join):
             yield from (derived.where, *chain.from_iterable(derived.on.items()))
     for view in pipeline.views:
         yield from (*view.keys, view.where, *view.explode.values())
@@ -67,7 +69,7 @@ def strip_prefixes(pipeline: Pipeline, names: Iterable[str]) -> set[str]:
     """Name the columns of pairs as the rows of the source have them; ``pipeline`` has that source alone."""
     found, name = set(), pipeline.sources[0].name
     for each in pipeline.derive:
-        if isinstance(each, Folded):
+        if isinstance(each, Folded | Changelog):
             continue
         prefixes = ("left_", "right_") if each.left == each.right else (f"{name}_",)
         found |= {used.removeprefix(start) for start in prefixes for used in names if used.startswith(start)}

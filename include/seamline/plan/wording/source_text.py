@@ -5,6 +5,7 @@ from __future__ import annotations
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
 from seamline.model.definition.asks import Ask
+from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.groups import CoGroup
@@ -97,10 +98,12 @@ def list_derived_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     return [describe_derived(each) for each in pipeline.derive]
 
 
-def describe_derived(derived: Join | Ask | Folded) -> tuple[str, str]:
+def describe_derived(derived: Join | Ask | Folded | Changelog) -> tuple[str, str]:
     """Name derived rows, and say what they are made of."""
     if isinstance(derived, Ask):
         return f"ask {derived.name}", describe_ask(derived)
+    if isinstance(derived, Changelog):
+        return f"changelog {derived.name}", f"the table after all changes of {derived.of}"
     if isinstance(derived, CoGroup):
         return f"co-group {derived.name}", describe_group(derived)
     if isinstance(derived, Pattern):

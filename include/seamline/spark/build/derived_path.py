@@ -21,6 +21,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables.generations import Generations, Volume
 from seamline.lake.tables.reprocessed import Reprocessed
+from seamline.model.compile.changes.compiled_changelog import SIGN, CompiledChangelog
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.processes.compiled_process import Derived
@@ -31,6 +32,7 @@ from seamline.model.time.reached_intervals import widen_to_intervals
 from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.join_slices import Slice, plan_slices
 from seamline.plan.batch.work_shares import Counts
+from seamline.spark.build.changed_path import find_contributions
 from seamline.spark.build.fast_path import gather_reports, most_reported, write_gathered_states
 from seamline.spark.build.general_path import (
     CELL,
@@ -181,6 +183,13 @@ def derive_by_views(
     if isinstance(derived, CompiledJoin):
         yield pipeline.views, derive_rows(rows, derived)
         return
+    if isinstance(derived, CompiledChangelog):
+        wanted = in_spans_condition(job.spans)
+        yield (
+            pipeline.views,
+            find_contributions(rows.sparkSession, pipeline, layout, derived, wanted, job.cut),
+        )
+        return
     mark = micros_of_mark(find_mark(pipeline, layout, job.cut))
     memory = pipeline.definition.stream.worker_memory
     for side in dict.fromkeys(view.side for view in pipeline.views):
@@ -196,10 +205,15 @@ def micros_of(interval: Interval) -> int:
 def count_by_cell(
     rows: DataFrame, views: Sequence[CompiledView]
 ) -> tuple[Mapping[int, int], Mapping[str, Mapping[int, int]]]:
-    """Count rows by interval, and those that each view does not select."""
-    left = [f.count_if(~f.coalesce(f.expr(view.where.spark), f.lit(False))) for view in views if view.where]
+    """Count rows by interval, and those that each view does not select; a row that is taken away counts as -1."""
+    sign = f.col(SIGN).cast("BIGINT") if SIGN in rows.columns else f.lit(1)
+    left = [
+        f.coalesce(f.sum(f.when(~f.coalesce(f.expr(view.where.spark), f.lit(False)), sign)), f.lit(0))
+        for view in views
+        if view.where
+    ]
     names = [view.id for view in views if view.where]
-    table = rows.groupBy(CELL).agg(f.count(f.lit(1)), *left).toArrow()
+    table = rows.groupBy(CELL).agg(f.sum(sign), *left).toArrow()
     cells, counted, *others = (column.to_pylist() for column in table.columns)
     not_selected: dict[str, Mapping[int, int]] = {view.id: {} for view in views}
     not_selected |= {

@@ -10,10 +10,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from seamline.lake.engine.accepted_rows import READ_ORDER
-from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.event_ids import list_id_expressions
-from seamline.model.compile.processes.compiled_process import Derived
+from seamline.model.compile.processes.compiled_process import CompiledProcess, Derived
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import Grid
 from seamline.model.time.zone_clock import MICROSECOND
@@ -39,7 +38,7 @@ def cell_of(grid: Grid, away: timedelta = timedelta(0)) -> Column:
 
 def last_cell_of(grid: Grid, derived: Derived) -> Column:
     """Return the start of the last interval in whose reach a row is: of a fold that is the last of its span."""
-    if isinstance(derived, CompiledJoin) or derived.begin <= grid.length:
+    if not isinstance(derived, CompiledProcess) or derived.begin <= grid.length:
         return cell_of(grid, derived.before)
     moment, size = f.unix_micros(f.col("_event_time")), f.lit(derived.size)
     return moment - f.pmod(moment, size) + size - f.lit(grid.length // MICROSECOND)

@@ -25,6 +25,7 @@ from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_reprocessed_log
 from seamline.lake.tables.slices import PRUNES, Slices
+from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import NotRestatable
@@ -38,6 +39,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 from seamline.plan.stream.epoch_numbers import step_end
+from seamline.spark.build.changed_path import find_contributions
 from seamline.spark.build.general_path import reprocess_restated_rows, require_sound
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.derived.missed_folds import compute_missed_states
@@ -224,7 +226,8 @@ def compute_missing_slices(
     Those of a process are one set.
     """
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
-    missing = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
+    wanted = (f.col("_epoch") > after) & (f.col("_epoch") <= until)
+    missing = rows.where(wanted)
     if slices.view.derived:
         derived, decisions = slices.view.derived, list_named_restatements(writer.layout, until)
 
@@ -238,7 +241,10 @@ def compute_missing_slices(
                 rows, writer.pipeline, slices.view, writer.layout, restate, after=after, until=until
             )
             return name_epochs(found, slices.view, pa.scalar(after + 1), pa.scalar(until))
-        if isinstance(derived, CompiledJoin):
+        if isinstance(derived, CompiledChangelog):
+            given = writer.pipeline, writer.layout, derived, wanted, until, writer
+            missing = find_contributions(spark, *given)
+        elif isinstance(derived, CompiledJoin):
             missing = derive_missing_rows(rows, derived, restate, after=after, until=until)
     elif slices.view.counts:
         # Which window a record is in depends on all before it in its interval.

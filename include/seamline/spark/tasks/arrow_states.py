@@ -12,6 +12,8 @@ from pyspark.sql.types import StructType
 from seamline.kernel.raw import combine_small_batches
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb
+from seamline.lake.engine.signed_states import compute_signed_states
+from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.compile.compiled_pipeline import NUMBER, CompiledView
 from seamline.model.time.window_arithmetic import Gaps
 from seamline.spark.tasks.task import limit_task_memory
@@ -24,7 +26,7 @@ def arrow_states(rows: DataFrame, view: CompiledView, by: Sequence[str], memory:
     # The kernel's code finds the numbers of count windows where the survey writes them.
     rows = rows.withColumnRenamed(NUMBER, view.numbered) if view.counts else rows
     # Emitted rows have no place: no measure of theirs goes by one.
-    always = NEEDED[:1] if view.process else NEEDED
+    always = NEEDED[:1] if view.process else (*NEEDED, SIGN) if view.changelog else NEEDED
     columns = [f"`{name}`" for name in [*by, *always, *sorted(read_by(view) - {*by, *always})]]
     needed = rows.select(*columns)
     schema = schema_of(rows, view, by)
@@ -72,7 +74,8 @@ def compute_arrow_states(
     with open_duckdb() as con:
         for chunk in combine_small_batches(batches):
             con.register("chunk", chunk)
-            yield from states.compute_row_states(con, view, "chunk", by=by).to_batches()
+            compute = compute_signed_states if view.changelog else states.compute_row_states
+            yield from compute(con, view, "chunk", by=by).to_batches()
             con.unregister("chunk")
 
 

@@ -27,7 +27,7 @@ def compute_states(
     ``by`` names further columns of ``rows`` to keep apart; they come first in the result. One measure that
     Spark cannot make has all of them made by the kernel's code, in workers of so much ``memory``.
     """
-    if not is_native(view):
+    if view.changelog or not is_native(view):
         return arrow_states(rows, view, by, memory)
     rows = explode_items(rows, view)
     selected = rows.where(view.where.spark) if view.where else rows

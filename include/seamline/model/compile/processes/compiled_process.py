@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
+from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.compiled_join import CompiledJoin, JoinSide
 from seamline.model.functions.folding import MOST_CHAINED, Fold, FunctionUnusable
 from seamline.model.functions.function import LoadedFunction
@@ -107,7 +108,7 @@ class CompiledProcess:
         return Schema((*self.keys, *self.function.forms[side].fields))
 
 
-Derived = CompiledJoin | CompiledProcess
+Derived = CompiledJoin | CompiledProcess | CompiledChangelog
 """What makes rows of rows."""
 
 

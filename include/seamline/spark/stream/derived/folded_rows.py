@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from seamline.kernel.epoch_kernel import isolate_view_failure
-from seamline.kernel.joined_rows import list_processes, name_side
+from seamline.kernel.joined_rows import list_derived, list_processes, name_side
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import register_tables
@@ -64,7 +64,7 @@ class FoldedRows:
         self.writer, self.source, self.pipeline = writer, source, writer.pipeline
         self.processes = list_processes(self.pipeline.views)
         self.kept: dict[str, KeptTails] = {}
-        self.saved = SavedTails(writer, self.processes)
+        self.saved = SavedTails(writer, list_derived(self.pipeline.views))
         self.memory = self.pipeline.definition.stream.worker_memory
         self.count = count_processes(self.pipeline.definition.stream.fold_processes)
         start_workers([each for each in self.processes.values() for _ in range(self.count)], self.memory)

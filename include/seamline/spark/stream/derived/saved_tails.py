@@ -29,7 +29,10 @@ UPLOADING = Threads("upload", 2)
 
 
 class SavedTails:
-    """The snapshots of a pipeline's processes: a cache, for which no epoch fails and no view stands still."""
+    """The snapshots of a pipeline's processes: a cache, for which no epoch fails and no view stands still.
+
+    ``ids`` are those of all that may have snapshots: the files of others go.
+    """
 
     def __init__(self, writer: Writer, ids: Iterable[str]) -> None:
         self.files = SnapshotFolders(writer, writer.layout, ids)

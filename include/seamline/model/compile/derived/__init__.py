@@ -1,0 +1,1 @@
+"""Derived rows of any kind made ready for the engines."""

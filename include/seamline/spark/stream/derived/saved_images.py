@@ -1,0 +1,103 @@
+"""The snapshots of a driver's indexes of tables: when they are written, and from which an index is made again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.engine.changed_index import ChangedIndex
+from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.changed_rows import BATCH, IMAGES, load_snapshot, write_snapshot
+from seamline.lake.joins.snapshot_files import SnapshotFolders
+from seamline.lake.store.drafted_files import name_draft, send_draft
+from seamline.lake.store.fetched_files import localize_files
+from seamline.lake.store.locations import Location
+from seamline.lake.store.side_by_side import Threads
+from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.seam import NOTHING
+from seamline.runtime.spill_folder import own_spill_folder
+from seamline.spark.stream.epoch_writer import Writer
+
+log = logging.getLogger("seamline.stream")
+EVERY, SHARE = 60.0, 20
+"""Seconds between snapshots, and as how many times the time that one takes."""
+WRITING = Threads("images", 1)
+
+
+class SavedImages:
+    """The snapshots of a pipeline's changelogs: a cache, for which no epoch fails and no view stands still."""
+
+    def __init__(self, writer: Writer, ids: Iterable[str]) -> None:
+        self.files = SnapshotFolders(writer, writer.layout, ids, form=IMAGES, restates=False)
+        self.due: dict[str, float] = {}
+        """When the next one of a changelog is written, by the clock that only goes on."""
+        self.running: dict[str, Future[float]] = {}
+        """What is being written of a changelog."""
+
+    def load(self, changelog: CompiledChangelog, index: ChangedIndex, held: int) -> int:
+        """Let an index begin with the newest snapshot that can be read, up to an epoch; return its epoch."""
+        while files := self.files.find_at(changelog, held):
+            row = self.files.stamps.find_row(files.epoch)
+            stamp = self.files.stamps.stamp(row, None).to_json()
+            try:
+                load_snapshot(index, localize_files(files.places), stamp)
+            except (OSError, pa.ArrowException, duckdb.Error) as error:
+                log.warning("A snapshot of %s cannot be read, and is deleted: %s", changelog.name, error)
+                self.files.discard(changelog, files)
+                continue
+            return files.epoch
+        return NOTHING
+
+    def save(self, changelog: CompiledChangelog, index: ChangedIndex, epoch: Epoch) -> None:
+        """Have a snapshot written of an index that has taken in an epoch, if it is time; errors are logged."""
+        now, running = time.monotonic(), self.running.get(changelog.id)
+        if now < self.due.get(changelog.id, now) or (running and not running.done()):
+            return
+        if running:
+            self.due[changelog.id] = now + max(EVERY, SHARE * running.result())
+            del self.running[changelog.id]
+            self.tidy(changelog)
+            return
+        [place] = self.files.name(changelog, epoch, to_unix_micros(epoch.committed_at), 1)
+        # Its transaction has the index as it is now, whatever later epochs change.
+        cursor = index.con.cursor()
+        cursor.begin()
+        cursor.execute("SELECT count(*) FROM kept.images")
+        self.running[changelog.id] = WRITING.submit(write_image, (changelog, index, cursor, place))
+
+    def tidy(self, changelog: CompiledChangelog) -> None:
+        """Let go of the snapshots that are too many, or of another log."""
+        try:
+            self.files.tidy(changelog)
+        except Exception as error:  # noqa: BLE001 - a cache: the stream goes on
+            log.warning("Snapshots of %s could not be deleted: %s", changelog.name, error)
+
+    def settle(self, id: str) -> None:
+        """Wait for what is being written of a changelog: its index is closed next."""
+        if running := self.running.pop(id, None):
+            running.exception()
+
+
+def write_image(
+    wanted: tuple[CompiledChangelog, ChangedIndex, duckdb.DuckDBPyConnection, Location],
+) -> float:
+    """Write a snapshot of an index where it belongs, by a cursor of its own; return how long that took."""
+    changelog, index, cursor, place = wanted
+    began = time.monotonic()
+    try:
+        draft: Path = name_draft(place, own_spill_folder() / "images")
+        batches = cursor.sql(index.named_sql("kept.images")).to_arrow_reader(BATCH)
+        write_snapshot(draft, changelog, batches)
+        send_draft(draft, place)
+    except Exception as error:  # noqa: BLE001 - a cache is missing and nothing else
+        log.warning("A snapshot of %s could not be written: %s", changelog.name, error)
+    finally:
+        cursor.close()
+    return time.monotonic() - began
