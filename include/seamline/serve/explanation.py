@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.compile.compiled_join import KIND, PAIR
 from seamline.model.compile.record_rules import SOURCE
 from seamline.model.functions.tracing import CALL
@@ -62,10 +63,19 @@ def format_emitted_row(row: Row) -> str:
     return f"  {called}: {format_values(row)}; {states}; rows folded {row['_folded']}"
 
 
+def format_change_row(row: Row) -> str:
+    """Show what a change has added, or taken away, with its place."""
+    sign = "added" if row[SIGN] > 0 else "taken away"
+    at = format_utc_instant(row["_event_time"])
+    return f"  {sign} by {format_place(row)} at {at}, epoch {row['_epoch']}: {format_values(row)}"
+
+
 def name_rows(found: Explanation) -> str:
     """Name what the rows of a page are."""
     if is_emitted(found):
         return "Emitted rows"
+    if is_changed(found):
+        return "Changes"
     return "Joined rows" if is_joined(found) else "Rows of the master"
 
 
@@ -79,9 +89,14 @@ def is_emitted(found: Explanation) -> bool:
     return any(CALL in row for row in found.page)
 
 
+def is_changed(found: Explanation) -> bool:
+    """Return whether the rows of a page are what changes of a table have added and taken away."""
+    return any(SIGN in row for row in found.page)
+
+
 def tabulate_rows(found: Explanation) -> list[Row]:
     """Return the rows of a page for a table: derived ones with what each is, and the places it is made of."""
-    return [tabulate_derived_row(row) if KIND in row or CALL in row else row for row in found.page]
+    return [tabulate_derived_row(row) if {KIND, CALL, SIGN} & row.keys() else row for row in found.page]
 
 
 def tabulate_derived_row(row: Row) -> Row:
@@ -95,6 +110,14 @@ def tabulate_derived_row(row: Row) -> Row:
             "rows folded": row["_folded"],
             "state before": row["_before"],
             "state after": row["_after"],
+        }
+    if SIGN in row:
+        return {
+            "row": "added" if row[SIGN] > 0 else "taken away",
+            "of record": format_place(row),
+            "epoch": row["_epoch"],
+            "event time": row["_event_time"],
+            **{name: value for name, value in row.items() if not name.startswith("_")},
         }
     return {
         "row": row[KIND],
@@ -165,6 +188,9 @@ def format_master_rows(found: Explanation) -> Iterator[str]:
             continue
         if KIND in row:
             yield format_derived_row(row)
+            continue
+        if SIGN in row:
+            yield format_change_row(row)
             continue
         spare = "  (duplicate, left out)" if row["_spare"] else ""
         source = f"{row[SOURCE]}: " if SOURCE in row else ""

@@ -23,7 +23,7 @@ from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.view_page import ViewRequest, build_page_answer
 
-LISTED, POINTS = 400, 60
+LISTED, POINTS, PAGE = 400, 60, 20
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
 Text = Annotated[str, Query(max_length=200)]
 
@@ -116,14 +116,16 @@ def explain(
 ) -> Response:
     """Take one number apart."""
     from seamline.serve.explain import explain as take_apart
-    from seamline.serve.explanation import is_emitted, is_joined, name_rows, tabulate_rows
+    from seamline.serve.explanation import is_changed, is_emitted, is_joined, name_rows, tabulate_rows
 
     compiled, layout = open_requested_pipeline(pipeline)
     find_view(compiled, layout, view)
     items = request.query_params.multi_items()
     found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
     others = [(name, value) for name, value in items if name != "page"]
-    pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // 20
+    # Of a table's rows each change is shown, and those that came to nothing, too.
+    pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // PAGE
+    more = page < pages or (is_changed(found) and len(found.page) == PAGE)
     return render_page_response(
         request,
         "explain.html",
@@ -133,7 +135,8 @@ def explain(
         named=name_rows(found),
         joined=is_joined(found),
         emitted=is_emitted(found),
+        changed=is_changed(found),
         page=page,
         before=f"?{urlencode([*others, ('page', page - 1)])}" if page else "",
-        after=f"?{urlencode([*others, ('page', page + 1)])}" if page < pages else "",
+        after=f"?{urlencode([*others, ('page', page + 1)])}" if more else "",
     )

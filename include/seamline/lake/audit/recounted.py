@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.audit.recounted_changes import recount_changes
 from seamline.lake.audit.refolded import refold_states, settle_zeros
 from seamline.lake.audit.state_differences import BLOCK, find_state_differences, state_difference_sql
 from seamline.lake.engine import states
@@ -74,9 +75,9 @@ def recount_states(
 
     The slices are pinned after the master and before the manifest (rule 11): what upkeep has taken away since lies
     below a floor. Count windows depend on what came before them: of those no state is made again, nor of a version
-    that is not born yet. Of a process the sums above the floors are. Where derived rows were restated, which
-    ``judging`` does by decisions, the slices that count begin with the epoch that names that: older ones were made
-    before.
+    that is not born yet. Of rows that may be withdrawn the sums above the floors are. Where derived rows were
+    restated, which ``judging`` does by decisions, the slices that count begin with the epoch that names that: older
+    ones were made before.
     """
     frontier = min(log.epoch, log.frontiers.get(view.id, NOTHING))
     slices = read_cached_table(layout.slices(view), "files", Files.of)
@@ -152,7 +153,7 @@ def read_merged_slices(
     if not (paths := slices.paths):
         return read_merged_slices(con, view, None, until, log)
     block = "from_epoch AS _from, to_epoch AS _to"
-    if view.process:
+    if view.netted:
         block = f"_floor + 1 AS _from, {until}::BIGINT AS _to"
     rows = con.sql(
         f"SELECT {block}, {names} FROM {states.stored_states_sql(view, paths)} "
@@ -160,7 +161,7 @@ def read_merged_slices(
         f"WHERE from_epoch > _floor AND to_epoch <= {until} AND {live_slices_sql(log.log)}"
     ).to_arrow_table()
     merged = states.combine_states(view, [rows], by=BLOCK)
-    return settle_zeros(view, merged) if view.process else merged
+    return settle_zeros(view, merged) if view.netted else merged
 
 
 def recompute_states(
@@ -185,6 +186,8 @@ def recompute_states(
         floors = con.sql("SELECT _interval, _floor FROM floors").fetchall()
         audited = {start: floor for start, floor in floors if log.span is None or start in log.span}
         return refold_states(pipeline, view, layout, audited, until, judge)
+    if view.changelog:
+        return recount_changes(con, view, layout, log, until)
     assert view.join
     times = find_reached_times(view, log)
     blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)

@@ -20,10 +20,12 @@ from seamline.lake.joins.original_pairs import read_derived_rows
 from seamline.lake.joins.restated_rows import Judge
 from seamline.lake.log.log_files import files_of
 from seamline.lake.read.answer_ways import IntervalAnswer
+from seamline.lake.read.original_changes import count_change_rows
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files, read_cached_table
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
+from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.compile.compiled_join import KIND
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.compile.record_rules import SELECTED, SOURCE
@@ -73,6 +75,10 @@ def read_original_rows(
 
     ``again`` says, by interval id, what restatements changed in the rows up to the cut.
     """
+    if view.changelog:
+        signed, rows = count_change_rows(pipeline, view, layout, seek_key(view, key), key, intervals)
+        found = rows.sort_by([*IN_ORDER, (SIGN, "ascending")]).slice(page * size, size)
+        return {id: CountedRecords(*each, 0) for id, each in signed.items()}, found.to_pylist()
     files = [
         read_cached_table(layout.table("master"), "files", Files.of),
         Reprocessed(pipeline, layout).files(),

@@ -79,12 +79,14 @@ def present_windows(
 def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, side: Side) -> Flags:
     """Find the windows of which not all rows were withdrawn; ProtocolError for one that has lost more than it had.
 
-    An interval that waits for a build may have, and the speed layer's share alone may be negative.
+    An interval that waits for a build may have, and a layer's share alone may be negative: that of the speed layer, and
+    of a table's changes that of the batch layer too, as intervals are built up to epochs of their own.
     """
     rows = read_numpy_column(found, "rows")
     if not view.netted:
         return np.ones(len(rows), np.bool_)
-    if side is not Side.SPEED and (rows[answered] < 0).any():
+    whole = side is Side.MERGED or (side is Side.BATCH and view.changelog is None)
+    if whole and (rows[answered] < 0).any():
         raise ProtocolError(
             f"{view.qualified} has a window of {rows[answered].min()} rows.",
             hint="this is a defect: more was withdrawn than added; `seamline audit` says which states are wrong.",

@@ -69,7 +69,7 @@ class SavedImages:
         # Its transaction has the index as it is now, whatever later epochs change.
         cursor = index.con.cursor()
         cursor.begin()
-        cursor.execute("SELECT count(*) FROM kept.images")
+        cursor.execute("SELECT count(*) FROM kept.images").fetchall()
         self.running[changelog.id] = WRITING.submit(write_image, (changelog, index, cursor, place))
 
     def tidy(self, changelog: CompiledChangelog) -> None:
