@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -45,16 +41,11 @@ from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.derived.missed_folds import compute_missed_states
 from seamline.spark.stream.epoch_writer import Writer
 from seamline.spark.tasks.derived_rows import derive_rows
-from seamline.spark.tasks.job_failures import SPARKS
-from seamline.spark.tasks.kernel_attempts import find_worker_message
+from seamline.spark.tasks.job_failures import describe_failed_step
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 
 log = logging.getLogger("seamline.stream")
 CELL = "_cell"
-OF_MODULE = re.compile(r"^(\w+\.)+(?=\w+: )")
-"""What stands before the name of an error's class."""
-LEFT = re.compile("Python worker exited unexpectedly[^.:\n]*")
-"""What Spark says of a worker that has said nothing itself."""
 STEP, EPOCHS = 1_000_000, 10_000
 """Rows of the master that a step reads, about, and epochs at most: live epochs wait for it."""
 
@@ -107,16 +98,6 @@ def catch_up(
             log.warning("View %s stays behind at %s: %s", view, writer.frontiers[view], error)
             writer.errors[view] = describe_failed_step(error)
     return writer.frontiers != before
-
-
-def describe_failed_step(error: Exception) -> str:
-    """Say in a line why a step failed; of what a worker raised, what it said."""
-    said = f"{type(error).__name__}: {error}".partition("\n")[0]
-    if isinstance(error, (Py4JJavaError, PySparkException)):
-        with suppress(*SPARKS):
-            found = LEFT.search(str(error))
-            said = found[0] if found else OF_MODULE.sub("", find_worker_message(error))
-    return said[:500]
 
 
 def find_waiting_epochs(writer: Writer, step: Step, *, joined: bool) -> str:

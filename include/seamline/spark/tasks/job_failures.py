@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -13,6 +14,10 @@ from seamline.model.errors import SparkFailed
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.tasks.kernel_attempts import find_worker_message
 
+OF_MODULE = re.compile(r"^(\w+\.)+(?=\w+: )")
+"""What stands before the name of an error's class."""
+LEFT = re.compile("Python worker exited unexpectedly[^.:\n]*")
+"""What Spark says of a worker that has said nothing itself."""
 SPARKS = (Py4JError, PySparkException, ConnectionError, EOFError)
 """What PySpark raises, of the JVM's and of its own; a JVM that has ended is recognized by the socket to it."""
 
@@ -49,3 +54,13 @@ def stop_spark(spark: SparkSession) -> None:
     """Stop a Spark of this process, whose JVM may have gone."""
     with suppress(*SPARKS):
         spark.stop()
+
+
+def describe_failed_step(error: Exception) -> str:
+    """Say in a line why a step failed; of what a worker raised, what it said."""
+    said = f"{type(error).__name__}: {error}".partition("\n")[0]
+    if isinstance(error, (Py4JJavaError, PySparkException)):
+        with suppress(*SPARKS):
+            found = LEFT.search(str(error))
+            said = found[0] if found else OF_MODULE.sub("", find_worker_message(error))
+    return said[:500]
