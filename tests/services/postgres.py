@@ -25,6 +25,7 @@ SETTINGS = {
     "full_page_writes": "off",
     "max_connections": "300",
     "shared_buffers": "32MB",
+    "wal_level": "logical",
 }
 
 
