@@ -14,7 +14,7 @@ from fastavro import schemaless_writer
 from google.protobuf import descriptor_pb2
 
 from seamline import Avro, Csv, Protobuf, Text
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 
 FLAT = ("key", "other", "whole", "real", "text", "spare")
 Names = Mapping[str, str]

@@ -17,7 +17,8 @@ from seamline.model.compile.fingerprint import fingerprint_view, record_version,
 from seamline.model.compile.stored_definition import CLASSES, compile_stored_version, from_json, to_json
 from seamline.model.definition import expectations, pipeline
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
-from seamline.model.definition.formats import Avro, Csv, Format, Json, Protobuf, Text
+from seamline.model.definition.format_base import Format
+from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import Pipeline, View

@@ -41,7 +41,9 @@ def find_jars(folder: Path = JARS) -> list[Path]:
     """Return the jars that a broker lacks; ServiceBroken where one was not fetched."""
     found = [folder / part.jar for part in list_java_parts("connect", LISTING)]
     if missing := [each.name for each in found if not each.exists()]:
-        raise ServiceBroken(f"{missing[0]} is not in {folder}.\n\nHint: `make services` fetches it, 20 MB in all.")
+        raise ServiceBroken(
+            f"{missing[0]} is not in {folder}.\n\nHint: `make services` fetches it, 20 MB in all."
+        )
     return found
 
 
@@ -53,7 +55,9 @@ def fetch(folder: Path = JARS) -> None:
 class Connect:
     """One worker with one connector, which captures tables of one database."""
 
-    def __init__(self, home: Path, port: int, kafka: KafkaConnection, database: Postgres, prefix: str) -> None:
+    def __init__(
+        self, home: Path, port: int, kafka: KafkaConnection, database: Postgres, prefix: str
+    ) -> None:
         self.home, self.port, self.kafka, self.database, self.prefix = home, port, kafka, database, prefix
         self.starts = 0
         self.process: subprocess.Popen[bytes] | None = None

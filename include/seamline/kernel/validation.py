@@ -114,9 +114,11 @@ def later_steps(pipeline: CompiledPipeline) -> Iterator[QueryStep]:
         yield from lookup_steps(join, ROW)
     for field, made in pipeline.record.derived:
         yield QueryStep(f"{made.duckdb} AS {quote_identifier(field.name)}")
-    yield QueryStep(
-        f"{'_processing_time' if timed == PROCESSING_TIME else quote_identifier(timed)} AS _event_time"
-    )
+    moment = "_processing_time" if timed == PROCESSING_TIME else quote_identifier(timed)
+    if deletion := pipeline.record.deletion:
+        # A tombstone has no column but its key.
+        moment = f"coalesce({moment}, CASE WHEN {deletion.condition_duckdb} THEN _kafka_timestamp END)"
+    yield QueryStep(f"{moment} AS _event_time")
     for flag in record_flags_sql(pipeline):
         yield QueryStep(flag)
 
@@ -240,8 +242,9 @@ def value_reasons(reader: Reader) -> Iterator[Reason]:
     """List what can be wrong with a whole record."""
     if not reader.empty:
         yield "_value IS NOT NULL AND octet_length(_value) = 0", "empty value", "''"
-    yield "_value IS NULL", "tombstone", "''"
-    yield "_text IS NULL", "not utf-8", "''"
+    when, detail = reader.tombstone_sql()
+    yield when, "tombstone", detail
+    yield "_value IS NOT NULL AND _text IS NULL", "not utf-8", "''"
     yield from reader.refused_sql()
     for when, detail in reader.malformed_sql():
         yield when, f"malformed {reader.format.kind}", detail
@@ -250,10 +253,15 @@ def value_reasons(reader: Reader) -> Iterator[Reason]:
 def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason]:
     """List what can be wrong with a field: missing ones first, then mistyped ones."""
     fields = list(enumerate(pipeline.record.parsed.fields, 1))
+    deletion = pipeline.record.deletion
+    spared = deletion.spared if deletion else frozenset()
     for at, field in fields:
-        if field.name in pipeline.required:
+        if field.name in pipeline.required | spared:
             null = field.name != pipeline.source.event_time
             when, detail = reader.absent_sql(field, at, null=null)
+            when = (
+                f"NOT {deletion.condition_duckdb} AND ({when})" if deletion and field.name in spared else when
+            )
             # A column that has a value is not missing: the rest is asked of few records.
             yield (
                 f"{quote_identifier(field.name)} IS NULL AND ({when})",

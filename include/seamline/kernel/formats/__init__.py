@@ -17,6 +17,13 @@ READERS = {
     "protobuf": "ProtobufReader",
     "text": "TextReader",
 }
+CHANGES = {
+    ("json", False): ("deletions", "ChangeReader"),
+    ("json", True): ("deletions", "ExactChangeReader"),
+    ("debezium", False): ("debezium", "DebeziumReader"),
+    ("debezium", True): ("debezium", "ExactDebeziumReader"),
+}
+"""Modules and readers where rows say that a row was deleted; by the kind, and whether numbers are read exactly."""
 
 
 def open_readers(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) -> tuple[Reader, ...]:
@@ -26,7 +33,14 @@ def open_readers(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) ->
 
 def open_reader(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) -> Reader:
     """Open the reader of the format of one source; only its module and the library behind it are imported."""
-    kind = pipeline.format.kind
+    kind, deletion = pipeline.format.kind, pipeline.record.deletion
+    if deletion and (kind, pipeline.exact) in CHANGES and not registry_of(pipeline.format):
+        module, name = CHANGES[kind, pipeline.exact]
+        made: Reader = getattr(import_module(f"{__name__}.{module}"), name)(
+            pipeline.format, pipeline.record.parsed, len(pipeline.record.added)
+        )
+        made.deletion, made.exact = deletion, pipeline.exact
+        return made
     if registry_of(pipeline.format):
         from seamline.kernel.formats.registered import READERS as REGISTERED
 
@@ -39,7 +53,7 @@ def open_reader(pipeline: CompiledPipeline, kept: KeptSchemas | None = None) -> 
         from seamline.kernel.formats.exact import ExactJsonReader
 
         return ExactJsonReader(pipeline.format, pipeline.record.parsed, len(pipeline.record.added))
-    made: Reader = getattr(import_module(f"{__name__}.{kind}"), READERS[kind])(
+    made = getattr(import_module(f"{__name__}.{kind}"), READERS[kind])(
         pipeline.format, pipeline.record.parsed, len(pipeline.record.added)
     )
     made.exact = pipeline.exact

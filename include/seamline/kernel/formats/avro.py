@@ -10,7 +10,7 @@ from typing import Any
 from fastavro import _read_py, parse_schema, schemaless_reader
 
 from seamline.kernel.formats.decoded import DecodedReader
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 from seamline.model.types.schema import Schema
 
 CONFLUENT = 5

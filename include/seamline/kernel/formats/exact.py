@@ -36,7 +36,7 @@ class ExactJsonReader(JsonReader):
 
     def steps(self) -> Iterator[str]:
         require_digits()
-        yield next(super().steps())
+        yield from self.open_record()
         paths = ", ".join(json_path_sql(field.name) for field in self.schema.fields)
         shape = {field.name: "JSON" if field.type.decimals else "VARCHAR" for field in self.schema.fields}
         shape |= {field.name: "VARCHAR" for field in self.schema.fields if not field.type.nested}

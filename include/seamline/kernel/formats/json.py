@@ -47,9 +47,17 @@ class JsonReader(Reader):
     """To ask whether a text is JSON is to parse it once more."""
     parts = True
 
+    def open_record(self) -> Iterator[str]:
+        """List select lists that make ``_json``, in which the columns are; NULL where a text is no JSON."""
+        yield f"{self.valid_sql('_text')} AS _json"
+
+    def valid_sql(self, text: str) -> str:
+        """Write a text that is JSON, or fails the query if records are trusted; NULL where it is none."""
+        return text if self.trusting else f"CASE WHEN json_valid({text}) THEN {text} END"
+
     def steps(self) -> Iterator[str]:
         paths = ", ".join(json_path_sql(field.name) for field in self.schema.fields)
-        yield "_text AS _json" if self.trusting else "CASE WHEN json_valid(_text) THEN _text END AS _json"
+        yield from self.open_record()
         yield ", ".join(
             [
                 f"json_type(_json, [{paths}]) AS _types",

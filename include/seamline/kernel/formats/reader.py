@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seamline.model.definition.formats import Format
+from seamline.model.compile.changes.deletions import Deletion
+from seamline.model.definition.format_base import Format
 from seamline.model.types.schema import Field, Schema, SqlType, TypeKind
 
 SHOWN = 120
@@ -21,13 +22,15 @@ class Reader:
     ``empty``: whether a value of no bytes can be a record. ``added`` of the columns, the last ones, may be absent
     from records that were sent before there were any. ``trusting``: the SQL fails where a record
     is malformed; it is to be written again with this off. ``parts``: a comma is between
-    any two parts of a record. ``exact``: a text may spell a DECIMAL with an exponent.
+    any two parts of a record. ``exact``: a text may spell a DECIMAL with an exponent. ``deletion``: how a row says that
+    a row was deleted, where one does.
     """
 
     empty = False
     trusting = False
     parts = False
     exact = False
+    deletion: Deletion | None = None
 
     def __init__(self, format: Format, schema: Schema, added: int = 0) -> None:
         self.format: Any = format
@@ -45,6 +48,10 @@ class Reader:
     def value_sql(self, field: Field, at: int) -> str:
         """Write the typed value of a field; NULL where it is missing, null or of another type, or no record is."""
         raise NotImplementedError
+
+    def tombstone_sql(self) -> tuple[str, str]:
+        """Write (condition, detail) of a value that is NULL and means nothing."""
+        return "_value IS NULL", "''"
 
     def refused_sql(self) -> Iterator[tuple[str, str, str]]:
         """List (condition, reason, detail) of what a record is refused for before it is looked at."""

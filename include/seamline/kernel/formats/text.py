@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from seamline.kernel.formats.cells import CellReader
 from seamline.kernel.formats.reader import decode_utf8_column
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 from seamline.model.types.schema import Schema
 
 

@@ -38,7 +38,7 @@ from seamline.model.compile.sources import (
     merge_records,
     narrow_record,
 )
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.sources import ROUNDED, KafkaSource, Rule, Source
 from seamline.model.definition.windows import CountWindow
@@ -145,7 +145,9 @@ class CompiledPipeline:
         """The columns without which a record is refused."""
         source = self.source
         fields = self.record.parsed.fields
-        wanted = {source.event_time, *source.event_id}
+        deletion = self.record.deletion
+        wanted = {source.event_time, *source.event_id, *(deletion.key if deletion else ())}
+        wanted -= deletion.spared if deletion else set()
         return frozenset(field.name for field in fields if not field.nullable or field.name in wanted)
 
     @property

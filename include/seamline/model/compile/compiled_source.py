@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from seamline.model.compile.changes.deletions import check_deletion, find_deletion, spare_columns
 from seamline.model.compile.changes.row_changes import RowChanges, compile_row_changes
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import list_used_columns, parse_added_columns
@@ -18,7 +19,8 @@ from seamline.model.compile.sources import (
     list_narrowed,
     locate_problem,
 )
-from seamline.model.definition.formats import Format, format_of
+from seamline.model.definition.format_base import Format
+from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sources import DIGITS, EXACT, ROUNDED, DeltaSource
 from seamline.model.time.intervals import parse_duration
@@ -98,14 +100,17 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
         return None
     added = parse_added_columns(source, parsed, problems)
     problems.attempt("source.format", source.origin, lambda: format.check(parsed.with_(*added)))
-    record = compile_record(pipeline, parsed, problems, added)
+    check_deletion(source, format, parsed, problems)
+    deletion = find_deletion(source, parsed)
+    seen = spare_columns(parsed, deletion)
+    record = replace(compile_record(pipeline, seen, problems, added), deletion=deletion)
     if pipeline.transform and record.transform is None:
         return None
     check_source(pipeline, record.schema, problems)
-    changes = compile_row_changes(source, record.schema, problems)
+    changes = compile_row_changes(source, record.schema, problems, deletion)
     if isinstance(source, DeltaSource):
         check_table_source(source, parsed, problems)
-    judged = list_used_columns(added, lambda some, found: compile_record(pipeline, parsed, found, some))
+    judged = list_used_columns(added, lambda some, found: compile_record(pipeline, seen, found, some))
     if very_late is None:
         return None
     return CompiledSource(

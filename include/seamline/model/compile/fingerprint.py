@@ -21,6 +21,7 @@ from seamline.model.compile.sources import (
     split_process_name,
 )
 from seamline.model.compile.transform import makes_exactly
+from seamline.model.definition.debezium import DELETED
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.sources import DIGITS, EXACT, KafkaSource, Lookup, Source
@@ -75,6 +76,7 @@ def record_facts(pipeline: Pipeline, uses: Iterable[Field] = ()) -> dict[str, An
         ],
         "added": added_column_facts(uses, fresh=exact_later(pipeline)),
         "decimals": EXACT if exact_first(pipeline) else "",
+        "deletions": list(source.key) if DELETED in source.schema else [],
         "bounds": [[name, bound] for name, bound in bounds_of(source).items() if bound != DEFAULTS[name]],
     }
     return {

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from seamline.model.compile.changes.deletions import Deletion
 from seamline.model.compile.lookups.lookup_join import (
     LookupJoin,
     check_lookups,
@@ -65,6 +66,8 @@ class Record:
     """Columns that say where a row belongs which other sources of the pipeline need: rows of all have the same."""
     ruling: tuple[LookupJoin, ...] = ()
     """The look-ups of other sources whose rules these records are."""
+    deletion: Deletion | None = None
+    """How a row says that a row was deleted; None where none does."""
 
     @property
     def schema(self) -> Schema:
@@ -96,6 +99,7 @@ class Record:
         conditions = [condition for _, condition in (*keys, *self.derived, *self.rules, *self.sides)]
         conditions += filter(None, [*matches, self.where])
         used = frozenset[str]().union(*(each.columns for each in conditions))
+        used |= {"_key"} if self.deletion else set()
         return used & {field.name for field in METADATA}
 
     def selected(self, where: Expression | None) -> Expression | None:

@@ -104,7 +104,7 @@ EXAMPLES: Mapping[str, str] = {
     "order": '"version"',
     "deleted": "\"op = 'd'\"",
     "event_id": '["order_id"]',
-    "format": '"json", "csv", Csv(...), Text(...), Avro(...) or protobuf(...)',
+    "format": '"json", "csv", Csv(...), Text(...), Avro(...), protobuf(...) or Debezium(...)',
     "watermark": 'Watermark("10 minutes")',
     "max_past": '"366 days"',
     "added": '["channel STRING"]',

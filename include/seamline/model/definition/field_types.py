@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.field_examples import EXAMPLES, NOUNS
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.restarts import RestartPolicy
 from seamline.model.definition.windows import Tumbling, Window

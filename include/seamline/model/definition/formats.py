@@ -6,40 +6,17 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seamline.model.definition.debezium import Debezium
+from seamline.model.definition.format_base import Format, check_flat, check_registry, require_record_columns
 from seamline.model.errors import DefinitionError
 from seamline.model.types.schema import Schema
 
 ONLY_PYTHON = re.compile(r"\(\?(?:=|!|<=|<!|P=|\(|>)|(?<!\\)(?:\\\\)*\\[1-9]|[*+?}]\+")
-
-CONNECTION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-
-
-@dataclass(frozen=True)
-class Format:
-    """What all formats have; ``kind`` names one in reasons: "malformed json"; a ``textual`` one spells numbers."""
-
-    kind: ClassVar[str] = ""
-    textual: ClassVar[bool] = False
-
-    def check(self, schema: Schema) -> None:
-        """Raise DefinitionError where the options are wrong or do not fit the columns."""
-
-    @property
-    def facts(self) -> Any:
-        """Return what takes part in the record version: the name alone where every option is its default.
-
-        Of a registry only that there is one: where it is, and what it has, is no part of what a definition means.
-        """
-        options = {each.name: getattr(self, each.name) for each in fields(self)}
-        registered = {"registry": True} if options.pop("registry", "") else {}
-        defaults = {each.name: each.default for each in fields(self) if each.name != "registry"}
-        plain = options == defaults and not registered
-        return self.kind if plain else {"kind": self.kind, **options, **registered}
 
 
 @dataclass(frozen=True)
@@ -247,8 +224,8 @@ def protobuf(file: str | Path, message: str, registry: str = "") -> Protobuf:
     return Protobuf(base64.b64encode(raw).decode(), message, registry)
 
 
-FORMATS: tuple[type[Format], ...] = (Json, Csv, Text, Avro, Protobuf)
-BY_NAME: dict[str, Callable[[], Format]] = {"json": Json, "csv": Csv}
+FORMATS: tuple[type[Format], ...] = (Json, Csv, Text, Avro, Protobuf, Debezium)
+BY_NAME: dict[str, Callable[[], Format]] = {"json": Json, "csv": Csv, "debezium": Debezium}
 
 
 def format_of(declared: str | Format) -> Format:
@@ -262,39 +239,10 @@ def format_of(declared: str | Format) -> Format:
         raise DefinitionError(f"Format {declared!r} needs options.", hint=f"write format={needs[declared]}.")
     raise DefinitionError(
         f"Format {declared!r} is not supported.",
-        hint='use "json", "csv", Json(...), Csv(...), Text(...), Avro(...) or protobuf(...).',
+        hint='use "json", "csv", Json(...), Csv(...), Text(...), Avro(...), protobuf(...) or Debezium(...).',
     )
 
 
 def registry_of(format: str | Format) -> str:
     """Return the connection of a format's registry; empty for none."""
     return str(getattr(format, "registry", ""))
-
-
-def check_registry(name: str) -> None:
-    """Refuse a registry by whose name neither a connection nor a folder can be called."""
-    if name and not CONNECTION.fullmatch(name):
-        raise DefinitionError(
-            f"{name!r} is no name of a connection.",
-            hint="name an Airflow connection by letters, digits, _, - and dots.",
-            field="registry",
-        )
-
-
-def check_flat(schema: Schema) -> None:
-    """Refuse columns with parts: a cell has none."""
-    nested = next((field for field in schema.fields if field.type.nested), None)
-    if nested:
-        raise DefinitionError(
-            f"Column {nested.name!r} is {nested.type}, but a cell of text cannot contain nested values.",
-            hint="declare it STRING, or use a format with nested values.",
-        )
-
-
-def require_record_columns(schema: Schema, names: list[str], place: str) -> None:
-    """Refuse columns that no record can have."""
-    missing = next((field.name for field in schema.fields if field.name not in names), None)
-    if missing:
-        raise DefinitionError(
-            f"Column {missing!r} is not in {place}.", hint=f"it has {', '.join(names) or 'no fields'}."
-        )

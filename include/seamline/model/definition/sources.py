@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from seamline.model.definition.formats import Format
+from seamline.model.definition.format_base import Format
 from seamline.model.definition.origin import Origin, declare_origin_field
 from seamline.model.protocol.watermark import Watermark
 

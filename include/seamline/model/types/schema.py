@@ -203,7 +203,7 @@ def require_distinct_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 
 NAMED = re.compile(r"(`[^`]+`|[^\s:]+)\s*[\s:]\s*(\S.*?)", re.ASCII | re.DOTALL)
 NOT_NULL = re.compile(r"(.*\S)\s+NOT\s+NULL", re.IGNORECASE | re.DOTALL)
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+NAME = re.compile(r"(__)?[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 SPELLED = re.compile(r"(\w+)\s*(\(([^()]*)\)|<(.*)>)?", re.ASCII | re.DOTALL)
 
 
@@ -224,10 +224,10 @@ def parse_field(text: str) -> Field:
     if match is None:
         raise DefinitionError(f"{text!r} is not a column.", hint='write "name TYPE" or "name TYPE NOT NULL".')
     name, spelled = match[1].strip("`"), match[2]
-    if name.startswith("_"):
+    if name.startswith("_") and not NAME.fullmatch(name):
         raise DefinitionError(
             f"Column {name!r} starts with an underscore.",
-            hint="such names are reserved for Seamline: rename it.",
+            hint="such names are reserved for Seamline, but for those of change events with two: rename it.",
         )
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} is not a column name.", hint="use letters, digits and underscores.")

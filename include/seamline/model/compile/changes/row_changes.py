@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
+from seamline.model.compile.changes.deletions import Deletion
 from seamline.model.compile.join_rules import compile_sound_condition
 from seamline.model.compile.problems import (
     Problems,
@@ -33,8 +34,13 @@ class RowChanges:
     """True of a record by which the row was deleted; None where none is."""
 
 
-def compile_row_changes(source: Source, schema: Schema, problems: Problems) -> RowChanges | None:
-    """Compile what a source says of the changed table; note its problems; None where it says nothing."""
+def compile_row_changes(
+    source: Source, schema: Schema, problems: Problems, deletion: Deletion | None = None
+) -> RowChanges | None:
+    """Compile what a source says of the changed table; note its problems; None where it says nothing.
+
+    Where it does not say what deletes a row, its ``deletion`` does.
+    """
     before = len(problems.found)
     key = tuple(
         found
@@ -61,9 +67,10 @@ def compile_row_changes(source: Source, schema: Schema, problems: Problems) -> R
         order = problems.attempt(
             "source.order", source.origin, partial(require_order_column, source.order, schema)
         )
-    if source.deleted:
+    condition = source.deleted or (deletion.condition if deletion else "")
+    if condition:
         deleted = problems.attempt(
-            "source.deleted", source.origin, partial(compile_sound_condition, source.deleted, schema)
+            "source.deleted", source.origin, partial(compile_sound_condition, condition, schema)
         )
     if not key or len(problems.found) > before:
         return None
