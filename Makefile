@@ -33,7 +33,7 @@ test: setup ## Lint and run every test (ARGS go to pytest, in one process)
 	  python -m pytest -q -n 2 -m 'not faults' tests/laws tests/unit tests/services tests/charts tests/protocol tests/mutants tests/lives tests/upgrades && exec python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not faults' $(SLOW))
 
 services: setup ## Build and fetch the programs that only the slow suites ask for into .seamline/services (needs Go)
-	@$(ENV) python -m tests.services.apicurio && exec python -m tests.services.programs
+	@$(ENV) python -m tests.services.apicurio && python -m tests.services.connect && exec python -m tests.services.programs
 
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
