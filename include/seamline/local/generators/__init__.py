@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from seamline.local.generators import (
     abandoned_carts,
+    account_balances,
     ad_attribution,
     ad_campaigns,
     card_limits,
@@ -24,6 +25,7 @@ from seamline.local.generators.record import Generator, Load, Record
 
 GENERATORS: Mapping[str, Generator] = {
     "abandoned_carts": abandoned_carts.GENERATOR,
+    "account_balances": account_balances.GENERATOR,
     "ad_attribution": ad_attribution.GENERATOR,
     "ad_campaigns": ad_campaigns.GENERATOR,
     "card_limits": card_limits.GENERATOR,
