@@ -219,21 +219,35 @@ def test_a_flattened_topic_has_the_same_definition() -> None:
     assert judged(changed(schema, "json"), [text({**flat, "country": None})])[0][0] == "missing field country"
 
 
-def test_a_definition_says_what_it_lacks() -> None:
+WRONG = {
+    "no column of deletions": (
+        changed("id BIGINT NOT NULL", order=""), "source.format", "__deleted is not declared",
+    ),
+    "no key": (changed(key=[], order=""), "source.key", "no key= says"),
+    "no key of JSON": (changed(SCHEMA, "json", key=[], order=""), "source.key", "no key= says"),
+    "an unknown unit": (changed(format=Debezium(timestamps="seconds")), "source.format.timestamps", "no unit"),
+    "unknown decimals": (
+        changed(format=Debezium(decimals="precise")), "source.format.decimals", "how decimals are written",
+    ),
+    "a moment of no unit": (
+        changed(SCHEMA.replace("lsn BIGINT", "lsn TIMESTAMP")), "source.format", "does not tell its unit",
+    ),
+    "a day that is told": (
+        changed(SCHEMA.replace("lsn BIGINT", "lsn DATE")), "source.format", "told about a change",
+    ),
+    "a number of deletions": (
+        changed(SCHEMA.replace("deleted BOOLEAN", "deleted BIGINT")), "source.schema", "declare __deleted BOOLEAN",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_definition_says_what_it_lacks(name: str) -> None:
     """Deletions need a column that says so, and a key that says which row; a unit and a type are checked."""
-
-    def problem(**more: Any) -> str:
-        made, problems = compile_with_problems(changed(**more))
-        assert made is None
-        return str(problems[0])
-
-    assert "__deleted is not declared" in problem(schema="id BIGINT NOT NULL", order="")
-    assert "no key= says" in problem(key=[], order="")
-    assert "no unit" in problem(format=Debezium(timestamps="seconds"))
-    assert "how decimals are written" in problem(format=Debezium(decimals="precise"))
-    assert "does not tell its unit" in problem(schema=SCHEMA.replace("lsn BIGINT", "lsn TIMESTAMP"))
-    assert "told about a change" in problem(schema=SCHEMA.replace("lsn BIGINT", "lsn DATE"))
-    assert "declare __deleted BOOLEAN" in problem(schema=SCHEMA.replace("deleted BOOLEAN", "deleted BIGINT"))
+    wrong, field, said = WRONG[name]
+    made, problems = compile_with_problems(wrong)
+    assert made is None
+    assert [each.field for each in problems if said in str(each)] == [field]
 
 
 def test_what_reads_rows_reckons_with_deletions() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.laws import test_own_measures, test_windows
 from tests.unit import records
-from tests.unit.kernel import test_formats
+from tests.unit.kernel import test_debezium, test_formats
 from tests.unit.lake.read import test_decorations
 from tests.unit.model import (
     test_asks,
@@ -56,6 +56,7 @@ TABLES = (
     test_process_pipelines.WRONG,
     test_fold_definitions.WRONG,
     test_last_rows.WRONG,
+    test_debezium.WRONG,
     test_rule_tables.WRONG,
     test_wrong_types.REFUSED,
 )

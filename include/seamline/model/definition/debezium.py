@@ -57,7 +57,6 @@ class Debezium(Format):
             raise DefinitionError(
                 f"No column says of a row that it was deleted: {DELETED} is not declared.",
                 hint=f"add {DELETED} BOOLEAN to schema=.",
-                field="source.schema",
             )
         for field in schema.fields:
             if field.name.startswith(MARK):
@@ -71,13 +70,11 @@ def check_told_column(field: Field) -> None:
         raise DefinitionError(
             f"Column {name!r} is {type}, but what is told about a change is a text, a number or a moment.",
             hint="declare it STRING or BIGINT.",
-            field="source.schema",
         )
     if type.kind is TypeKind.TIMESTAMP and clock_of(name) is None:
         raise DefinitionError(
             f"Column {name!r} is TIMESTAMP, and its name does not tell its unit.",
             hint=f"moments are in columns whose names end with {', '.join(CLOCKS)}; declare others BIGINT.",
-            field="source.schema",
         )
 
 
@@ -93,5 +90,4 @@ def check_deleted_column(schema: Schema) -> None:
         raise DefinitionError(
             f"Column {found.name!r} is {found.type}.",
             hint=f"declare {DELETED} BOOLEAN, or STRING: it is 'true' or 'false' then.",
-            field="source.schema",
         )

@@ -227,7 +227,7 @@ def parse_field(text: str) -> Field:
     if name.startswith("_") and not NAME.fullmatch(name):
         raise DefinitionError(
             f"Column {name!r} starts with an underscore.",
-            hint="such names are reserved for Seamline, but for those of change events with two: rename it.",
+            hint="such names are reserved for Seamline: rename it.",
         )
     if not NAME.fullmatch(name):
         raise DefinitionError(f"{name!r} is not a column name.", hint="use letters, digits and underscores.")
