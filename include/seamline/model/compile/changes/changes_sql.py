@@ -7,7 +7,7 @@ comes later (docs/protocol.md, rule 29).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from seamline.model.compile.changes.compiled_changelog import DELETED, SIGN, CompiledChangelog
 from seamline.model.compile.derived_rows import PLACE, Dialect
@@ -90,16 +90,13 @@ def changes_sql(changelog: CompiledChangelog, images: str, rows: str, dialect: D
 
 def contributions_sql(changelog: CompiledChangelog, changes: str, dialect: Dialect) -> str:
     """Write what new changes of a relation take away and add: the columns that views count by, and ``SIGN``."""
-    now = [dialect.quote(each.name) for each in changelog.columns]
-    was = [f"_was_{number} AS {name}" for number, name in enumerate(now)]
-    added = f"SELECT {signed_columns(1, now)} FROM {changes} WHERE _new = 1 AND NOT {DELETED}"
-    taken = f"SELECT {signed_columns(-1, was)} FROM {changes} WHERE _new = 1 AND _was_there"
-    return f"{added} UNION ALL {taken}"
-
-
-def signed_columns(sign: int, columns: Sequence[str]) -> str:
-    """Write the columns of rows of one sign."""
-    return ", ".join([f"{sign} AS {SIGN}", *PLACE, "_epoch", "_event_time", *columns])
+    names = [dialect.quote(each.name) for each in changelog.columns]
+    own = [f"CASE WHEN {SIGN} = 1 THEN {name} ELSE _was_{n} END AS {name}" for n, name in enumerate(names)]
+    columns = ", ".join([SIGN, *PLACE, "_epoch", "_event_time", *own])
+    there = f"({SIGN} = 1 AND NOT {DELETED}) OR ({SIGN} = -1 AND _was_there)"
+    # The changes are worked out once for both.
+    both = f"{changes} c CROSS JOIN (VALUES (1), (-1)) AS s({SIGN})"
+    return f"SELECT {columns} FROM {both} WHERE _new = 1 AND ({there})"
 
 
 def last_images_sql(changelog: CompiledChangelog, changes: str, dialect: Dialect) -> str:
