@@ -16,6 +16,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view, record_version, view_facts
 from seamline.model.compile.stored_definition import CLASSES, compile_stored_version, from_json, to_json
 from seamline.model.definition import expectations, pipeline
+from seamline.model.definition.debezium import Debezium
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.format_base import Format
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text
@@ -106,6 +107,7 @@ FORMAT = (
     | st.builds(Text, TEXT)
     | st.builds(Avro, TEXT, st.booleans())
     | st.builds(Protobuf, TEXT, TEXT)
+    | st.builds(Debezium, TEXT, TEXT, st.booleans(), TEXT)
 )
 RESTART = (
     st.builds(ExponentialDelay, TEXT, TEXT, st.integers())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.compile.compiled_join import KIND, PAIR
 from seamline.model.compile.record_rules import SOURCE
+from seamline.model.definition.debezium import MARK
 from seamline.model.functions.tracing import CALL
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.explain import format_key
@@ -42,9 +43,12 @@ def format_place(row: Row, prefix: str = "") -> str:
 
 def format_values(row: Row) -> str:
     """Write the columns that a definition names."""
-    return ", ".join(
-        f"{name}={format_cell(value)}" for name, value in row.items() if not name.startswith("_")
-    )
+    return ", ".join(f"{name}={format_cell(value)}" for name, value in declared_values(row).items())
+
+
+def declared_values(row: Row) -> Row:
+    """Return the columns that a definition names: those with one underscore are ours."""
+    return {name: value for name, value in row.items() if not name.startswith("_") or name.startswith(MARK)}
 
 
 def format_derived_row(row: Row) -> str:
@@ -103,7 +107,7 @@ def tabulate_derived_row(row: Row) -> Row:
     """Name what a derived row is made of for a reader."""
     if CALL in row:
         return {
-            **{name: value for name, value in row.items() if not name.startswith("_")},
+            **declared_values(row),
             "called by": row[CALL],
             "of record": format_place(row) if row["_topic"] is not None else "",
             "event time": row["_event_time"],
@@ -117,7 +121,7 @@ def tabulate_derived_row(row: Row) -> Row:
             "of record": format_place(row),
             "epoch": row["_epoch"],
             "event time": row["_event_time"],
-            **{name: value for name, value in row.items() if not name.startswith("_")},
+            **declared_values(row),
         }
     return {
         "row": row[KIND],
@@ -126,7 +130,7 @@ def tabulate_derived_row(row: Row) -> Row:
         "epoch": row["_epoch"],
         "event time": row["_event_time"],
         "right event time": row["_right_event_time"] if row[KIND] == PAIR else "",
-        **{name: value for name, value in row.items() if not name.startswith("_")},
+        **declared_values(row),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.unit.kernel.change_events import LSN, ROW, SCHEMA, TXN, UNCHANGED, changed, event, text, wrapped
 from tests.unit.records import ARRIVED, judged
 
-from seamline import Debezium
+from seamline import Debezium, KafkaSource, Lookup, Pipeline, Tumbling, View, count
 from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 
@@ -219,10 +220,34 @@ def test_a_flattened_topic_has_the_same_definition() -> None:
     assert judged(changed(schema, "json"), [text({**flat, "country": None})])[0][0] == "missing field country"
 
 
+def ruled() -> Pipeline:
+    """Declare rules whose tombstones would be rows."""
+    rules = KafkaSource(
+        name="rules",
+        topic="r",
+        schema="id BIGINT NOT NULL, name STRING, at TIMESTAMP, __deleted STRING",
+        key=["id"],
+        event_time="at",
+    )
+    limits = Lookup("limits", of="rules", every="limits", columns=["name"])
+    orders = KafkaSource(
+        name="orders",
+        topic="o",
+        schema="n BIGINT, at TIMESTAMP",
+        event_time="at",
+        lookups=[limits],
+        where="size(limits) > 0",
+    )
+    made = changed()
+    view = View("n", of="orders", keys=[], window=Tumbling("1 day"), measures={"n": count()})
+    return replace(made, source=[orders, rules], views=[view])
+
+
 WRONG = {
     "no column of deletions": (
         changed("id BIGINT NOT NULL", order=""), "source.format", "__deleted is not declared",
     ),
+    "a source of rules": (ruled(), "source[orders].lookups[limits].of", "take rules out of force"),
     "no key": (changed(key=[], order=""), "source.key", "no key= says"),
     "no key of JSON": (changed(SCHEMA, "json", key=[], order=""), "source.key", "no key= says"),
     "an unknown unit": (changed(format=Debezium(timestamps="seconds")), "source.format.timestamps", "no unit"),

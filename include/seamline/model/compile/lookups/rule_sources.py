@@ -8,6 +8,7 @@ from dataclasses import replace
 from seamline.model.compile.compiled_source import CompiledSource
 from seamline.model.compile.lookups.lookup_join import LookupJoin
 from seamline.model.compile.problems import Problems, format_known_columns
+from seamline.model.definition.debezium import DELETED
 from seamline.model.types.schema import STRING, SqlType
 
 
@@ -49,6 +50,15 @@ def check_rule_source(
             "of",
             f"Source {join.of!r} has look-ups of its own, and what is a rule must not depend on them.",
             "move what they add into the rules themselves.",
+            problems,
+        )
+    if source.record.deletion:
+        note_rule_problem(
+            asker,
+            join,
+            "of",
+            f"Source {join.of!r} reads tombstones as rows with {DELETED}, and here they take rules out of force.",
+            f"remove key= and {DELETED} there: the newest record of each key in Kafka is in force anyway.",
             problems,
         )
     for place, name, wanted, hint in list_asked_columns(join):
