@@ -200,7 +200,8 @@ def test_values_that_were_not_told_are_known_in_every_type() -> None:
         "ia": list(UNCHANGED.encode()),
         "ta": [UNCHANGED],
     }
-    events = [text(event(after={"id": 1, name: value})) for name, value in untold.items()]
+    row = {"id": 1, "b": "AA==", "ia": [1], "ta": ["a"]}
+    events = [text(event(after={**row, name: value})) for name, value in untold.items()]
     found = judged(changed(schema, Debezium(), order=""), events)
     assert [each[0] for each in found] == [f"unavailable value {name}" for name in untold]
     assert "REPLICA IDENTITY FULL" in found[0][1]
