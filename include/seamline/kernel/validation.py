@@ -254,20 +254,14 @@ def field_reasons(pipeline: CompiledPipeline, reader: Reader) -> Iterator[Reason
     """List what can be wrong with a field: missing ones first, then mistyped ones."""
     fields = list(enumerate(pipeline.record.parsed.fields, 1))
     deletion = pipeline.record.deletion
-    spared = deletion.spared if deletion else frozenset()
     for at, field in fields:
-        if field.name in pipeline.required | spared:
+        asked = "TRUE" if field.name in pipeline.required else deletion.asked_sql(field) if deletion else ""
+        if asked:
             null = field.name != pipeline.source.event_time
             when, detail = reader.absent_sql(field, at, null=null)
-            when = (
-                f"NOT {deletion.condition_duckdb} AND ({when})" if deletion and field.name in spared else when
-            )
             # A column that has a value is not missing: the rest is asked of few records.
-            yield (
-                f"{quote_identifier(field.name)} IS NULL AND ({when})",
-                f"missing field {field.name}",
-                detail,
-            )
+            sought = f"{quote_identifier(field.name)} IS NULL AND {asked} AND ({when})"
+            yield sought, f"missing field {field.name}", detail
     for at, field in fields:
         when, detail = reader.mistyped_sql(field, at)
         yield when, f"mistyped field {field.name}", detail

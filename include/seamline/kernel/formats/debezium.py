@@ -22,7 +22,7 @@ from seamline.kernel.formats.json import WHOLE, JsonReader, Place
 from seamline.kernel.formats.reader import SHOWN, cast_text_sql
 from seamline.lake.engine.duckdb_scans import quote_literal
 from seamline.lake.engine.states import quote_identifier
-from seamline.model.definition.debezium import CLOCKS, DELETED, MARK, clock_of
+from seamline.model.definition.debezium import CLOCKS, DELETED, MARK, find_unit
 from seamline.model.types.schema import BOOLEAN, TIMESTAMP, Field, SqlType, TypeKind
 
 CODED = (TypeKind.TIMESTAMP, TypeKind.DECIMAL)
@@ -137,7 +137,7 @@ class EnvelopeReader(DeletionReader):
         """Write what is told about a change in the type of its column."""
         text = told_sql(field.name)
         if field.type == TIMESTAMP:
-            return moment_sql(text, clock_of(field.name) or "")
+            return moment_sql(text, find_unit(field.name) or "")
         if field.type == BOOLEAN:
             return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
         return text if field.type.kind is TypeKind.STRING else cast_text_sql(field.type, text)

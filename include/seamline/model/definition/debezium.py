@@ -71,14 +71,14 @@ def check_told_column(field: Field) -> None:
             f"Column {name!r} is {type}, but what is told about a change is a text, a number or a moment.",
             hint="declare it STRING or BIGINT.",
         )
-    if type.kind is TypeKind.TIMESTAMP and clock_of(name) is None:
+    if type.kind is TypeKind.TIMESTAMP and find_unit(name) is None:
         raise DefinitionError(
             f"Column {name!r} is TIMESTAMP, and its name does not tell its unit.",
             hint=f"moments are in columns whose names end with {', '.join(CLOCKS)}; declare others BIGINT.",
         )
 
 
-def clock_of(name: str) -> str | None:
+def find_unit(name: str) -> str | None:
     """Return the unit of a moment by the name of its column; None where that does not tell it."""
     return next((unit for end, unit in CLOCKS.items() if name.endswith(f"_{end}")), None)
 

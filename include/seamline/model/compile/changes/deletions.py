@@ -32,6 +32,10 @@ class Deletion:
         """Write it in DuckDB's SQL, where it is never NULL."""
         return f"({self.condition.replace('`', chr(34))}) IS TRUE"
 
+    def asked_sql(self, field: Field) -> str:
+        """Write when a row must have a column; empty where it need not."""
+        return f"NOT {self.condition_duckdb}" if field.name in self.spared else ""
+
 
 def find_deletion(source: Source, schema: Schema) -> Deletion | None:
     """Return how a source's rows say that a row was deleted; None where no column does, or no key says which."""
