@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seamline.model.errors import OffsetGap, TopicRecreated
+from seamline.model.protocol.clusters.gap_errors import build_gap_error
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
-    build_gap_error,
     find_gaps,
     is_ledger_contiguous,
     list_end_offsets,

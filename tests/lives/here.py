@@ -31,7 +31,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.plan.batch import work_shares
 from seamline.plan.stream import epoch_parts
 from seamline.spark.build import fast_path, repeated_ids, reprocessing, spilled_states
-from seamline.spark.stream import catch_up, driver_loop
+from seamline.spark.stream import catch_up, decisions, driver_loop
 from seamline.spark.stream.epoch_writer import Writer
 
 SMALL = {
@@ -109,7 +109,7 @@ def sparkless(topics: Callable[..., object], *, parted: bool) -> Iterator[None]:
         patch.object(catch_up, "compute_missing_slices", computed),
         patch.object(reprocessing, "raw_records", raw_records),
         patch.object(epoch_parts, "LEAST_STATES", 0 if parted else 2**62),
-        patch.object(driver_loop, "Topics", topics),
+        patch.object(decisions, "Topics", topics),
         patch.object(driver_loop, "warm_workers", lambda _: None),
         patch.object(driver_loop, "jvm_pid", lambda _: None),
         # A table that has changed is seen by the next epoch.

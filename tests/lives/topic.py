@@ -11,6 +11,7 @@ import pyarrow as pa
 from tests.lives.frames import Frame
 from tests.lives.records import START, Record
 
+from seamline.kafka.admin import TopicMark
 from seamline.kafka.first_records import Place
 from seamline.lake.imports.table_sources import TableSources
 from seamline.model.definition.pipeline import Pipeline
@@ -66,9 +67,9 @@ class Topic:
         ]
         return Frame(pa.Table.from_pylist(rows, schema=RAW))
 
-    def topic_id(self, name: str) -> str:
-        """Describe the id."""
-        return IDS[name]
+    def identify(self, name: str) -> TopicMark:
+        """Describe the id; the one leader stays."""
+        return TopicMark(IDS[name], dict.fromkeys(self.beginning_offsets(name), 0))
 
     def beginning_offsets(self, name: str) -> dict[int, int]:
         """Describe the first offset of each partition."""
@@ -100,10 +101,11 @@ class Nobody:
 class Read(Topics):
     """The shipped look at topics, which asks the list in the place of a broker."""
 
-    def __init__(self, topic: Topic, definition: Pipeline, tables: TableSources) -> None:
+    def __init__(self, topic: Topic, definition: Pipeline, tables: TableSources, _: object) -> None:
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = self.kafka_ids = {name: IDS[name] for name in self.names}
+        self.marks = {name: topic.identify(name) for name in self.names}
         self.tables, self.open = tables, ExitStack()
         self.ranges = Nobody()  # type: ignore[assignment]
 

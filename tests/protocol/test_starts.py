@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.shop import sales_pipeline
 
+from seamline.kafka.admin import TopicMark
 from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.storage.layout import Layout
 from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
@@ -65,9 +66,9 @@ def topics(ids: list[str], beginnings: dict[int, int], ends: dict[int, int]) -> 
     found.ids = found.kafka_ids = {"orders": "t"}
     found.tables = TableSources(sales_pipeline().definition, Layout(Path("nowhere"), "shop"))
     found.connection = SimpleNamespace(for_spark=dict)  # type: ignore[assignment]
-    answers = iter(ids)
+    answers, found.marks = iter(ids), {"orders": TopicMark("t", {0: 1})}
     found.admin = SimpleNamespace(  # type: ignore[assignment]
-        topic_id=lambda name: next(answers),
+        identify=lambda name: TopicMark(next(answers), {0: 1}),
         beginning_offsets=lambda name: beginnings,
         end_offsets=lambda name: ends,
     )

@@ -29,6 +29,7 @@ from seamline.cli import (
     streams,
     upgrade,
 )
+from seamline.cli.clusters import failover
 from seamline.cli.definitions import contract
 from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import explain_storage_failure
@@ -69,6 +70,7 @@ for module in (
     contract,
     quarantine,
     stream,
+    failover,
     streams,
     holes,
     importing,

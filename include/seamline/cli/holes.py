@@ -39,8 +39,9 @@ def list_(pipeline: str) -> None:
                 f"hole {epoch.number}: {part.lane}: {what}; {format_hole_times(epoch.bounds)}; {epoch.reason}"
             )
     compiled, layout = open_pipeline(pipeline)
-    accepted = ControlTable.ensure(layout).read().accepted
-    for waiting in to_register(epochs, accepted):
+    control = ControlTable.ensure(layout).read()
+    accepted = control.list_decided_gaps(epochs)
+    for waiting in to_register(epochs, control.accepted):
         click.echo(f"accepted, registered at the next start: {waiting.gap}")
     for gap in list_undecided_gaps(find_topic_gaps(compiled, layout), accepted):
         click.echo(f"undecided: {gap}")
@@ -59,6 +60,7 @@ def list_(pipeline: str) -> None:
 )
 def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> None:
     """Let the stream continue without what is missing now; its next start registers the hole."""
+    from seamline.lake.log.epoch_log import read_condensed_log
     from seamline.lake.tables.control_table import ControlTable
     from seamline.model.protocol.holes import AcceptedGap, list_undecided_gaps
     from seamline.supervisor.sources.source_losses import find_topic_gaps
@@ -66,7 +68,8 @@ def accept(pipeline: str, reason: str, start: str | None, end: str | None) -> No
     compiled, layout = open_pipeline(pipeline)
     control = ControlTable.ensure(layout)
     known, now = parse_range(start, end), datetime.now(UTC)
-    found = list_undecided_gaps(find_topic_gaps(compiled, layout), control.read().accepted)
+    decided = control.read().list_decided_gaps(read_condensed_log(layout))
+    found = list_undecided_gaps(find_topic_gaps(compiled, layout), decided)
     if not found:
         raise BadRange("No gap awaits a decision.", hint=f"see `seamline holes list {pipeline}`.")
     control.accept([AcceptedGap(gap, current_actor(), reason, now, known) for gap in found])

@@ -99,10 +99,11 @@ def require_applicable_options(context: click.Context, source: str) -> None:
 def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
     """Send what the generator of a shipped pipeline makes, at its rate."""
     from seamline.kafka.connections import read_airflow_connection
+    from seamline.lake.tables.decided import find_connection
     from seamline.local.generators import GENERATORS, Load
     from seamline.local.sending import send_records
 
-    compiled, _ = open_pipeline(name)
+    compiled, layout = open_pipeline(name)
     declared, generator = compiled.definition, GENERATORS[name]
     topics = ", ".join(generator.topics)
     if not set(generator.topics) <= set(declared.topics):
@@ -115,7 +116,7 @@ def send_generated_records(name: str, options: Mapping[str, Any]) -> None:
     count = options["count"] or int(rate * (options["seconds"] or 60))
     load = Load(seed, rate, count, start)
     kinds = send_records(
-        read_airflow_connection(declared.connection),
+        read_airflow_connection(find_connection(declared.connection, layout)),
         generator.topic,
         generator.records(load),
         speedup=options["speedup"] or 1.0,
@@ -130,11 +131,12 @@ def send_flights(name: str, options: Mapping[str, Any]) -> None:
     """Send the flights of 2013, and journal them."""
     from seamline.kafka.admin import TopicAdmin
     from seamline.kafka.connections import read_airflow_connection
+    from seamline.lake.tables.decided import find_connection
     from seamline.local.flights import Span, replay_flights
 
-    compiled, _ = open_pipeline(name)
+    compiled, layout = open_pipeline(name)
     declared = compiled.definition
-    connection = read_airflow_connection(declared.connection)
+    connection = read_airflow_connection(find_connection(declared.connection, layout))
     start, end = (parse_moment(each) if each else None for each in (options["start"], options["end"]))
     with TopicAdmin(connection) as admin:
         partitions = len(admin.partitions(declared.topics[0]))
@@ -170,8 +172,9 @@ def from_file(name: str, source: Path, topic: str) -> None:
     """Send each line of a file as one record, as it is; to the first topic of a pipeline of one source by default."""
     from seamline.kafka.connections import read_airflow_connection
     from seamline.kafka.produce import RecordWriter
+    from seamline.lake.tables.decided import find_connection
 
-    compiled, _ = open_pipeline(name)
+    compiled, layout = open_pipeline(name)
     declared = compiled.definition
     if not declared.kafka_topics:
         raise NotFound(
@@ -192,7 +195,7 @@ def from_file(name: str, source: Path, topic: str) -> None:
         raise NotFound(f"There is no file {source}.", hint="pass the path of a file, or - for stdin.")
     count = 0
     with (
-        RecordWriter(read_airflow_connection(declared.connection)) as writer,
+        RecordWriter(read_airflow_connection(find_connection(declared.connection, layout))) as writer,
         click.open_file(str(source), "rb") as lines,
     ):
         for line in lines:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,24 +18,25 @@ from kafka.structs import OffsetAndMetadata
 
 from seamline.kafka.clients import find_out_why, open_client
 from seamline.kafka.connections import KafkaConnection
-from seamline.kafka.refusals import find_reason, list_notes
-from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError, SetupError, TopicMissing
+from seamline.kafka.explained_errors import CONFIGS, explain_kafka_error
+from seamline.model.errors import KafkaUnavailable
 
-_UNREACHABLE = (
-    errors.KafkaConnectionError,
-    errors.KafkaTimeoutError,
-    errors.NodeNotReadyError,
-    errors.RequestTimedOutError,
-)
 _COORDINATOR_ABSENT = (
     errors.CoordinatorNotAvailableError,
     errors.CoordinatorLoadInProgressError,
     errors.NotCoordinatorError,
 )
-CONFIGS = "DESCRIBE_CONFIGS"
-_UNSETTLED = (errors.UnknownBrokerIdError, errors.BrokerNotAvailableError)
-"""Errors of the client about a cluster whose metadata it must fetch again; it calls them final."""
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TopicMark:
+    """By what a topic is known, and who has its partitions."""
+
+    id: str
+    """The id of this incarnation."""
+    leaders: Mapping[int, int]
+    """The epoch of each partition's leader: each new leader has a higher one."""
 
 
 class TopicAdmin:
@@ -148,14 +150,29 @@ class TopicAdmin:
 
     def retention(self, name: str) -> timedelta | None:
         """Return how long a topic keeps records by its ``retention.ms``; None for ever."""
+        millis = int(self.setting(name, "retention.ms"))
+        return None if millis < 0 else timedelta(milliseconds=millis)
+
+    def setting(self, name: str, key: str) -> str:
+        """Return a setting of a topic; KafkaRefused without the right to see it."""
         with self._translated(name):
             asked = [ConfigResource(ConfigResourceType.TOPIC, name)]
             told = self._client.describe_configs(asked, config_filter="all")
             # A broker leaves out what one has no right to see.
-            if "retention.ms" not in told["topic"][name]:
+            if key not in told["topic"][name]:
                 raise errors.TopicAuthorizationFailedError(CONFIGS)
-        millis = int(told["topic"][name]["retention.ms"]["value"])
-        return None if millis < 0 else timedelta(milliseconds=millis)
+        return str(told["topic"][name][key]["value"])
+
+    def cluster_id(self) -> str:
+        """Return the id of the cluster."""
+        with self._translated(""):
+            return str(self._client.describe_cluster()["cluster_id"])
+
+    def identify(self, name: str) -> TopicMark:
+        """Return by what this incarnation of a topic, and each leader of its partitions, is known."""
+        found = self._describe(name)
+        leaders = {part["partition_index"]: int(part["leader_epoch"]) for part in found["partitions"]}
+        return TopicMark(str(found["topic_id"]), leaders)
 
     def commit_group_offsets(self, group: str, name: str, offsets: Mapping[int, int]) -> None:
         """Record the next offset per partition for a group without members, for other people's lag tools."""
@@ -234,62 +251,3 @@ def _await_port(connection: KafkaConnection, timeout: float) -> None:
         if time.monotonic() > deadline:
             raise explain_kafka_error(errors.KafkaConnectionError(str(refused)), connection) from refused
         time.sleep(0.1)
-
-
-def explain_kafka_error(
-    problem: Exception, connection: KafkaConnection, topic: str = "", group: str = ""
-) -> SeamlineError:
-    """Say in our words what a Kafka client's error means for the reader."""
-    name = type(problem).__name__
-    if isinstance(problem, errors.UnknownTopicOrPartitionError):
-        return TopicMissing(
-            f"Topic {topic!r} does not exist on {connection.called}.",
-            hint="create the topic, or correct its name in the definition.",
-        )
-    if isinstance(problem, errors.AuthorizationError):
-        return explain_missing_right(problem, connection, topic, group)
-    if isinstance(problem, (*_UNREACHABLE, errors.SaslAuthenticationFailedError)):
-        reason, hint = find_reason(list_notes(problem), connection)
-        if reason:
-            return KafkaUnavailable(f"Kafka at {connection.called} lets nobody in: {reason}.", hint=hint)
-        return KafkaUnavailable(
-            f"No Kafka broker answers at {connection.called}: {name}.",
-            hint="check that the broker is running, and the address, security.protocol and login of the connection.",
-        )
-    if isinstance(problem, _UNSETTLED) or getattr(problem, "retriable", False):
-        return KafkaUnavailable(
-            f"Kafka at {connection.called} cannot answer yet ({name}: {problem}).",
-            hint="retry shortly: a broker may have just restarted, or a partition may have no leader yet.",
-        )
-    if isinstance(problem, errors.UnsupportedCodecError):
-        return SetupError(
-            f"This Python cannot read records of {connection.called}: {problem}.",
-            hint="install the codecs that Seamline requires: pip install 'kafka-python[lz4,snappy,zstd]'.",
-        )
-    if "AuthorizationFailed" in str(problem):
-        return explain_missing_right(problem, connection, topic, group)
-    about = f" for topic {topic!r}" if topic else ""
-    return SeamlineError(f"Kafka at {connection.called} refused{about}: {name}: {problem}")
-
-
-def explain_missing_right(
-    problem: Exception, connection: KafkaConnection, topic: str, group: str
-) -> SeamlineError:
-    """Say that a user lacks a right, and of what."""
-    who = f"User {connection.username!r}" if connection.username else "This client"
-    # Some errors only name another in their text, which has the names of topics as well.
-    text = f"{type(problem).__name__} {problem}"
-    if "GroupAuthorizationFailed" in text:
-        what = f"use the consumer group{f' {group!r}' if group else ''}"
-    elif "TransactionalIdAuthorizationFailed" in text:
-        what = "write in transactions"
-    elif "ClusterAuthorizationFailed" in text or not topic:
-        what = "do this in the cluster"
-    elif CONFIGS in text:
-        what = f"read the settings of topic {topic!r}"
-    else:
-        what = f"use topic {topic!r}, or there is no such topic"
-    return KafkaRefused(
-        f"{who} may not {what}, says Kafka at {connection.called}.",
-        hint='docs/streams.md, "Rights in Kafka", lists what is needed: ask who runs the cluster to grant it.',
-    )

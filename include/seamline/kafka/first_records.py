@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import read_timestamp, without_contents
 from seamline.model.protocol.log_tail import Tail, hash_record_value
 

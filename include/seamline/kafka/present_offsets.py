@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import explain_kafka_error
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import without_contents
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.offset_runs import Run, Runs

@@ -10,9 +10,10 @@ from typing import Any
 import kafka.errors as errors
 from kafka import KafkaProducer
 
-from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.model.errors import KafkaUnavailable
 
 Delivered = Callable[[object, int, int], None]

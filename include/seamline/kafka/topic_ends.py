@@ -12,9 +12,10 @@ from types import TracebackType
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import NO_TIMESTAMP, read_timestamp, without_contents
 from seamline.model.errors import KafkaUnavailable
 from seamline.model.protocol.offsets import Lane

@@ -9,9 +9,10 @@ from itertools import cycle
 import kafka.errors as errors
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError
 
 FENCING = (

@@ -121,6 +121,16 @@ class TopicRecreated(SeamlineError):
     exit_code = 12
 
 
+class RecordsReplaced(TopicRecreated):
+    """Kafka has lost records that were read, and gives their offsets to others, as after an unclean election."""
+
+
+class FailoverOutdated(SeamlineError):
+    """A decision to read from another cluster no longer fits the log, or the topics that it was made about."""
+
+    exit_code = 53
+
+
 class OffsetGap(SeamlineError):
     """Offsets between the master's end and what Kafka still has are gone and no hole is registered."""
 

@@ -8,6 +8,14 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 
+def name_in_force(pipeline: str, declared: str) -> str:
+    """Return the connection by which a pipeline's topics are read: the declared one, unless a failover has decided."""
+    from seamline.lake.storage.layout import locate_tables
+    from seamline.lake.tables.decided import find_connection
+
+    return find_connection(declared, locate_tables(pipeline))
+
+
 def connection_env(name: str) -> dict[str, str]:
     """Resolve a connection as Airflow does (secrets backends too) into what a process outside can read.
 

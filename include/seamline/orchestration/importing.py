@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import parse_named_moment
-from seamline.orchestration.airflow_connections import connection_env, connections_env
+from seamline.orchestration.airflow_connections import connection_env, connections_env, name_in_force
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import parse_flag, require_known_fields
 from seamline.orchestration.store_connection import with_store_settings
@@ -117,7 +117,7 @@ def plan_import(name: str, connection: str) -> list[str]:
     pipeline, layout = open_compiled_pipeline(name)
     request, ids = read_request(context["params"], find_run_actor(context)), None
     if request:
-        env = {**os.environ, **connection_env(connection)}
+        env = {**os.environ, **connection_env(name_in_force(name, connection))}
         if cancelled := list_cancelled_ids(layout):
             take_part(name, layout, print_changes(), ids=cancelled, env=env)
         drafted = draft_import(pipeline, layout, request, env=env)
@@ -158,7 +158,8 @@ class ImportSensor(BaseSensorOperator):
         pipeline, layout = open_compiled_pipeline(self.pipeline)
         if said := say_who_imports(self.pipeline, layout):
             print(said)
-        env = {**os.environ, **connections_env([self.connection, *pipeline.definition.registries])}
+        connection = name_in_force(self.pipeline, self.connection)
+        env = {**os.environ, **connections_env([connection, *pipeline.definition.registries])}
         return take_part(self.pipeline, layout, print_changes(), ids=self.ids, env=env)
 
 

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange, GaveUp, SeamlineError, SetupError
 from seamline.model.time.intervals import format_utc_instant
-from seamline.orchestration.airflow_connections import connection_env_if_any, connections_env
+from seamline.orchestration.airflow_connections import connection_env_if_any, connections_env, name_in_force
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.orders import order_of
@@ -45,7 +45,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     from seamline.supervisor.outside import read_stream_status
 
     context = get_current_context()
-    layout = locate_tables(name)
+    layout, connection = locate_tables(name), name_in_force(name, connection)
     leave_mark(layout, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
     if order := order_of(context["params"], find_run_actor(context)):

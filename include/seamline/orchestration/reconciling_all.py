@@ -12,7 +12,7 @@ from airflow.sdk import AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
 from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError
-from seamline.orchestration.airflow_connections import connection_env
+from seamline.orchestration.airflow_connections import connection_env, name_in_force
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.comparing import only_compares, require_supervisor
 from seamline.orchestration.failures import first_line, log_failure_reason
@@ -69,7 +69,7 @@ def reconcile_streams(alias: AssetAlias) -> None:
         print(problem)
     pipelines = list(found.pipelines.values())
     # Airflow is asked by this thread alone.
-    kafka = sorted({each.definition.connection for each in pipelines})
+    kafka = sorted({name for each in pipelines for name in list_connections(each)})
     registries = sorted({name for each in pipelines for name in each.definition.registries})
     known = {name: read_connection(name, REGISTRY_KIND) for name in registries}
     outcomes = reconcile_all(pipelines, known | {name: read_connection(name) for name in kafka})
@@ -121,6 +121,21 @@ def reconcile_all(
     ]
 
 
+def list_connections(pipeline: CompiledPipeline) -> tuple[str, str]:
+    """Return the connection that a definition declares, and the one in force; the first where tables cannot be read."""
+    declared = pipeline.definition.connection
+    try:
+        return declared, name_in_force(pipeline.name, declared)
+    except Exception:  # noqa: BLE001 - what is wrong with them is told where they are needed
+        return declared, declared
+
+
+def find_connected(connections: Mapping[str, Connected], name: str) -> Connected:
+    """Return what processes read of a connection, or why there is none."""
+    hint = "a failover to it was decided meanwhile: the next run reads it."
+    return connections.get(name, ConnectionMissing(f"Connection {name} was not read.", hint=hint))
+
+
 def describe_hang(name: str) -> SetupError:
     """Say that a stream could not be reconciled in time."""
     return SetupError(
@@ -132,8 +147,8 @@ def describe_hang(name: str) -> SetupError:
 def find_stream_env(pipeline: CompiledPipeline, connections: Mapping[str, Connected]) -> dict[str, str]:
     """Return what a stream reads of its connections; raises why there is one that it cannot read."""
     found: dict[str, str] = {}
-    for name in (pipeline.definition.connection, *pipeline.definition.registries):
-        if isinstance(connection := connections[name], Exception):
+    for name in (list_connections(pipeline)[-1], *pipeline.definition.registries):
+        if isinstance(connection := find_connected(connections, name), Exception):
             raise connection
         found |= connection
     return found
@@ -177,7 +192,7 @@ def send_alerts_after(
     start.result()
     if not done.asked_for:
         return
-    connection = connections[done.pipeline.definition.connection]
+    connection = find_connected(connections, list_connections(done.pipeline)[-1])
     env = {} if isinstance(connection, Exception) else connection
     try:
         send_alerts(done.pipeline, env, done.lines.append, ask)

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
-from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any
+from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
@@ -200,7 +200,7 @@ def upkeep(name: str, connection: str) -> None:
     """Compact and clean up; each step says what it did, and what Kafka may delete before it was read."""
     from seamline.supervisor.requested_upkeep import run_upkeep as keep_up
 
-    print(keep_up(*open_compiled_pipeline(name), env=connection_env_if_any(connection)))
+    print(keep_up(*open_compiled_pipeline(name), env=connection_env_if_any(name_in_force(name, connection))))
 
 
 @log_failure_reason
@@ -214,7 +214,9 @@ def audit(name: str, connection: str) -> None:
 
     context = get_current_context()
     pipeline, layout = open_compiled_pipeline(name)
-    found = made(pipeline, layout, actor=find_run_actor(context), env=connection_env(connection))
+    found = made(
+        pipeline, layout, actor=find_run_actor(context), env=connection_env(name_in_force(name, connection))
+    )
     Audits.ensure(layout).append(found)
     print(*spelled(found), sep="\n")
     context["ti"].xcom_push(key="findings", value=[str(each) for each in found.findings[:TOLD]])

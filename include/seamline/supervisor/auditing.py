@@ -16,6 +16,7 @@ from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.committed_log import CommittedLog
+from seamline.lake.tables.decided import find_connection
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.audit import (
@@ -51,7 +52,8 @@ def audit(
     log = CommittedLog.pin(pipeline, layout, span)
     definition, ask = pipeline.definition, partial(ends_of, timeout=ANSWERS_WITHIN)
     ends = ask_source_ends(definition, layout, env, ask)
-    connection = read_airflow_connection(definition.connection, env) if definition.kafka_topics else None
+    name = find_connection(definition.connection, layout)
+    connection = read_airflow_connection(name, env) if definition.kafka_topics else None
     asked = [probe_missing_offsets(each, connection, ends) for each in evidence_of(log, ends)]
     if any(each.askable for each in asked):
         # What retention has deleted while Kafka was asked is not there, and nobody knows what it was.

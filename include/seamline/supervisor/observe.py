@@ -22,6 +22,7 @@ from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.store.locations import Location, list_places
 from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.control_table import Control, ControlTable, Desired
+from seamline.lake.tables.decided import find_connection
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
@@ -134,9 +135,8 @@ class Observer:
         if not places:
             # Rows of tables wait, and nobody has looked at their times.
             return replace(lag, seconds=None)
-        oldest = self.try_read(
-            "Kafka", lambda: oldest_from(read_airflow_connection(definition.connection, env), places)
-        )
+        name = find_connection(definition.connection, self.layout)
+        oldest = self.try_read("Kafka", lambda: oldest_from(read_airflow_connection(name, env), places))
         age = max((ends.at - oldest).total_seconds(), 0.0) if oldest else None
         return replace(lag, seconds=age)
 
@@ -152,7 +152,10 @@ class Observer:
             Gap(lane, end, ends.beginnings[lane]) for lane, end in held.items() if end < ends.beginnings[lane]
         }
         found = sorted({*short, *find_gaps(recent, ends.beginnings)}, key=lambda gap: gap.lane)
-        return tuple(str(gap) for gap in list_undecided_gaps(found, control.accepted if control else ()))
+        return tuple(
+            str(gap)
+            for gap in list_undecided_gaps(found, control.list_decided_gaps(recent) if control else ())
+        )
 
 
 def observe(

@@ -18,7 +18,7 @@ from seamline.lake.storage.layout import Layout, definitions_folder, locate_tabl
 from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.orchestration.airflow_connections import connection_env_if_any
+from seamline.orchestration.airflow_connections import connection_env_if_any, name_in_force
 
 
 def may_read(pipeline: str, request: Request, user: GetUserDep) -> None:
@@ -88,4 +88,7 @@ def open_requested_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
 
 def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:
     """Return the environment with the pipeline's connection, as Airflow resolves it."""
-    return {**os.environ, **connection_env_if_any(pipeline.definition.connection)}
+    return {
+        **os.environ,
+        **connection_env_if_any(name_in_force(pipeline.name, pipeline.definition.connection)),
+    }

@@ -12,8 +12,9 @@ import kafka.errors as errors
 import pytest
 
 from seamline.kafka import produce, topic_ends
-from seamline.kafka.admin import TopicAdmin, explain_kafka_error
+from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import SharedEnds, oldest_from
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, TopicMissing

@@ -16,7 +16,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import ProtocolError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_moving_ranges
-from seamline.model.protocol.offsets import Lane, advance_vector
+from seamline.model.protocol.offsets import Lane, Vector, advance_vector
 from seamline.model.protocol.seam import NOTHING
 
 END = "seamline.end/"
@@ -88,12 +88,20 @@ class Master:
             )
         moved = list_moving_ranges(epoch)
         ends = advance_vector(self.position(part.lane for part in moved), moved)
+        self.require_ahead(epoch.begun)
+        ends |= epoch.begun
         txns = {EPOCH: epoch.number, **{f"{END}{lane}": end for lane, end in ends.items()}}
         txns |= {FRONTIER + view: frontier for view, frontier in epoch.frontiers.items()}
         txns |= {MARK + name: NOTHING if mark is None else mark for name, mark in (marks or {}).items()}
         if epoch.edge:
             txns[EDGE] = epoch.number
         self.table.append(written, txns=txns, metadata={ROW: epoch.to_json()})
+
+    def require_ahead(self, begun: Vector) -> None:
+        """Raise ProtocolError if a lane were begun below its end: its records would be read twice."""
+        for lane, end in self.position(begun).items():
+            if begun[lane] < end:
+                raise ProtocolError(f"Lane {lane} has been read to {end} and cannot begin at {begun[lane]}.")
 
     def rows(self) -> Iterator[Epoch]:
         """Return the rows that the commits carry, the newest first, as far back as their entries in the log are there.

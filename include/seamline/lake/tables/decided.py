@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
+from seamline.model.protocol.clusters.failovers import Failover
 from seamline.model.protocol.control import AskDecision, Control
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.imported.imports import Import, add_import, cancel_import
 from seamline.model.protocol.offsets import OffsetRange
 from seamline.model.protocol.restatement import Restatement
+
+
+def find_connection(declared: str, layout: Layout) -> str:
+    """Find the Airflow connection by which a pipeline's topics are read: that of the last failover, or ``declared``."""
+    failovers = list_failovers(layout) if declared else ()
+    return Control(failovers=failovers).find_connection(declared)
+
+
+def list_failovers(layout: Layout) -> tuple[Failover, ...]:
+    """List the decisions to go on from another cluster, oldest first."""
+    found = read_cached_table(
+        layout.table("control"), "failovers", lambda table: ControlTable(table).see().failovers
+    )
+    return found or ()
+
+
+def decide_failover(
+    control: ControlTable, failover: Failover, before: Sequence[Failover], require: Callable[[Control], None]
+) -> None:
+    """Record a failover after those ``before``, of which each is registered; ``require`` raises if it may not be."""
+    said = f"{failover}; {failover.reason}"
+    row = {"state": "failover", "actor": failover.actor, "reason": said, "at": failover.at}
+    set_failovers(control, row, (*before, failover), require)
+
+
+def take_back_failover(
+    control: ControlTable,
+    before: Sequence[Failover],
+    require: Callable[[Control], None],
+    *,
+    actor: str,
+    reason: str,
+    now: datetime,
+) -> None:
+    """Leave the failovers ``before`` alone in force."""
+    row = {"state": "failover taken back", "actor": actor, "reason": reason, "at": now}
+    set_failovers(control, row, before, require)
+
+
+def set_failovers(
+    control: ControlTable,
+    row: Mapping[str, object],
+    failovers: Sequence[Failover],
+    require: Callable[[Control], None],
+) -> None:
+    """Write the failovers that are in force from now on."""
+
+    def change(found: Control) -> Control:
+        require(found)
+        return replace(found, failovers=tuple(failovers))
+
+    control.decide(row, change)
 
 
 def list_restatements(layout: Layout) -> tuple[Restatement, ...]:

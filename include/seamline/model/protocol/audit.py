@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from seamline.model.protocol.epoch import Epoch, EpochKind
-from seamline.model.protocol.holes import list_missing_ranges
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import CLOSING, list_missing_ranges
 from seamline.model.protocol.offset_runs import (
     Run,
     Runs,
@@ -174,7 +174,7 @@ def of_lane(evidence: LaneEvidence, lost: Runs, read_to: int) -> Iterator[Findin
 def ranges_of(ledger: Iterable[Epoch]) -> tuple[dict[Lane, list[Run]], dict[Lane, list[Run]]]:
     """Return what epochs have read of each lane, and what was passed over and not filled since."""
     epochs = list(ledger)
-    read = (part for epoch in epochs if epoch.kind is not EpochKind.HOLE for part in epoch.ranges)
+    read = (part for epoch in epochs if epoch.kind not in CLOSING for part in epoch.ranges)
     passed = (part for parts in list_missing_ranges(epochs).values() for part in parts)
     return by_lane(read), by_lane(passed)
 

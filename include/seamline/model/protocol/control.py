@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from seamline.model.errors import LeaseHeld
+from seamline.model.protocol.clusters.failovers import Failover, find_unregistered
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import AcceptedGap
 from seamline.model.protocol.imported.imports import Import
 from seamline.model.protocol.moving import Moved
@@ -141,6 +143,17 @@ class Control:
     there were: rows and decisions up to there are none of its own."""
     imports: tuple[Import, ...] = ()
     """Decisions to import rows of files, oldest first; of those that are done some have been forgotten."""
+    failovers: tuple[Failover, ...] = ()
+    """Decisions to go on from another cluster, oldest first; a driver registers the last one as it starts."""
+
+    def list_decided_gaps(self, ledger: Sequence[Epoch]) -> tuple[AcceptedGap, ...]:
+        """List the gaps that somebody has decided on, also by a failover that no epoch of a ledger registers yet."""
+        failover = find_unregistered(self.failovers, ledger)
+        return (*self.accepted, *(failover.closings if failover else ()))
+
+    def find_connection(self, declared: str) -> str:
+        """Return the connection in force: that of the last failover, or the one that a definition has ``declared``."""
+        return self.failovers[-1].connection if self.failovers and declared else declared
 
     def to_json(self) -> str:
         """Write the state as the JSON that a row carries; what a renewal changes of a lease is not in it."""
@@ -166,6 +179,7 @@ class Control:
             **({"asks": [each.to_row() for each in self.asks]} if self.asks else {}),
             **({"questions": dict(self.questions)} if self.questions else {}),
             **({"imports": [each.to_row() for each in self.imports]} if self.imports else {}),
+            **({"failovers": [each.to_row() for each in self.failovers]} if self.failovers else {}),
         }
         return json.dumps(row)
 
@@ -196,4 +210,5 @@ class Control:
             tuple(map(AskDecision.from_row, row.get("asks", []))),
             {id: (born[0], born[1]) for id, born in row.get("questions", {}).items()},
             tuple(map(Import.from_row, row.get("imports", []))),
+            tuple(map(Failover.from_row, row.get("failovers", []))),
         )

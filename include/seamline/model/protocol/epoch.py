@@ -14,12 +14,13 @@ from seamline.model.time.intervals import Interval, format_utc_instant, parse_mo
 
 
 class EpochKind(StrEnum):
-    """Why an epoch exists: rows read, a range lost, rows admitted later, or rows of files imported."""
+    """Why an epoch exists: rows read, a range lost, rows admitted later, rows of files imported, or another cluster."""
 
     READ = "read"
     HOLE = "hole"
     AMEND = "amend"
     IMPORT = "import"
+    FAILOVER = "failover"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Epoch:
     edge: bool = False
     """Whether a cut may fall on it."""
     ranges: tuple[OffsetRange, ...] = ()
-    """What it read, the offsets that a hole passes over, or what of holes was filled."""
+    """What it read, the offsets that a hole passes over, or what of holes was filled; an empty one of a hole or a
+    failover closes its lane."""
     accepted: Mapping[str, int] = field(default_factory=dict)
     """Accepted rows, by interval id."""
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -75,6 +77,8 @@ class Epoch:
 
     until: datetime | None = None
     """Of an import that leaves rows to the topic by time alone: the event time from which on it does; else None."""
+    begun: Mapping[Lane, int] = field(default_factory=dict)
+    """Where the lanes of another cluster begin, in the place of those that are closed; empty but for a failover."""
 
     @property
     def rows(self) -> int:
@@ -113,6 +117,7 @@ class Epoch:
                 **({"clock": self.clock} if self.clock else {}),
                 **({"restated": self.restated} if self.restated else {}),
                 **({"until": format_utc_instant(self.until)} if self.until else {}),
+                **({"begun": {str(lane): at for lane, at in self.begun.items()}} if self.begun else {}),
             },
             sort_keys=True,
         )
@@ -150,4 +155,5 @@ class Epoch:
             clock=row.get("clock", ""),
             restated=row.get("restated", 0),
             until=parse_moment(row["until"]) if row.get("until") else None,
+            begun={Lane.parse(lane): at for lane, at in row.get("begun", {}).items()},
         )

@@ -7,13 +7,13 @@ fill it, so that no interval it may touch is taken for complete before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from seamline.model.errors import OffsetGap, SeamlineError, TopicRecreated
+from seamline.model.errors import OffsetGap
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.imported.table_rows import describe_row_span
 from seamline.model.protocol.offsets import (
@@ -108,15 +108,20 @@ class AcceptedGap:
         )
 
 
+CLOSING = (EpochKind.HOLE, EpochKind.FAILOVER)
+"""Kinds of epochs whose empty ranges close lanes."""
+
+
 def list_end_offsets(ledger: Iterable[Epoch]) -> dict[Lane, int]:
-    """Return the end offset of every lane of Kafka's that was read, those closed by a hole left out."""
+    """Return the end offset of every lane of Kafka's that was read, or that a failover begins; no closed ones."""
     ends: dict[Lane, int] = {}
     for epoch in ledger:
         for part in list_moving_ranges(epoch):
-            if epoch.kind is EpochKind.HOLE and not len(part):
+            if epoch.kind in CLOSING and not len(part):
                 ends.pop(part.lane, None)
             else:
                 ends[part.lane] = part.end
+        ends |= epoch.begun
     return ends
 
 
@@ -138,9 +143,13 @@ def list_filling_ranges(epoch: Epoch) -> tuple[OffsetRange, ...]:
 
 
 def list_closed_lanes(ledger: Iterable[Epoch]) -> set[Lane]:
-    """List the lanes that ended with their topic."""
-    found = (epoch for epoch in ledger if epoch.kind is EpochKind.HOLE)
-    return {part.lane for epoch in found for part in epoch.ranges if not len(part)}
+    """List the lanes that ended with their topic, or were left for another cluster and not begun again."""
+    closed: set[Lane] = set()
+    for epoch in ledger:
+        if epoch.kind in CLOSING:
+            closed |= {part.lane for part in epoch.ranges if not len(part)}
+        closed -= epoch.begun.keys()
+    return closed
 
 
 def find_gaps(ledger: Iterable[Epoch], beginnings: Vector) -> tuple[Gap, ...]:
@@ -199,30 +208,6 @@ def to_register(
     return waiting
 
 
-def build_gap_error(pipeline: str, topics: Mapping[str, str], found: Sequence[Gap]) -> SeamlineError:
-    """Say what is gone and what a person can do about it; ``topics`` are the ids by name."""
-    listed = "; ".join(map(str, found))
-    hint = (
-        f"`seamline holes list {pipeline}` shows it; where the records cannot be recovered, "
-        f"`seamline holes accept {pipeline} --reason ...` registers the loss and lets the stream continue."
-    )
-    if any(gap.end is None for gap in found):
-        now = ", ".join(f"{name!r} with id {id}" for name, id in topics.items())
-        return TopicRecreated(
-            f"Kafka now has {now}: the topic that was read is no longer read, or was deleted and recreated. "
-            f"Not read: {listed}.",
-            hint=hint,
-        )
-    names = ", ".join(map(repr, topics))
-    if all(gap.lane.of_table for gap in found):
-        return OffsetGap(
-            "A version that rewrites or deletes rows, or whose files or log entry are gone, cannot be read. "
-            f"Not read: {listed}.",
-            hint=hint,
-        )
-    return OffsetGap(f"Kafka has deleted records of {names} before they were read: {listed}.", hint=hint)
-
-
 def keep_hole_epochs(ledger: Iterable[Epoch]) -> list[Epoch]:
     """Keep the epochs that show which offsets of the holes are missing."""
     return [epoch for epoch in ledger if epoch.kind is EpochKind.HOLE or list_filling_ranges(epoch)]
@@ -275,7 +260,7 @@ def is_ledger_contiguous(ledger: Iterable[Epoch]) -> bool:
                 return False
             open_ = left
         try:
-            ends = advance_vector(ends, list_moving_ranges(epoch))
+            ends = {**advance_vector(ends, list_moving_ranges(epoch)), **epoch.begun}
         except OffsetGap:
             return False
         if epoch.kind is EpochKind.HOLE:

@@ -34,6 +34,11 @@ def hash_value_pieces(pieces: Iterable[bytes | memoryview] | None) -> str:
     return found.hexdigest()
 
 
+def list_new_leaders(before: Mapping[int, int], now: Mapping[int, int]) -> list[int]:
+    """List the partitions of which another leader has been elected, by the epochs of their leaders."""
+    return [part for part, epoch in sorted(now.items()) if epoch > before.get(part, epoch)]
+
+
 def list_replaced_lanes(kept: Mapping[Lane, Tail], given: Mapping[Lane, Tail]) -> list[Lane]:
     """List the lanes in which Kafka returns another record at an offset than was read there.
 

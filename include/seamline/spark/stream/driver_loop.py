@@ -16,8 +16,6 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from seamline.lake.imports.table_sources import TableSources
-from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_poll import ControlPoll
 from seamline.lake.tables.control_table import ControlTable, Desired
@@ -29,8 +27,8 @@ from seamline.model.errors import FenceLost, KafkaUnavailable, SeamlineError, St
 from seamline.model.protocol.control import Control
 from seamline.plan.stream.epoch_numbers import Resume, Turns, decide_start_position
 from seamline.runtime.storage_failures import store_failed, translate_store_errors
-from seamline.spark.stream.accepted_holes import register_accepted_holes
 from seamline.spark.stream.checkpoints import Checkpoints, read_planned_ends
+from seamline.spark.stream.decisions import open_topics, register_decisions
 from seamline.spark.stream.driver_end import (
     AWAY,
     TRIED_AGAIN,
@@ -40,7 +38,6 @@ from seamline.spark.stream.driver_end import (
 )
 from seamline.spark.stream.epoch_maker import Epochs
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.stream.read_topics import Topics
 from seamline.spark.stream.serving_refresher import Refresher
 from seamline.spark.stream.tables.side_reading import SideReading
 from seamline.spark.stream.triggers import Triggers
@@ -64,11 +61,9 @@ class Driver:
         self.pipeline, self.layout, self.token = pipeline, layout, token
         self.folder = home / "streams" / pipeline.name
         self.checkpoints = Checkpoints(self.folder)
-        self.topics = Topics(pipeline.definition, TableSources(pipeline.definition, layout))
         repair_torn_logs(layout, now=datetime.now(UTC))
         self.poll = ControlPoll(ControlTable.ensure(layout))
-        epochs = read_condensed_log(layout)
-        self.topics.require_whole(epochs, self.poll.control.read().accepted)
+        self.topics, epochs = open_topics(pipeline.definition, layout, self.poll.control.read())
         self.lookups = Lookups(pipeline.lookups, layout, in_force(epochs, pipeline.record_version))
         self.parent, self.lock = os.getppid(), threading.RLock()
         self.stopping = threading.Event()
@@ -83,8 +78,8 @@ class Driver:
         warming = self.beside.submit(warm_workers, spark)
         self.writer = Writer(self.layout, self.pipeline, self.token, jvm=jvm_pid(spark))
         self.refresher = Refresher(self.writer.pipeline, self.layout, at_end=self.alone)
-        ledger = register_accepted_holes(
-            self.writer, self.topics, self.poll.control, self.writer.repair_ledger()
+        ledger = register_decisions(
+            self.writer, self.topics, self.poll.control.read(), self.writer.repair_ledger()
         )
         lookups = RuleTopics(self.writer.pipeline, self.lookups, spark)
         self.epochs = Epochs(self.writer, self.topics, lookups, ledger, self.folder / "driver.json")

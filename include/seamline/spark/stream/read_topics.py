@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property, reduce
 
@@ -19,17 +19,17 @@ from seamline.kafka.record_ranges import RangeReader
 from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.master import Master
 from seamline.model.definition.pipeline import Pipeline
-from seamline.model.errors import KafkaUnavailable, SeamlineError, TopicRecreated
+from seamline.model.errors import KafkaUnavailable, RecordsReplaced, SeamlineError, TopicRecreated
+from seamline.model.protocol.clusters.gap_errors import build_gap_error
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import (
     AcceptedGap,
     Gap,
-    build_gap_error,
     find_gaps,
     list_end_offsets,
     list_undecided_gaps,
 )
-from seamline.model.protocol.log_tail import Tail, list_replaced_lanes
+from seamline.model.protocol.log_tail import Tail, list_new_leaders, list_replaced_lanes
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
 
 log = logging.getLogger("seamline.stream")
@@ -78,11 +78,15 @@ def fetch_options(records: int) -> dict[str, str]:
 class Topics:
     """One incarnation of each topic of a pipeline, known by its id from the first look on."""
 
-    def __init__(self, definition: Pipeline, tables: TableSources) -> None:
+    def __init__(
+        self, definition: Pipeline, tables: TableSources, in_force: Callable[[str], str] = str
+    ) -> None:
+        """Look at the topics; ``in_force`` says which connection stands for the one that is declared."""
         self.pipeline, self.names = definition.name, definition.kafka_topics
-        self.name, self.open = definition.connection, ExitStack()
+        self.name, self.open = in_force(definition.connection), ExitStack()
         self.tables = tables
-        self.kafka_ids = {name: self.admin.topic_id(name) for name in self.names}
+        self.marks = {name: self.admin.identify(name) for name in self.names}
+        self.kafka_ids = {name: mark.id for name, mark in self.marks.items()}
         self.ids: Mapping[str, str] = {**self.kafka_ids, **tables.ids}
 
     @cached_property
@@ -134,14 +138,27 @@ class Topics:
         return {**found, **self.tables.fetch_ends(held)}
 
     def assert_same(self) -> None:
-        """Assert that the topics are still those that were first seen (rule 13)."""
+        """Assert that the topics are still those that were first seen, with the leaders of the last look (rule 13).
+
+        KafkaUnavailable where a partition has another leader: it may lack records that were read, so the log is
+        compared with it before more is read.
+        """
+        changed: list[str] = []
         for name, id in self.kafka_ids.items():
-            if (found := self.admin.topic_id(name)) != id:
+            found, before = self.admin.identify(name), self.marks[name]
+            self.marks[name] = found
+            changed += [f"{name}/{part}" for part in list_new_leaders(before.leaders, found.leaders)]
+            if found.id != id:
                 raise TopicRecreated(
-                    f"Topic {name!r} had id {id} and now has id {found}.",
+                    f"Topic {name!r} had id {id} and now has id {found.id}.",
                     hint="it was deleted and recreated while being read; the epoch was not committed. "
                     f"`seamline holes list {self.pipeline}` shows what is missing.",
                 )
+        if changed:
+            raise KafkaUnavailable(
+                f"{', '.join(changed)} have new leaders.",
+                hint="what was read is compared with what they have before reading goes on.",
+            )
 
     def require_whole(self, ledger: Sequence[Epoch], accepted: Iterable[AcceptedGap]) -> None:
         """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
@@ -152,7 +169,7 @@ class Topics:
     def find_starts(self, master: Master, known: Vector) -> dict[Lane, int]:
         """Find the offset from which each lane is read: the master's end, or the beginning of a new lane.
 
-        Raise OffsetGap if Kafka has dropped what was not read, TopicRecreated if it lost what was, and
+        Raise OffsetGap if Kafka has dropped what was not read, RecordsReplaced if it lost what was, and
         KafkaUnavailable if it does not report every lane that is ``known`` to exist.
         """
         self.tables.require_readable(known)
@@ -165,11 +182,11 @@ class Topics:
             raise build_gap_error(self.pipeline, self.ids, lost)
         for lane, end in held.items():
             if end > ends[lane]:
-                raise TopicRecreated(f"{lane} was read to {end}, but Kafka ends at {ends[lane]}.", hint=LOST)
+                raise RecordsReplaced(f"{lane} was read to {end}, but Kafka ends at {ends[lane]}.", hint=LOST)
         return {lane: held.get(lane, offset) for lane, offset in first.items()}
 
     def require_kept(self, kept: Mapping[Lane, Tail]) -> None:
-        """Raise TopicRecreated if Kafka returns another record than the newest that was ``kept`` of a lane.
+        """Raise RecordsReplaced if Kafka returns another record than the newest that was ``kept`` of a lane.
 
         A broker that has lost records assigns their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else shows it. An offset without a record says nothing.
@@ -184,7 +201,7 @@ class Topics:
         there = {lane: given[place] for lane, place in places.items() if place in given}
         if lost := list_replaced_lanes(kept, there):
             listed = ", ".join(f"{kept[lane].offset} of {lane}" for lane in lost)
-            raise TopicRecreated(
+            raise RecordsReplaced(
                 f"Kafka returns another record than the one that was read at {listed}.", hint=LOST
             )
 

@@ -201,6 +201,11 @@ def find_border(
 
     BadRange if the log has read nothing of a partition that has records: until a stream has, Kafka may delete some.
     """
+    if any(epoch.begun for epoch in log):
+        raise BadRange(
+            f"The offsets of rows are of the cluster that {pipeline.name} was read from before a failover.",
+            hint="divide what is imported by event id or by time.",
+        )
     with TopicAdmin(read_airflow_connection(pipeline.definition.connection, env)) as admin:
         id, first, ends = admin.topic_id(topic), admin.beginning_offsets(topic), admin.end_offsets(topic)
     begun: dict[Lane, int] = {}

@@ -10,6 +10,7 @@ from seamline.kafka.topic_ends import AskEnds, TopicEnds
 from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.decided import find_connection
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.protocol.offsets import Lane, Vector
 
@@ -22,7 +23,8 @@ def ask_source_ends(definition: Pipeline, layout: Layout, env: Mapping[str, str]
     """
     said = TopicEnds(datetime.now(UTC), {}, {}, {})
     if definition.kafka_topics:
-        said = ask(read_airflow_connection(definition.connection, env), definition.kafka_topics)
+        name = find_connection(definition.connection, layout)
+        said = ask(read_airflow_connection(name, env), definition.kafka_topics)
     if not definition.tables:
         return said
     tables = TableSources(definition, layout)

@@ -13,6 +13,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.storage.layout import Layout, locate_tables
+from seamline.lake.tables.decided import find_connection
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import SeamlineError
@@ -34,6 +35,11 @@ class Offsets:
     """The first offset to read."""
     names: Mapping[str, str] = field(default_factory=dict)
     """The topics by their ids; empty where nothing is said of them."""
+
+
+def open_admin(definition: Pipeline, layout: Layout, env: Mapping[str, str] = os.environ) -> TopicAdmin:
+    """Open the cluster that is read, by the connection in force."""
+    return TopicAdmin(read_airflow_connection(find_connection(definition.connection, layout), env))
 
 
 def by_lane(
@@ -63,7 +69,7 @@ def offsets_now(
     )
     if not definition.kafka_topics:
         return found
-    with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
+    with open_admin(definition, layout, env) as admin:
         first = by_lane(admin, definition, admin.beginning_offsets)
         ends = by_lane(admin, definition, admin.end_offsets)
         chosen: Vector
@@ -107,7 +113,7 @@ def find_topic_gaps(compiled: CompiledPipeline, layout: Layout) -> Sequence[Gap]
     definition, log = compiled.definition, read_condensed_log(layout)
     first = TableSources(definition, layout).fetch_beginnings(list_end_offsets(log))
     if definition.kafka_topics:
-        with TopicAdmin(read_airflow_connection(definition.connection)) as admin:
+        with open_admin(definition, layout) as admin:
             first |= by_lane(admin, definition, admin.beginning_offsets)
     return find_gaps(log, first)
 
@@ -121,7 +127,7 @@ def list_ageing_gaps(
     first: dict[Lane, int] = {}
     if not definition.kafka_topics:
         return []
-    with TopicAdmin(read_airflow_connection(definition.connection, env)) as admin:
+    with open_admin(definition, layout, env) as admin:
         for name in definition.kafka_topics:
             id, keeps, begins = admin.topic_id(name), admin.retention(name), admin.beginning_offsets(name)
             old = admin.offsets_at(name, now - keeps / 2) if keeps else begins

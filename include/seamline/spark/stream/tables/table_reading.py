@@ -11,8 +11,9 @@ from seamline.lake.imports.import_plans import ImportPlan
 from seamline.lake.imports.table_versions import TableNews
 from seamline.lake.store.locations import parse_location
 from seamline.model.errors import OffsetGap, SeamlineError, SparkFailed
+from seamline.model.protocol.clusters.gap_errors import build_gap_error
 from seamline.model.protocol.epoch import EpochKind
-from seamline.model.protocol.holes import Gap, build_gap_error
+from seamline.model.protocol.holes import Gap
 from seamline.model.protocol.imported.table_rows import TableRow, find_row
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.model.time.intervals import parse_duration

@@ -1,0 +1,1 @@
+"""Commands about the cluster that a stream reads."""

@@ -1,0 +1,172 @@
+"""The command that lets a stream go on from another cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from seamline.cli.context import current_actor, open_pipeline, parse_range
+from seamline.cli.stream import ensure_supervisor, stream
+from seamline.model.errors import BadRange, NotFound, SeamlineError
+
+if TYPE_CHECKING:
+    from seamline.lake.storage.layout import Layout
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.plan.stream.failover_plan import FailoverRequest
+    from seamline.supervisor.clusters.failing_over import Drafted
+
+WORDS = ("event_id", "timestamp")
+
+
+@stream.command()
+@click.argument("pipeline")
+@click.option("--to", "connection", help="The Airflow connection of the other cluster.")
+@click.option(
+    "--by",
+    "way",
+    metavar="FILE|event_id|timestamp",
+    help="How the place is found: a JSON file of the first offset to read of each partition there, the event ids of "
+    "the records, or the time of the last one that was read.",
+)
+@click.option(
+    "--margin", default="5 minutes", show_default=True, help="How long before that time reading begins."
+)
+@click.option("--since", help="The instant of Kafka's time from which on all is read instead, UTC.")
+@click.option(
+    "--nothing-missing",
+    "whole",
+    is_flag=True,
+    help="Declare that the other cluster has all records that this one had.",
+)
+@click.option("--lost-from", help="First event time of records that the other cluster may lack, UTC.")
+@click.option(
+    "--lost-to",
+    help="Last event time of such records, UTC (exclusive). Without it no interval is certified if any may be missing.",
+)
+@click.option("--fewer-partitions", "fewer", is_flag=True, help="Let a topic have fewer partitions there.")
+@click.option("--restart", is_flag=True, help="Stop the stream before, and start it afterwards.")
+@click.option(
+    "--here", is_flag=True, help="With --restart, start the supervisor on this machine if none lives."
+)
+@click.option("--dry-run", "dry", is_flag=True, help="Only show the plan.")
+@click.option(
+    "--cancel", "back", is_flag=True, help="Take back a failover that the stream has not begun yet."
+)
+@click.option("--reason", default="", help="Reason, recorded in the control log and in the ledger.")
+def failover(
+    pipeline: str,
+    *,
+    connection: str | None,
+    way: str | None,
+    restart: bool,
+    here: bool,
+    dry: bool,
+    back: bool,
+    **asked: Any,
+) -> None:
+    """Continue from another cluster, where the same records have other offsets; prints the plan first.
+
+    The stream's next start closes the partitions that are left and begins the others, and records in the log what may
+    be missing or count twice. Going back is another failover.
+    """
+    from seamline.supervisor.clusters import failing_over
+
+    compiled, layout = open_pipeline(pipeline)
+    if back:
+        made = failing_over.cancel(compiled.name, layout, actor=current_actor(), reason=asked["reason"])
+        click.echo(f"{compiled.name}: the failover to {made.connection} is taken back; {made.left} is read.")
+        return
+    if not connection or not way:
+        raise click.UsageError("--to and --by are required.")
+    request = read_request(connection, way, **asked)
+    if not dry and not restart:
+        failing_over.require_stopped(compiled.name, layout)
+    drafted = failing_over.draft_failover(compiled, layout, request, os.environ)
+    if dry:
+        show_plan(drafted.lines)
+        click.echo("It was a dry run.")
+        return
+    if restart:
+        drafted = draft_stopped(compiled, layout, request)
+    show_plan(drafted.lines)
+    failing_over.decide(drafted, compiled.name, layout)
+    click.echo(f"{compiled.name}: the next start reads {connection}.")
+    if restart:
+        start_again(layout, request.actor, f"failover to {connection}")
+        click.echo(f"{compiled.name}: the stream should be running.")
+        if here:
+            ensure_supervisor(compiled.name)
+
+
+def read_request(
+    connection: str,
+    way: str,
+    *,
+    margin: str,
+    since: str | None,
+    lost_from: str | None,
+    lost_to: str | None,
+    **asked: Any,
+) -> FailoverRequest:
+    """Read what is asked for; BadRange, NotFound for a file that is not there."""
+    from seamline.model.protocol.clusters.failovers import By
+    from seamline.model.time.intervals import parse_duration, parse_moment
+    from seamline.plan.stream.failover_plan import FailoverRequest
+    from seamline.plan.stream.start_positions import parse_spark_offsets
+
+    if (lost_from is None) != (lost_to is None):
+        raise BadRange("--lost-from and --lost-to belong together.", hint="pass both, or neither.")
+    offsets = {}
+    if way not in WORDS:
+        if not Path(way).is_file():
+            raise NotFound(
+                f"There is no file {way}.",
+                hint=f'--by is {", ".join(WORDS)}, or a file of offsets: {{"TOPIC": {{"0": 1200}}}}.',
+            )
+        offsets = parse_spark_offsets(Path(way).read_text())
+    return FailoverRequest(
+        connection=connection,
+        by=By(way) if way in WORDS else By.OFFSETS,
+        actor=current_actor(),
+        offsets=offsets,
+        margin=parse_duration(margin),
+        since=parse_moment(since) if since else None,
+        lost=parse_range(lost_from, lost_to),
+        **asked,
+    )
+
+
+def draft_stopped(pipeline: CompiledPipeline, layout: Layout, request: FailoverRequest) -> Drafted:
+    """Stop a stream and draft again where it has ended; if that fails it is started again where it was."""
+    from seamline.supervisor.clusters import failing_over
+    from seamline.supervisor.outside import stop_stream
+
+    reason = f"failover to {request.connection}"
+    stop_stream(layout, actor=request.actor, reason=reason)
+    try:
+        return failing_over.draft_failover(pipeline, layout, request, os.environ)
+    except SeamlineError:
+        start_again(layout, request.actor, f"no {reason}")
+        raise
+
+
+def start_again(layout: Layout, actor: str, reason: str) -> None:
+    """Let the stream run."""
+    from seamline.lake.tables.control_table import ControlTable
+
+    ControlTable.ensure(layout).restart(actor=actor, reason=reason, now=datetime.now(UTC))
+
+
+def show_plan(lines: Sequence[str]) -> None:
+    """Print the plan."""
+    for line in lines:
+        click.echo(line)
+
+
+COMMANDS: tuple[click.Command, ...] = ()
+"""None of its own: it is one of ``stream``."""

@@ -1,0 +1,1 @@
+"""What the log knows of records that another cluster may have too."""

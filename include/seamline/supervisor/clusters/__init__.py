@@ -1,0 +1,1 @@
+"""A stream told to go on from another cluster."""
