@@ -1,4 +1,4 @@
-"""Two brokers, of which one has the records of the other at other offsets, and a stream that goes from one to the other."""
+"""Two brokers, of which one has the records of the other at other offsets, and a stream that reads both in turn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from deltalake import DeltaTable
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 from tests.e2e.importing.commands import Commands
 from tests.ports import free_ports
 from tests.services.broker import TiedBroker
@@ -50,7 +50,8 @@ IDENTITY = 'event_id=["id"], dedup_within="1 day",'
 
 def start_broker(home: Path) -> TiedBroker:
     """Start a broker of its own: an identity of its own, too."""
-    broker = TiedBroker(home, *free_ports(2))
+    port = free_ports(2)
+    broker = TiedBroker(home, port, port + 1)
     broker.start()
     return broker
 
@@ -102,12 +103,19 @@ class Clusters(Commands):
         if not Path(str(place)).exists():
             return Counter()
         rows = DeltaTable(str(place)).to_pyarrow_table()
-        flagged = rows["_repeated"].to_pylist() if "_repeated" in rows.column_names else [None] * rows.num_rows
+        flagged = (
+            rows["_duplicate"].to_pylist() if "_duplicate" in rows.column_names else [None] * rows.num_rows
+        )
         return Counter(id for id, copy in zip(rows["id"].to_pylist(), flagged, strict=True) if not copy)
 
     def epochs(self) -> list[Epoch]:
         """Return the ledger."""
         return Ledger.ensure(self.layout).read()
+
+    def stopped(self) -> bool:
+        """Return whether no supervisor and no driver is there."""
+        beat = Heartbeat.read(self.home, "shop")
+        return beat is None or not (beat.running or beat.supervisor.alive())
 
     def kill_driver(self) -> None:
         """Kill the driver and its JVM, if one is there."""
@@ -120,6 +128,3 @@ class Clusters(Commands):
         out = self.seamline("query", "shop.by_shop", "--format", "csv")
         rows = [line.split(",") for line in out.splitlines() if line.startswith('"s"')]
         return rows[0][3:5] if rows else []
-
-
-PLACES = [TopicPartition(TOPIC, part) for part in range(PARTS)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +13,10 @@ import click
 
 from seamline.cli.context import current_actor, open_pipeline, parse_range
 from seamline.cli.stream import ensure_supervisor, stream
-from seamline.model.errors import BadRange, NotFound, SeamlineError
+from seamline.model.errors import BadRange, NotFound
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
-    from seamline.model.compile.compiled_pipeline import CompiledPipeline
     from seamline.plan.stream.failover_plan import FailoverRequest
     from seamline.supervisor.clusters.failing_over import Drafted
 
@@ -78,29 +78,24 @@ def failover(
 
     compiled, layout = open_pipeline(pipeline)
     if back:
-        made = failing_over.cancel(compiled.name, layout, actor=current_actor(), reason=asked["reason"])
+        made = failing_over.cancel(compiled, layout, actor=current_actor(), reason=asked["reason"])
         click.echo(f"{compiled.name}: the failover to {made.connection} is taken back; {made.left} is read.")
         return
     if not connection or not way:
         raise click.UsageError("--to and --by are required.")
     request = read_request(connection, way, **asked)
-    if not dry and not restart:
-        failing_over.require_stopped(compiled.name, layout)
-    drafted = failing_over.draft_failover(compiled, layout, request, os.environ)
     if dry:
-        show_plan(drafted.lines)
+        show_plan(failing_over.draft_failover(compiled, layout, request, os.environ))
         click.echo("It was a dry run.")
         return
     if restart:
-        drafted = draft_stopped(compiled, layout, request)
-    show_plan(drafted.lines)
-    failing_over.decide(drafted, compiled.name, layout)
-    click.echo(f"{compiled.name}: the next start reads {connection}.")
-    if restart:
-        start_again(layout, request.actor, f"failover to {connection}")
-        click.echo(f"{compiled.name}: the stream should be running.")
-        if here:
-            ensure_supervisor(compiled.name)
+        # What is refused is refused before the stream is stopped for it.
+        failing_over.draft_failover(compiled, layout, request, os.environ)
+    with started_again(layout, request) if restart else nullcontext():
+        show_plan(failing_over.fail_over(compiled, layout, request, os.environ))
+    click.echo(f"{compiled.name}: {'it' if restart else 'the next start'} reads {connection}.")
+    if restart and here:
+        ensure_supervisor(compiled.name)
 
 
 def read_request(
@@ -141,30 +136,23 @@ def read_request(
     )
 
 
-def draft_stopped(pipeline: CompiledPipeline, layout: Layout, request: FailoverRequest) -> Drafted:
-    """Stop a stream and draft again where it has ended; if that fails it is started again where it was."""
-    from seamline.supervisor.clusters import failing_over
+@contextmanager
+def started_again(layout: Layout, request: FailoverRequest) -> Iterator[None]:
+    """Stop a stream, and let it run afterwards, whatever has come of it."""
+    from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import stop_stream
 
     reason = f"failover to {request.connection}"
     stop_stream(layout, actor=request.actor, reason=reason)
     try:
-        return failing_over.draft_failover(pipeline, layout, request, os.environ)
-    except SeamlineError:
-        start_again(layout, request.actor, f"no {reason}")
-        raise
+        yield
+    finally:
+        ControlTable.ensure(layout).restart(actor=request.actor, reason=reason, now=datetime.now(UTC))
 
 
-def start_again(layout: Layout, actor: str, reason: str) -> None:
-    """Let the stream run."""
-    from seamline.lake.tables.control_table import ControlTable
-
-    ControlTable.ensure(layout).restart(actor=actor, reason=reason, now=datetime.now(UTC))
-
-
-def show_plan(lines: Sequence[str]) -> None:
+def show_plan(drafted: Drafted) -> None:
     """Print the plan."""
-    for line in lines:
+    for line in drafted.lines:
         click.echo(line)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
 from seamline.model.protocol.clusters.failovers import Failover
-from seamline.model.protocol.control import AskDecision, Control
+from seamline.model.protocol.control import AskDecision, Control, Lease
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.imported.imports import Import, add_import, cancel_import
 from seamline.model.protocol.offsets import OffsetRange
@@ -32,38 +32,36 @@ def list_failovers(layout: Layout) -> tuple[Failover, ...]:
 
 
 def decide_failover(
-    control: ControlTable, failover: Failover, before: Sequence[Failover], require: Callable[[Control], None]
+    control: ControlTable, lease: Lease, failover: Failover, before: Sequence[Failover]
 ) -> None:
-    """Record a failover after those ``before``, of which each is registered; ``require`` raises if it may not be."""
+    """Record a failover after those ``before``, which are registered; LeaseHeld where the lease is another's by now."""
     said = f"{failover}; {failover.reason}"
     row = {"state": "failover", "actor": failover.actor, "reason": said, "at": failover.at}
-    set_failovers(control, row, (*before, failover), require)
+    set_failovers(control, lease, row, (*before, failover))
 
 
 def take_back_failover(
     control: ControlTable,
+    lease: Lease,
     before: Sequence[Failover],
-    require: Callable[[Control], None],
     *,
     actor: str,
     reason: str,
     now: datetime,
 ) -> None:
-    """Leave the failovers ``before`` alone in force."""
+    """Leave the failovers ``before`` alone in force; LeaseHeld where the lease is another's by now."""
     row = {"state": "failover taken back", "actor": actor, "reason": reason, "at": now}
-    set_failovers(control, row, before, require)
+    set_failovers(control, lease, row, before)
 
 
 def set_failovers(
-    control: ControlTable,
-    row: Mapping[str, object],
-    failovers: Sequence[Failover],
-    require: Callable[[Control], None],
+    control: ControlTable, lease: Lease, row: Mapping[str, object], failovers: Sequence[Failover]
 ) -> None:
-    """Write the failovers that are in force from now on."""
+    """Write the failovers that are in force from now on, while nobody else has the lease."""
 
     def change(found: Control) -> Control:
-        require(found)
+        if found.lease is None or found.lease.token != lease.token:
+            raise (found.lease or lease).refusal()
         return replace(found, failovers=tuple(failovers))
 
     control.decide(row, change)

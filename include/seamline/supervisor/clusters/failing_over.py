@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,11 +18,13 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.clusters.record_times import count_sent_since, find_last_records
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import decide_failover, take_back_failover
+from seamline.lake.tables.renewing import keep_renewing
+from seamline.lake.tables.torn_logs import repair_torn_logs
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import BadRange, KafkaRefused, SeamlineError
 from seamline.model.protocol.clusters.failovers import By, Failover, list_kafka_ends, list_registered
-from seamline.model.protocol.control import Control, Lease
+from seamline.model.protocol.control import Lease
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.failover_plan import (
@@ -39,7 +43,11 @@ from seamline.plan.stream.failover_plan import (
     require_known_ids,
     require_partitions,
 )
+from seamline.runtime.places import host_name
+from seamline.runtime.processes import own_process_name
+from seamline.spark.stream.epoch_writer import Writer
 
+RENEWED_EVERY = 5.0
 ANSWERS_WITHIN = 5.0
 """Seconds for which the cluster that is left, which may be gone, is waited for."""
 BY_BROKER = "LogAppendTime"
@@ -206,54 +214,49 @@ def ask_offsets(
     return found
 
 
-def require_stopped(pipeline: str, layout: Layout) -> Lease | None:
-    """Raise BadRange unless the stream is stopped; return a lease that nobody lives of."""
+@contextmanager
+def hold_stream(pipeline: CompiledPipeline, layout: Layout) -> Iterator[tuple[ControlTable, Lease]]:
+    """Hold the lease of a stream that is stopped, with every earlier driver fenced off: its log stays as it is.
+
+    A driver that is taken for dead may wake. BadRange for a stream that should run, LeaseHeld for one that does.
+    """
     control = ControlTable.ensure(layout)
     found = control.read()
-    if found.desired in (Desired.RUNNING, Desired.PAUSED) or control.live_lease():
-        raise running(pipeline, found)
-    return found.lease
-
-
-def running(pipeline: str, found: Control) -> BadRange:
-    """Say that a stream runs, or should."""
-    return BadRange(
-        f"The stream of {pipeline} is wanted {found.desired}: while it may read, nobody knows where it is left.",
-        hint=f"`seamline stream stop {pipeline}` first, or pass --restart.",
-    )
-
-
-def refuse_started(pipeline: str, dead: Lease | None) -> Callable[[Control], None]:
-    """Make what raises BadRange if somebody has started the stream; ``dead`` is the lease that nobody lives of."""
-
-    def require(found: Control) -> None:
-        if found.desired in (Desired.RUNNING, Desired.PAUSED) or (found.lease and found.lease != dead):
-            raise running(pipeline, found)
-
-    return require
-
-
-def decide(drafted: Drafted, pipeline: str, layout: Layout) -> None:
-    """Record a failover, in the place of one that no driver has registered; BadRange while the stream runs."""
-    dead = require_stopped(pipeline, layout)
-
-    decide_failover(
-        ControlTable.ensure(layout), drafted.failover, drafted.before, refuse_started(pipeline, dead)
-    )
-
-
-def cancel(pipeline: str, layout: Layout, *, actor: str, reason: str) -> Failover:
-    """Take back the failover that no driver has registered yet; BadRange if there is none."""
-    control = ControlTable.ensure(layout)
-    dead, ledger = require_stopped(pipeline, layout), read_condensed_log(layout)
-    known = control.read().failovers
-    before = list_registered(known, ledger)
-    if before == known:
+    if found.desired in (Desired.RUNNING, Desired.PAUSED):
         raise BadRange(
-            f"{pipeline} has no failover that can be taken back.",
-            hint="one that a driver has begun is followed by another one, back.",
+            f"The stream of {pipeline.name} is wanted {found.desired}: while it reads, nobody knows where it is left.",
+            hint=f"`seamline stream stop {pipeline.name}` first, or pass --restart.",
         )
-    take_back_failover(
-        control, before, refuse_started(pipeline, dead), actor=actor, reason=reason, now=datetime.now(UTC)
-    )
-    return known[-1]
+    repair_torn_logs(layout, now=datetime.now(UTC))
+    holder = f"{host_name()}:{os.getpid()}:failover"
+    lease = control.take(holder, process=own_process_name(), now=datetime.now(UTC))
+    try:
+        with keep_renewing(lambda: control.try_renew(lease), RENEWED_EVERY):
+            Writer(layout, pipeline, lease.token).repair_ledger()
+            yield control, lease
+    finally:
+        control.release(lease)
+
+
+def fail_over(
+    pipeline: CompiledPipeline, layout: Layout, request: FailoverRequest, env: Mapping[str, str]
+) -> Drafted:
+    """Decide on a failover, in the place of one that no driver has registered."""
+    with hold_stream(pipeline, layout) as (control, lease):
+        drafted = draft_failover(pipeline, layout, request, env)
+        decide_failover(control, lease, drafted.failover, drafted.before)
+        return drafted
+
+
+def cancel(pipeline: CompiledPipeline, layout: Layout, *, actor: str, reason: str) -> Failover:
+    """Take back the failover that no driver has registered yet; BadRange if there is none."""
+    with hold_stream(pipeline, layout) as (control, lease):
+        known = control.read().failovers
+        before = list_registered(known, read_condensed_log(layout))
+        if before == known:
+            raise BadRange(
+                f"{pipeline.name} has no failover that can be taken back.",
+                hint="one that a driver has begun is followed by another one, back.",
+            )
+        take_back_failover(control, lease, before, actor=actor, reason=reason, now=datetime.now(UTC))
+        return known[-1]
