@@ -13,7 +13,7 @@ from tests.unit.shop import sales_pipeline
 from seamline.kafka.admin import TopicMark
 from seamline.lake.imports.table_sources import TableSources
 from seamline.lake.storage.layout import Layout
-from seamline.model.errors import KafkaUnavailable, OffsetGap, TopicRecreated
+from seamline.model.errors import KafkaUnavailable, OffsetGap, RecordsReplaced, TopicRecreated
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.epoch_numbers import Begin, Checkpoint, Resume, decide_start_position
 from seamline.spark.stream.read_topics import Topics
@@ -92,6 +92,17 @@ def test_another_topic_of_the_name_is_not_read() -> None:
         same.assert_same()
 
 
+def test_a_new_leader_is_noticed_before_an_epoch_of_it_is_committed() -> None:
+    """It may lack records that were read, and gives their offsets to others: the log is compared with it first."""
+    same = topics([], {}, {})
+    marks = iter([TopicMark("t", {0: 1, 1: 4}), TopicMark("t", {0: 2, 1: 4}), TopicMark("t", {0: 2, 1: 4})])
+    same.admin = SimpleNamespace(identify=lambda name: next(marks))  # type: ignore[assignment]
+    same.assert_same()
+    with pytest.raises(KafkaUnavailable, match="orders/0 have new leaders"):
+        same.assert_same()
+    same.assert_same()
+
+
 def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginning() -> None:
     """What was deleted unread, or lost after it was read, stops the start."""
     held = {Lane("t", 0): 5}
@@ -102,7 +113,7 @@ def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginnin
     }
     with pytest.raises(OffsetGap, match=r"offsets 5\.\.6"):
         topics([], {0: 7}, {0: 9}).find_starts(master, held)
-    with pytest.raises(TopicRecreated, match="Kafka ends at 4"):
+    with pytest.raises(RecordsReplaced, match="Kafka ends at 4"):
         topics([], {0: 0}, {0: 4}).find_starts(master, held)
 
 

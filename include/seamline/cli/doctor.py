@@ -61,6 +61,7 @@ def doctor(airflow: bool) -> None:
         findings += [
             *check_neighbours(found.pipelines),
             *check_all_decimals(found),
+            *check_failovers(found),
             *check_supervisors(found),
         ]
     if airflow:
@@ -127,11 +128,33 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
         yield Finding("definition", False, f"{problem.file}:{problem.line}: {problem.message}", problem.hint)
     if found.pipelines:
         yield Finding("definitions", True, ", ".join(sorted(found.pipelines)))
-    names = {each.definition.connection for each in found.pipelines.values()}
+    names = {find_connection_in_force(each) for each in found.pipelines.values()}
     for name in sorted(filter(None, names)):
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
     for name in sorted({name for each in found.pipelines.values() for name in each.definition.registries}):
         yield run_check(f"registry {name}", partial(ask_registry, name))
+
+
+def find_connection_in_force(pipeline: CompiledPipeline) -> str:
+    """Return the connection that a pipeline's topics are read by: the declared one, or that of a failover."""
+    from seamline.lake.storage.layout import locate_tables
+    from seamline.lake.tables.decided import find_connection
+
+    declared = pipeline.definition.connection
+    try:
+        return find_connection(declared, locate_tables(pipeline.name))
+    except SeamlineError:
+        # What is wrong with its tables is another finding.
+        return declared
+
+
+def check_failovers(found: Catalog) -> Iterator[Finding]:
+    """Tell of each pipeline that is read by another connection than its definition has."""
+    for name, pipeline in sorted(found.pipelines.items()):
+        declared, other = pipeline.definition.connection, find_connection_in_force(pipeline)
+        if other != declared:
+            said = f"{other}, by a failover; the definition has {declared}"
+            yield Finding(f"connection of {name}", True, said)
 
 
 def check_all_decimals(found: Catalog) -> Iterator[Finding]:

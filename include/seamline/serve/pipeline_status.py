@@ -13,6 +13,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.claims_table import claims_shown
 from seamline.lake.tables.control_poll import find_shown_lease
 from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import list_failovers
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.reprocessed import Reprocessed, read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView, rounded_record_version
@@ -28,7 +29,7 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.batch.batch_plan import last_edge
 from seamline.plan.batch.reprocessing_plan import Verdict, list_outdated_epochs, list_rounded_epochs
 from seamline.plan.wording.observation_text import RECONCILER
-from seamline.plan.wording.source_text import list_time_bounds
+from seamline.plan.wording.source_text import describe_failovers, list_time_bounds
 from seamline.serve.known_intervals import KnownIntervals
 from seamline.serve.refused_records import count_refused_records
 
@@ -63,6 +64,7 @@ def status_of(pipeline: CompiledPipeline, layout: Layout, *, now: datetime | Non
         lines += format_reprocessing(pipeline, epochs, Reprocessed(pipeline, layout).verdicts())
     else:
         lines.append("  no epoch yet")
+    lines += [f"  {line}" for line in describe_failovers(list_failovers(layout), epochs)]
     lines.append(f"  stream {format_desired_state(layout, now or datetime.now(UTC))}")
     if since := find_stale_reconcile(layout, now=now or datetime.now(UTC)):
         lines.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
 from seamline.model.definition.asks import Ask
@@ -14,7 +16,9 @@ from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.processes import Process
 from seamline.model.definition.sources import DeltaSource, Source
-from seamline.model.time.intervals import parse_duration
+from seamline.model.protocol.clusters.failovers import Failover, find_unregistered
+from seamline.model.protocol.epoch import Epoch
+from seamline.model.time.intervals import format_utc_instant, parse_duration
 from seamline.plan.spelling import format_quantity
 
 
@@ -37,6 +41,16 @@ def list_source_lines(pipeline: Pipeline) -> list[str]:
             f"  {describe_time_bounds(each)}",
         ]
     return [*found, *(": ".join(each) for each in list_derived_facts(pipeline))]
+
+
+def describe_failovers(failovers: Sequence[Failover], ledger: Sequence[Epoch]) -> list[str]:
+    """Say which connection is in force by a failover, whatever the definition has; nothing if there was none."""
+    if not failovers:
+        return []
+    last = failovers[-1]
+    since = f"since the failover of {format_utc_instant(last.at)} from {last.left} by {last.actor}"
+    pending = "; the next start begins it" if find_unregistered(failovers, ledger) else ""
+    return [f"connection {last.connection} is in force {since}{pending}"]
 
 
 def describe_source(source: Source) -> str:
