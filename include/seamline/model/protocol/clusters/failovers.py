@@ -1,4 +1,4 @@
-"""Failovers: decisions to read the same topics on from another cluster, where records have other offsets (rule 29)."""
+"""Failovers: decisions to read the same topics on from another cluster, where records have other offsets (rule 30)."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def list_kafka_ends(ledger: Iterable[Epoch]) -> dict[Lane, int]:
 def find_unregistered(failovers: Sequence[Failover], ledger: Sequence[Epoch]) -> Failover | None:
     """Find the failover that no epoch registers yet; only the newest decision can be one.
 
-    It is compared with the newest failover of the log alone: who goes to and fro may decide the same once more.
+    It is compared with the newest failover of the log alone: who goes there and back may decide the same once more.
     """
     if not failovers:
         return None
