@@ -31,14 +31,12 @@ class DefinitionError(SeamlineError):
     def at(self, *, field: str = "", file: str = "", line: int = 0) -> DefinitionError:
         """Return the same error with the place filled in where it was not yet known."""
         self.field = f"{field}.{self.field}".strip(".") if field else self.field
-        self.file = self.file or file
-        self.line = self.line or line
+        self.file, self.line = self.file or file, self.line or line
         return self
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.file else ""
-        name = f"{self.field}: " if self.field else ""
-        return f"{place}{name}{super().__str__()}"
+        return f"{place}{f'{self.field}: ' if self.field else ''}{super().__str__()}"
 
 
 class ExpressionError(DefinitionError):
@@ -125,12 +123,6 @@ class RecordsReplaced(TopicRecreated):
     """Kafka has lost records that were read, and gives their offsets to others, as after an unclean election."""
 
 
-class FailoverOutdated(SeamlineError):
-    """A decision to read from another cluster no longer fits the log, or the topics that it was made about."""
-
-    exit_code = 53
-
-
 class OffsetGap(SeamlineError):
     """Offsets between the master's end and what Kafka still has are gone and no hole is registered."""
 
@@ -215,8 +207,7 @@ class NotWhole(ProtocolError):
         super().__init__(
             f"{file} is not intact: {why}.",
             hint=f"{table} cannot be read from version {version} on. Start the stream: it sets aside what a power loss "
-            "has left, and reads from Kafka again. If the start fails with this error too, restore the table from a "
-            "backup.",
+            "has left, and reads from Kafka again. If the start fails with this error too, restore the table.",
         )
 
 

@@ -16,7 +16,7 @@ import pytest
 from tests.protocol.model.search import Found, explore
 from tests.protocol.model.state import NOW, Violation
 
-from seamline.model.errors import FailoverOutdated
+from seamline.model.errors import OutOfStep
 from seamline.model.protocol.clusters.failovers import (
     By,
     Failover,
@@ -207,7 +207,7 @@ def starts(world: World, rules: Rules) -> Iterator[tuple[str, World]]:
     if pending:
         try:
             require_fitting("p", pending, known, [LANES[cluster].topic_id])
-        except FailoverOutdated:
+        except OutOfStep:
             yield "a driver refuses a decision about another place", world._replace(token=token)
             return
     new = Driver(token, cluster, world.decided[-1] if pending else None)

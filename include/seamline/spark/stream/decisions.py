@@ -33,7 +33,7 @@ def open_topics(definition: Pipeline, layout: Layout, control: Control) -> tuple
 def require_decided(topics: Topics, control: Control, ledger: Sequence[Epoch]) -> Failover | None:
     """Raise for a gap between log and topics that nobody has decided on; return the failover that is to be registered.
 
-    TopicRecreated, OffsetGap; FailoverOutdated where that failover was decided about another state.
+    TopicRecreated, OffsetGap; OutOfStep where that failover was decided about another state.
     """
     failover = find_unregistered(control.failovers, ledger)
     if failover:

@@ -14,7 +14,7 @@ from seamline.kafka.topic_ends import TopicEnds
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import find_connection
-from seamline.model.errors import BadRange, FailoverOutdated, FenceLost, KafkaUnavailable
+from seamline.model.errors import BadRange, FenceLost, KafkaUnavailable, OutOfStep
 from seamline.model.protocol.clusters.failovers import By
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import list_end_offsets
@@ -193,7 +193,7 @@ def test_a_log_that_has_moved_since_is_not_registered_over(shop: Shop) -> None:
     control.failovers[0].closed[OLD] = 2  # type: ignore[index]
     writer = Writer(shop.layout, shop.compiled, 30)
     topics: Any = SimpleNamespace(pipeline="shop", kafka_ids={"sales": "n"})
-    with pytest.raises(FailoverOutdated, match="was to be left at 2 and is read to 3"):
+    with pytest.raises(OutOfStep, match="was to be left at 2 and is read to 3"):
         register_decisions(writer, topics, control, writer.repair_ledger())
 
 

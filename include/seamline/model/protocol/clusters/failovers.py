@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from seamline.model.errors import FailoverOutdated
+from seamline.model.errors import OutOfStep
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import AcceptedGap, Gap, list_end_offsets
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
@@ -136,7 +136,7 @@ def list_registered(failovers: Sequence[Failover], ledger: Sequence[Epoch]) -> t
 def require_fitting(
     pipeline: str, failover: Failover, ledger: Iterable[Epoch], topic_ids: Collection[str]
 ) -> None:
-    """Raise FailoverOutdated unless the log ends where the decision says, and the topics are those that it names.
+    """Raise OutOfStep unless the log ends where the decision says, and the topics are those that it names.
 
     A driver that everybody took for dead may have gone on reading the cluster that is left.
     """
@@ -149,7 +149,7 @@ def require_fitting(
     gone = sorted({lane.topic_id for lane in failover.begun} - {*topic_ids})
     moved += [f"topic id {id} is not among those of connection {failover.connection!r}" for id in gone]
     if moved:
-        raise FailoverOutdated(
+        raise OutOfStep(
             f"The failover to {failover.connection!r} was decided about another state: {'; '.join(moved)}.",
             hint=f"run `seamline stream failover {pipeline}` again, which decides about the state as it is now, or "
             f"`seamline stream failover {pipeline} --cancel`.",

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from seamline.model.errors import FailoverOutdated
+from seamline.model.errors import OutOfStep
 from seamline.model.protocol.clusters.failovers import (
     By,
     Failover,
@@ -101,7 +101,7 @@ def test_a_decision_fits_one_place_alone() -> None:
         ([read(0, A, 0, 10), read(1, Lane("a", 1), 0, 3)], ["b"], "a/1 was to be left at no offset"),
         ([], ["b"], "a/0 was to be left at 10 and is read to none"),
     ):
-        with pytest.raises(FailoverOutdated, match=words):
+        with pytest.raises(OutOfStep, match=words):
             require_fitting("shop", failover(), log, ids)
 
 
