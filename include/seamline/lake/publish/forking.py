@@ -27,11 +27,19 @@ from seamline.lake.storage.rewrites import list_live_pieces
 from seamline.lake.store.locations import copy_folder, copy_unchanging_file, delete_folder, move_folder
 from seamline.lake.tables import readiness
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.decided import ask_for_import, list_imports, list_restatements
+from seamline.lake.tables.decided import (
+    ask_for_import,
+    decide_failover,
+    list_failovers,
+    list_imports,
+    list_restatements,
+)
 from seamline.lake.tables.renewing import keep_renewing
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, LeaseHeld
+from seamline.model.protocol.control import Lease
 from seamline.model.protocol.epoch import Epoch
+from seamline.model.protocol.holes import list_moving_ranges
 from seamline.model.protocol.imported.imports import list_registered_imports
 from seamline.model.protocol.savepoint import Savepoint
 from seamline.model.protocol.seam import NOTHING
@@ -59,11 +67,12 @@ def fork_pipeline(
     draft = Layout(to.warehouse, f".fork-{to.pipeline}-{uuid.uuid4().hex[:8]}")
     try:
         rows = create_fork_tables(layout, draft, held, point)
-        with acquire_stream_lease(to):
+        with acquire_stream_lease(to) as lease:
             # Whoever keeps streams up may have started this one while its tables were made.
             require_no_log(other, to)
             copy_restatements(layout, to, point)
             copy_imports(layout, to, held)
+            copy_failovers(layout, to, held, lease)
             move_fork_tables(draft, to)
     finally:
         delete_folder(draft.warehouse / draft.pipeline)
@@ -118,14 +127,14 @@ def require_no_log(other: CompiledPipeline, to: Layout) -> None:
 
 
 @contextmanager
-def acquire_stream_lease(to: Layout) -> Iterator[None]:
+def acquire_stream_lease(to: Layout) -> Iterator[Lease]:
     """Keep a pipeline's stream from starting meanwhile; LeaseHeld if it has started."""
     control = ControlTable.ensure(to)
     lease = control.take(f"fork-{uuid.uuid4().hex[:6]}", process=own_process_name(), now=datetime.now(UTC))
     beside = ControlTable.ensure(to)
     try:
         with keep_renewing(lambda: beside.try_renew(lease), RENEWED_EVERY):
-            yield
+            yield lease
     finally:
         control.release(lease)
 
@@ -144,7 +153,9 @@ def create_fork_tables(layout: Layout, draft: Layout, held: Sequence[Epoch], poi
     numbers = {epoch.number for epoch in held}
     taken = {name: copy_table_files(layout, draft, name, numbers) for name in (LAST, "quarantine")}
     edges = [epoch.number for epoch in held if epoch.edge]
-    txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in point.ends.items()}}
+    # Those that were left for another cluster, too: who goes back goes on above them.
+    ends = {part.lane: part.end for epoch in held for part in list_moving_ranges(epoch)} | {**point.ends}
+    txns = {EPOCH: point.epoch, **{f"{END}{lane}": end for lane, end in ends.items()}}
     txns |= {EDGE: edges[-1]} if edges else {}
     told = {EPOCH: point.epoch}
     if (gone := read_app_version(Table.open(layout.table("quarantine")), LET_GO)) > NOTHING:
@@ -165,6 +176,13 @@ def copy_imports(layout: Layout, to: Layout, held: Sequence[Epoch]) -> None:
         known = control.read().imports
         if each.lane in registered and all(each.id != other.id for other in known):
             ask_for_import(control, each, known, ())
+
+
+def copy_failovers(layout: Layout, to: Layout, held: Sequence[Epoch], lease: Lease) -> None:
+    """Copy the failovers that the log has registered: the fork goes on in the cluster where the log ends."""
+    begun = [epoch for epoch in held if epoch.begun]
+    if found := [each for each in list_failovers(layout) if any(map(each.is_registered_by, begun))]:
+        decide_failover(ControlTable.ensure(to), lease, found[-1], found[:-1])
 
 
 def copy_restatements(layout: Layout, to: Layout, point: Savepoint) -> None:

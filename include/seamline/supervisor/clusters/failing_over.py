@@ -95,7 +95,7 @@ def draft_failover(
             refuse_same_cluster(pipeline.name, request.connection)
         require_partitions(left, other, fewer=request.fewer)
         begun, again, notes = place_lanes(admin, pipeline, layout, request, left, other, ledger)
-    doubt = find_doubt(request, left.values(), again)
+    doubt = find_doubt(request, [*left.values(), *list_untouched_lanes(left, left_cluster)], again)
     made = make_failover(request, in_force, left, begun, doubt, datetime.now(UTC))
     silent = [f"{in_force} does not answer: {left_cluster.silence}"] if left_cluster.silence else []
     return Drafted(made, before, (*silent, *notes, *describe_failover(made, left, other)))
@@ -158,6 +158,17 @@ def find_left_lanes(
         )
         for lane, end in held.items()
     }
+
+
+def list_untouched_lanes(left: Mapping[Lane, LeftLane], cluster: Left) -> list[LeftLane]:
+    """List the lanes of the cluster that is left of which nothing was ever read."""
+    if not (found := cluster.ends):
+        return []
+    return [
+        LeftLane(found.names[lane.topic_id], found.beginnings[lane], None, end - found.beginnings[lane])
+        for lane, end in sorted(found.ends.items())
+        if lane not in left
+    ]
 
 
 def look_at_other(admin: TopicAdmin, definition: Pipeline, layout: Layout) -> OtherCluster:

@@ -12,13 +12,18 @@ from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.kafka.topic_ends import TopicEnds
 from seamline.lake.log.epoch_log import read_condensed_log
+from seamline.lake.log.master import Master
+from seamline.lake.publish.forking import fork_pipeline
+from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import find_connection
+from seamline.model.compile.catalog import load_catalog
 from seamline.model.errors import BadRange, FenceLost, KafkaUnavailable, OutOfStep
 from seamline.model.protocol.clusters.failovers import By
 from seamline.model.protocol.epoch import EpochKind
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.savepoint import Savepoint
 from seamline.plan.stream.failover_plan import FailoverRequest
 from seamline.spark.stream.decisions import register_decisions
 from seamline.spark.stream.epoch_writer import Writer
@@ -151,6 +156,19 @@ def test_a_stream_that_should_run_is_not_failed_over(shop: Shop) -> None:
     fail_over(shop)
 
 
+def test_a_partition_that_was_never_read_may_be_missing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was added a moment ago, or has waited behind the others: all that the log knows of was read."""
+
+    def two(admin: Admin, topics: object) -> TopicEnds:
+        lanes = [Lane(admin.ids[admin.name], part) for part in (0, 1)]
+        ends = dict(zip(lanes, (3, 5) if admin.name == "kafka_default" else (50, 50), strict=True))
+        return TopicEnds(datetime.now(UTC), {lanes[0].topic_id: "sales"}, dict.fromkeys(lanes, 0), ends)
+
+    monkeypatch.setattr(failing_over, "fetch_ends", two)
+    made = fail_over(shop, offsets={("sales", 0): 17, ("sales", 1): 0}).failover
+    assert made.doubtful and "lacks of 5 offsets that were not read" in made.statement
+
+
 def test_the_cluster_that_is_read_already_is_refused(shop: Shop) -> None:
     """Another address of it needs no failover; a topic that was made again there is a hole of its own."""
     with pytest.raises(BadRange, match="leads to the cluster that is read already"):
@@ -211,3 +229,18 @@ def test_whoever_asks_kafka_asks_the_cluster_in_force(shop: Shop, monkeypatch: p
         if len(asked) == 1:
             fail_over(shop)
     assert asked == ["kafka_default", "kafka_b"]
+
+
+def test_a_fork_goes_on_in_the_cluster_where_its_log_ends(shop: Shop, tmp_path: Path) -> None:
+    """Its definition has the connection of the other; lanes that were left are known to it, for the way back."""
+    fail_over(shop, whole=True)
+    start(shop, 10)
+    log = read_condensed_log(shop.layout)
+    ends = list_end_offsets(log)
+    folder = tmp_path / "definitions"
+    (folder / "branch.py").write_text((folder / "shop.py").read_text().replace('"shop"', '"branch"'))
+    branch, to = load_catalog(folder).pipeline("branch"), Layout(shop.warehouse, "branch")
+    point = Savepoint("p", log[-1].number, ends, {}, shop.compiled.record_version, "ada", "", START)
+    fork_pipeline(shop.compiled, shop.layout, point, branch, to)
+    assert find_connection("kafka_default", to) == "kafka_b"
+    assert Master.open(to).position([OLD, NEW]) == {OLD: 3, NEW: 17}
