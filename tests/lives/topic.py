@@ -105,7 +105,7 @@ class Read(Topics):
         self.pipeline, self.names = definition.name, definition.topics
         self.admin: Topic = topic  # type: ignore[assignment]
         self.ids = self.kafka_ids = {name: IDS[name] for name in self.names}
-        self.marks = {name: topic.identify(name) for name in self.names}
+        self.marks, self.led_anew = {name: topic.identify(name) for name in self.names}, False
         self.tables, self.open = tables, ExitStack()
         self.ranges = Nobody()  # type: ignore[assignment]
 

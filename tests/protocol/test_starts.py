@@ -95,12 +95,17 @@ def test_another_topic_of_the_name_is_not_read() -> None:
 def test_a_new_leader_is_noticed_before_an_epoch_of_it_is_committed() -> None:
     """It may lack records that were read, and gives their offsets to others: the log is compared with it first."""
     same = topics([], {}, {})
-    marks = iter([TopicMark("t", {0: 1, 1: 4}), TopicMark("t", {0: 2, 1: 4}), TopicMark("t", {0: 2, 1: 4})])
-    same.admin = SimpleNamespace(identify=lambda name: next(marks))  # type: ignore[assignment]
+    leaders = {0: 1, 1: 4}
+    same.admin.identify = lambda name: TopicMark("t", {**leaders})  # type: ignore[method-assign]
     same.assert_same()
-    with pytest.raises(KafkaUnavailable, match="orders/0 have new leaders"):
-        same.assert_same()
+    leaders[0] = 2
+    for _ in range(2):
+        with pytest.raises(KafkaUnavailable, match="orders/0 have new leaders"):
+            same.assert_same()
+        assert same.led_anew
+    same.require_kept({})
     same.assert_same()
+    assert not same.led_anew
 
 
 def test_every_lane_is_read_from_the_masters_end_and_a_new_one_from_its_beginning() -> None:

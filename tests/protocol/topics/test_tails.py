@@ -15,7 +15,7 @@ from seamline.lake.engine.duckdb_connections import register_tables
 from seamline.lake.storage.table_cache import Files
 from seamline.lake.tables import log_tails as lake
 from seamline.lake.tables.log_tails import find_log_tails
-from seamline.model.errors import TopicRecreated
+from seamline.model.errors import RecordsReplaced
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.log_tail import Tail, hash_record_value, list_replaced_lanes
 from seamline.model.protocol.offsets import Lane, OffsetRange, Vector
@@ -117,8 +117,8 @@ def test_a_start_stops_where_offsets_were_filled_again(monkeypatch: pytest.Monke
         return given
 
     monkeypatch.setattr("seamline.spark.stream.read_topics.read_first_records", firsts)
-    found = topics([], {0: 5, 1: 0}, {0: 9, 1: 12})
-    with pytest.raises(TopicRecreated, match="another record than the one that was read at 9 of t/1"):
+    found = topics(["t", "t"], {0: 5, 1: 0}, {0: 9, 1: 12})
+    with pytest.raises(RecordsReplaced, match="another record than the one that was read at 9 of t/1"):
         found.require_kept({**READ, Lane("gone", 0): Tail(3, 1)})
     assert asked == [{("orders", 1): 9}], "what retention has deleted is not asked for, nor another topic"
     given["orders", 1] = Tail(9, 2_000, hash_record_value(b"x"))

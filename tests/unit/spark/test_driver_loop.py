@@ -350,7 +350,7 @@ def test_the_tables_are_repaired_also_while_the_broker_is_away(epochs: Any) -> N
         SimpleNamespace(epoch=7),
         SimpleNamespace(settle=epochs.said.append),
     )
-    epochs.topics = SimpleNamespace(assert_same=away)
+    epochs.topics = SimpleNamespace(assert_ids=away)
     with pytest.raises(KafkaUnavailable):
         epochs.reload_log()
     assert epochs.said == ["repaired", 7]
@@ -389,7 +389,7 @@ def test_a_record_is_refused_only_if_it_makes_the_kernel_fail_by_itself(
     epochs.registries = SimpleNamespace(
         current_schemas=lambda: None, forget_unknown=lambda: None, want=lambda _: False
     )
-    epochs.topics = SimpleNamespace(assert_same=lambda: None)
+    epochs.topics = SimpleNamespace(assert_same=lambda: None, assert_ids=dict)
     epochs.lookups = SimpleNamespace(current_versions=dict, topics=())
     epochs.writer = SimpleNamespace(take_number=lambda: 8, current=frozenset({"v"}), end_phase=lambda _: None)
     assert (
@@ -445,7 +445,7 @@ def test_a_record_is_not_blamed_for_a_store_that_a_task_could_not_write_to(
         condemned="", proved=False, to_json=dict, record_failure=lambda *_, **__: blamed.append(_)
     )
     epochs.size_batches = lambda frame: None
-    epochs.topics = SimpleNamespace(assert_same=lambda: None)
+    epochs.topics = SimpleNamespace(assert_same=lambda: None, assert_ids=dict)
     epochs.writer = SimpleNamespace(timing=SimpleNamespace(begin=float))
     monkeypatch.setattr(epochs_module, "coalesce_small_epoch", lambda frame, ranges: frame)
     monkeypatch.setattr(kernel_runs, "is_frame_alive", lambda frame: True)

@@ -176,6 +176,8 @@ class Driver:
                 self.failure = self.side.work(self.spark, self.asked, stopping=self.stopping.is_set())
         except KafkaUnavailable as error:
             log.warning("Kafka does not answer: %s", error.message)
+            # Only what begins again compares the log with new leaders.
+            self.failure = error if self.topics.led_anew else None
         except TRIED_AGAIN as error:
             # A commit may have landed or not, the ledger's row of an epoch before too: the tables are read again.
             self.failure = error

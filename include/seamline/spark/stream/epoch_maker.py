@@ -210,7 +210,7 @@ class Epochs(KernelRuns):
         self.derived.forget()
         if self.surveys:
             self.surveys.settle(self.writer.master.epoch)
-        self.topics.assert_same()
+        self.topics.assert_ids()
         self.progress = self.resume_progress(ledger)
         return ledger
 

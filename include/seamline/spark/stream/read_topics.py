@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from seamline.kafka import connections
-from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.admin import TopicAdmin, TopicMark
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.first_records import Place, read_first_records
 from seamline.kafka.record_ranges import RangeReader
@@ -76,16 +76,16 @@ def fetch_options(records: int) -> dict[str, str]:
 
 
 class Topics:
-    """One incarnation of each topic of a pipeline, known by its id from the first look on."""
+    """One incarnation of each topic of a pipeline, known by its id; ``in_force`` says which connection is read by."""
 
     def __init__(
         self, definition: Pipeline, tables: TableSources, in_force: Callable[[str], str] = str
     ) -> None:
-        """Look at the topics; ``in_force`` says which connection stands for the one that is declared."""
         self.pipeline, self.names = definition.name, definition.kafka_topics
         self.name, self.open = in_force(definition.connection), ExitStack()
         self.tables = tables
         self.marks = {name: self.admin.identify(name) for name in self.names}
+        self.led_anew = False
         self.kafka_ids = {name: mark.id for name, mark in self.marks.items()}
         self.ids: Mapping[str, str] = {**self.kafka_ids, **tables.ids}
 
@@ -138,27 +138,32 @@ class Topics:
         return {**found, **self.tables.fetch_ends(held)}
 
     def assert_same(self) -> None:
-        """Assert that the topics are still those that were first seen, with the leaders of the last look (rule 13).
+        """Assert that the topics are still those that were first seen (rule 13), with the leaders of before.
 
-        KafkaUnavailable where a partition has another leader: it may lack records that were read, so the log is
-        compared with it before more is read.
+        KafkaUnavailable where a partition has another one, until ``require_kept`` has compared the log with it.
         """
-        changed: list[str] = []
+        changed = [
+            f"{name}/{part}"
+            for name, now in self.assert_ids().items()
+            for part in list_new_leaders(self.marks[name].leaders, now.leaders)
+        ]
+        self.led_anew = bool(changed)
+        if changed:
+            raise KafkaUnavailable(
+                f"{', '.join(changed)} have new leaders.", hint="the log is compared first."
+            )
+
+    def assert_ids(self) -> dict[str, TopicMark]:
+        """Assert that the topics are still those that were first seen; return by what they are known now."""
+        now = {name: self.admin.identify(name) for name in self.kafka_ids}
         for name, id in self.kafka_ids.items():
-            found, before = self.admin.identify(name), self.marks[name]
-            self.marks[name] = found
-            changed += [f"{name}/{part}" for part in list_new_leaders(before.leaders, found.leaders)]
-            if found.id != id:
+            if (found := now[name].id) != id:
                 raise TopicRecreated(
-                    f"Topic {name!r} had id {id} and now has id {found.id}.",
+                    f"Topic {name!r} had id {id} and now has id {found}.",
                     hint="it was deleted and recreated while being read; the epoch was not committed. "
                     f"`seamline holes list {self.pipeline}` shows what is missing.",
                 )
-        if changed:
-            raise KafkaUnavailable(
-                f"{', '.join(changed)} have new leaders.",
-                hint="what was read is compared with what they have before reading goes on.",
-            )
+        return now
 
     def require_whole(self, ledger: Sequence[Epoch], accepted: Iterable[AcceptedGap]) -> None:
         """Raise TopicRecreated or OffsetGap for a gap between the log and the topics that nobody has accepted."""
@@ -191,6 +196,7 @@ class Topics:
         A broker that has lost records assigns their offsets to others (an unclean election of a leader); once it ends
         where it did, nothing else shows it. An offset without a record says nothing.
         """
+        marks = self.assert_ids()
         first, names = self.fetch_beginnings(), {id: name for name, id in self.kafka_ids.items()}
         places = {
             lane: (names[lane.topic_id], lane.partition)
@@ -204,6 +210,7 @@ class Topics:
             raise RecordsReplaced(
                 f"Kafka returns another record than the one that was read at {listed}.", hint=LOST
             )
+        self.marks, self.led_anew = marks, False
 
     def fetch_first_records(self, places: Mapping[Place, int]) -> Mapping[Place, Tail]:
         """Ask for the first record at or after an offset of each place."""
