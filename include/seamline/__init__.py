@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seamline.model.definition.asks import Ask, NoAnswer
 from seamline.model.definition.changes import Changelog
+from seamline.model.definition.counts import Counts
 from seamline.model.definition.debezium import Debezium
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.formats import Avro, Csv, Json, Protobuf, Text, protobuf
@@ -57,6 +58,7 @@ __all__ = [
     "Changelog",
     "CoGroup",
     "CountWindow",
+    "Counts",
     "Csv",
     "Cumulating",
     "Debezium",

@@ -16,9 +16,11 @@ import pytest
 from tests.dags.server import EVIL
 from tests.unit.shop import START, Sale
 
+from seamline import Counts
 from seamline.lake.read.streamed_answer import StreamedAnswer
 from seamline.lake.tables import claims_table
 from seamline.lake.tables.audits_table import Audits
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.errors import BadRange
 from seamline.model.expressions import compile_expression
 from seamline.model.protocol.audit import Audit
@@ -29,7 +31,7 @@ from seamline.quality.run_comparing import compare_run
 from seamline.serve import streamed as streamed_answers
 from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
-from seamline.web import downloads
+from seamline.web import api, downloads
 from seamline.web.limits import run_with_time_limit
 
 waiting = claims_table.Waiting
@@ -209,6 +211,19 @@ def test_a_number_is_taken_apart(client) -> None:
     found = client.get("/api/v1/explain/shop/sales", params=params).json()
     assert found["proven"] and found["row"]["total"] == 10 and len(found["rows"]) == 1
     assert [part["rows"] for part in found["parts"]] == [1]
+
+
+def test_counts_of_producers_are_told_interval_by_interval(client, shop, monkeypatch) -> None:
+    """With each gap; of none where producers say nothing."""
+    assert client.get("/api/v1/counts/shop").json() == {"intervals": []}
+    counting = replace(shop.compiled.definition.source, counts=Counts("sales.counts", producers=["till"]))
+    compiled = compile_pipeline(replace(shop.compiled.definition, source=counting))
+    monkeypatch.setattr(api, "open_requested_pipeline", lambda name: (compiled, shop.layout))
+    span = {"from": "2013-01-01T00:00:00Z", "to": "2013-01-02T00:00:00Z"}
+    [told] = client.get("/api/v1/counts/shop", params=span).json()["intervals"]
+    assert told["interval"] == "2013-01-01T00:00:00Z/2013-01-02T00:00:00Z"
+    assert told["now"]["counts"][0]["unstated"] == [["till", told["interval"]]]
+    assert client.get("/api/v1/counts/shop", params=span | {"to": "2023-01-02T00:00:00Z"}).status_code == 400
 
 
 def test_what_is_known_of_a_pipeline_is_told(client, shop) -> None:

@@ -1,4 +1,4 @@
-"""Commands that say how far numbers can be trusted: audit, comparisons, accuracy."""
+"""Commands that say how far numbers can be trusted: audit, counts, comparisons, accuracy."""
 
 from __future__ import annotations
 
@@ -30,6 +30,50 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
     Audits.ensure(layout).append(found)
     click.echo(json.dumps(serialize_audit(found)) if format == "json" else "\n".join(format_audit(found)))
     return 0 if found.passed else AuditFailed.exit_code
+
+
+@click.command()
+@click.argument("pipeline")
+@click.option("--from", "start", help="First interval, UTC. [default: the last seven intervals]")
+@click.option("--to", "end", help="End of the intervals, UTC (exclusive).")
+@click.option(
+    "--take/--no-take", default=True, show_default=True, help="First take new statements from Kafka."
+)
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def counts(pipeline: str, start: str | None, end: str | None, take: bool, format: str) -> int:
+    """Compare what was read with what producers say that they have sent, and name each gap.
+
+    Exit code 1 if a closed interval has one. Certificates that say something else are quoted.
+    """
+    from seamline.plan.wording.counts_text import format_counted_interval, serialize_counted_interval
+    from seamline.serve.producer_counts import list_bad_lines, list_counted_intervals, require_counting
+    from seamline.supervisor.counts.taking import describe_taking
+
+    compiled, layout = open_pipeline(pipeline)
+    require_counting(compiled)
+    for line in describe_taking(compiled, layout) if take else ():
+        click.echo(line, err=True)
+    found = list_counted_intervals(compiled, layout, parse_range(start, end))
+    if format == "json":
+        told = (
+            serialize_counted_interval(
+                each.interval, each.counts, each.certified, each.run, closed=each.closed
+            )
+            for each in found
+        )
+        click.echo(json.dumps(list(told)))
+    else:
+        for each in found:
+            said = each.certified if each.changed else None
+            lines = format_counted_interval(
+                compiled.name, each.interval, each.counts, said, each.run, closed=each.closed
+            )
+            click.echo("\n".join(lines))
+        if not found:
+            click.echo(f"{pipeline}: nothing was read or stated of these intervals.")
+    for line in list_bad_lines(compiled, layout):
+        click.echo(line, err=True)
+    return 1 if any(each.alarming for each in found) else 0
 
 
 @click.command()
@@ -94,4 +138,4 @@ def age_of(age: timedelta) -> str:
     return f"{hours} h" if hours else f"{minutes} min"
 
 
-COMMANDS = (audit, comparisons, accuracy)
+COMMANDS = (audit, counts, comparisons, accuracy)

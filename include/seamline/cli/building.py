@@ -111,6 +111,7 @@ def build_and_publish(
     from seamline.spark.build.build import build_intervals
     from seamline.spark.session.session import open_spark_session
     from seamline.spark.tasks.job_failures import stop_spark
+    from seamline.supervisor.counts.taking import describe_taking
     from seamline.supervisor.resident import bring_token
 
     import_in_background(compiled)
@@ -123,6 +124,8 @@ def build_and_publish(
     finally:
         stop_spark(spark)
     click.echo(f"Built {len(rows)} generations, run {job.run}.", err=err)
+    for line in describe_taking(compiled, layout):
+        click.echo(line, err=err)
     certificates = certify_run(compiled, layout, job.run, actor=job.actor)
     click.echo(f"Report: {layout.report(job.run) / 'index.html'}", err=err)
     failed = [each for each in certificates if not each.good]

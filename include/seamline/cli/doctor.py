@@ -20,6 +20,7 @@ from seamline.cli.machine_checks import (
     run_check,
 )
 from seamline.model.compile.catalog import Catalog
+from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.errors import AirflowUnavailable, NotFound, SeamlineError, SetupError
 from seamline.model.protocol.warehouse_names import SHARED
 
@@ -133,6 +134,10 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
         yield run_check(f"connection {name}", partial(resolve_brokers, name))
     for name in sorted({name for each in found.pipelines.values() for name in each.definition.registries}):
         yield run_check(f"registry {name}", partial(ask_registry, name))
+    for each in found.pipelines.values():
+        for source, counts in list_counting_sources(each):
+            look = partial(look_at_count_topic, source.connection, counts.topic)
+            yield run_check(f"statements {counts.topic}", look)
 
 
 def find_connection_in_force(pipeline: CompiledPipeline) -> str:
@@ -200,6 +205,13 @@ def ask_registry(connection: str) -> str:
     registry = SchemaRegistry(connection)
     registry.find_schema(1)
     return registry.connection.url
+
+
+def look_at_count_topic(connection: str, topic: str) -> str:
+    """Look whether a topic of producers' statements is there and may be read."""
+    from seamline.supervisor.counts.readable import describe_count_topic
+
+    return describe_count_topic(connection, topic)
 
 
 def check_supervisors(found: Catalog) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
+from seamline.model.protocol.counts.verdict import list_count_lines
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
@@ -68,6 +69,7 @@ def plan(name: str) -> dict[str, Any]:
     if request.asked:
         pipeline.grid.within_life(request.asked, now=datetime.now(UTC))
     found = plan_run(pipeline, layout, asked=request.asked, dirty=request.dirty, run=run)
+    take_statements(pipeline, layout)
     print(format_run_request(name, request))
     for line in format_plan(found, why=True):
         print(line)
@@ -83,6 +85,18 @@ def plan(name: str) -> dict[str, Any]:
         "table": format_plan_table(found),
         "waits": needs_approval(found, pipeline.definition.batch.approve_above),
     }
+
+
+def take_statements(pipeline: CompiledPipeline, layout: Layout) -> None:
+    """Take what producers say that they have sent; where that cannot be done now, say so and go on."""
+    from seamline.model.compile.counts.counting_sources import list_counting_sources
+    from seamline.supervisor.counts.taking import describe_taking
+
+    if list_counting_sources(pipeline):
+        for line in describe_taking(
+            pipeline, layout, env=connection_env_if_any(pipeline.definition.connection)
+        ):
+            print(line)
 
 
 def format_run_request(name: str, request: RunRequest) -> str:
@@ -107,7 +121,9 @@ def certify(name: str, asset: Asset) -> None:
     pipeline, layout = open_compiled_pipeline(name)
     Claims.ensure(layout).keep(run, now=datetime.now(UTC))
     certificates = certificates_of(layout, run) if context["ti"].try_number == 1 else []
-    certificates = certificates or certify_run(pipeline, layout, run, actor=find_run_actor(context))
+    if not certificates:
+        take_statements(pipeline, layout)
+        certificates = certify_run(pipeline, layout, run, actor=find_run_actor(context))
     summary = {
         "certified": sum(each.passed for each in certificates),
         "provisional": sum(each.provisional for each in certificates),
@@ -120,6 +136,8 @@ def certify(name: str, asset: Asset) -> None:
     print(
         f"{len(certificates)} certificates, {summary['not_certified']} not green; report: {summary['report']}"
     )
+    for line in list_count_lines(certificates):
+        print(line)
     context["ti"].xcom_push(key="certificates", value=summary)
     require_passed(certificates)
     events: Any = context["outlet_events"]

@@ -26,11 +26,13 @@ from seamline.model.protocol.certificate_checks import (
     only_open,
     validate_evidence,
 )
+from seamline.model.protocol.counts.verdict import Awaited
 from seamline.model.protocol.holes import count_touching_holes
 from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.protocol.restated_views import list_view_restatements
 from seamline.model.time.intervals import Grid, Interval
 from seamline.model.time.reached_intervals import find_spanning_views, widen_by_reach, widen_to_intervals
+from seamline.quality.counted_producers import CountedProducers
 from seamline.quality.data_docs import write_results
 from seamline.quality.expectations import compares_with_served, find_broken_expectations
 from seamline.quality.log_until_cut import Log
@@ -74,6 +76,7 @@ def certify_run(
     manifest = ManifestTable.ensure(layout).read()
     live = add_live_versions(pipeline, layout).views
     rowless = bool(find_spanning_views(pipeline.grid, live))
+    counted = CountedProducers(pipeline, layout, ledger)
     for view in live:
         mine = [row for row in builds if row.view == view.id]
         for generation in sorted({row.generation for row in mine}):
@@ -108,6 +111,7 @@ def certify_run(
                     now,
                     unique=bool(pipeline.event_id),
                     rowless=rowless,
+                    counts=counted.list_awaited(view, interval, row.cut),
                 )
                 open_ = pipeline.definition.batch.provisional and only_open(one.checks)
                 certificates.append(replace(one, provisional=open_))
@@ -215,11 +219,12 @@ def certify_generation(
     *,
     unique: bool,
     rowless: bool,
+    counts: Sequence[Awaited] = (),
 ) -> Certificate:
     """Judge one generation of one interval; where rows are joined its neighbours in reach are judged with it.
 
     ``unique`` is whether rows have event ids; ``rowless`` whether intervals without accepted rows are built for a
-    fold. A view is then not held to what it expects where nothing was read for it.
+    fold. A view is then not held to what it expects where nothing was read for it. ``counts`` are those of producers.
     """
     read = grid.within(widen_to_intervals(grid, interval, view)) if view.derived else [interval]
     ledger_rows = sum(log.arrivals.rows(each.id, until=row.cut) for each in read)
@@ -247,6 +252,8 @@ def certify_generation(
         copied=row.copied,
         copies_allowed=view.derived is not None and view.derived.copies,
         unanswered=row.unanswered if view.derived and view.derived.question else None,
+        counts=counts,
+        now=now,
     )
     return Certificate(
         view=view.name,
@@ -259,4 +266,5 @@ def certify_generation(
         at=now,
         checks=validate_evidence(evidence),
         made=made,
+        counts=tuple(each.found for each in counts),
     )

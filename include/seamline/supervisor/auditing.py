@@ -11,7 +11,9 @@ from functools import partial
 from seamline.kafka.connections import KafkaConnection, read_airflow_connection
 from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import TopicEnds, ends_of
+from seamline.kernel.refused_places import place_refused_records
 from seamline.kernel.restated_rows import open_reprocessing
+from seamline.lake.audit.counted_intervals import count_intervals
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
@@ -19,8 +21,10 @@ from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.decided import find_connection
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.protocol.audit import (
     Audit,
+    Finding,
     LaneEvidence,
     ViewAudit,
     audit_lane,
@@ -31,6 +35,8 @@ from seamline.model.protocol.audit import (
 from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
+from seamline.plan.wording.counts_text import format_counted_interval, list_count_findings
+from seamline.supervisor.counts.taking import describe_taking
 from seamline.supervisor.sources.source_ends import ask_source_ends
 
 ANSWERS_WITHIN = 8.0
@@ -74,6 +80,8 @@ def audit(
         generations, wrong = check_published_generations(pipeline, view, layout, span)
         views.append(ViewAudit(view.id, recount.until, recount.states, generations))
         findings += [*recount.findings, *wrong]
+    told, wrong_counts = audit_producers(pipeline, layout, span, env)
+    findings += wrong_counts
     return Audit(
         pipeline=pipeline.name,
         at=began,
@@ -86,7 +94,25 @@ def audit(
         views=tuple(views),
         findings=tuple(findings),
         span=str(span) if span else "",
+        producers=tuple(told),
     )
+
+
+def audit_producers(
+    pipeline: CompiledPipeline, layout: Layout, span: Interval | None, env: Mapping[str, str]
+) -> tuple[list[str], list[Finding]]:
+    """Compare what was read with what producers say; name what is not complete, and what certificates say else."""
+    told, findings = describe_taking(pipeline, layout, env=env), list[Finding]()
+    place = partial(place_refused_records, layout)
+    for each in count_intervals(pipeline, layout, span, place) if list_counting_sources(pipeline) else ():
+        if each.changed or (each.closed and not each.counts.complete):
+            said = each.certified if each.changed else None
+            told += format_counted_interval(
+                pipeline.name, each.interval, each.counts, said, each.run, closed=each.closed
+            )
+        if each.alarming:
+            findings += list_count_findings(each.counts)
+    return told, findings
 
 
 def evidence_of(log: CommittedLog, ends: TopicEnds) -> list[LaneEvidence]:

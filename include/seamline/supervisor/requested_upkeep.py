@@ -9,13 +9,17 @@ from datetime import UTC, datetime
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.supervisor.counts.taking import describe_taking
 from seamline.supervisor.sources.source_losses import format_loss_warnings
 
 
 def run_upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:
-    """Do all upkeep of a pipeline, and say in lines what was done and what Kafka may delete unread.
+    """Take producers' statements, do all upkeep, and say in lines what was done and what Kafka may delete unread.
 
     ``env`` has the connection; that no broker answers is said, and harms nothing.
     """
+    taken = describe_taking(compiled, layout, env=env)
     done = maintain_tables(compiled, layout)
-    return "\n".join([str(done), *format_loss_warnings(compiled, layout, now=datetime.now(UTC), env=env)])
+    return "\n".join(
+        [*taken, str(done), *format_loss_warnings(compiled, layout, now=datetime.now(UTC), env=env)]
+    )

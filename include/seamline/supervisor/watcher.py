@@ -1,4 +1,4 @@
-"""The definitions as they are now, and a supervisor's own look at its stream now and then."""
+"""The definitions as they are now, and a supervisor's own look at its stream, and at statements, now and then."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.model.compile import catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.supervisor.alert_notification import notify_alerts
+from seamline.supervisor.counts.beside import Taker
 
 
 class Definitions:
@@ -30,7 +31,7 @@ class Definitions:
 
 
 class Watcher:
-    """Observes a stream every so many seconds and sends its alerts, in a thread of its own.
+    """Observes a stream every so many seconds, sends its alerts and takes statements, in a thread of its own.
 
     Neither a broker that does not answer nor a webhook that is slow costs the lease.
     """
@@ -41,6 +42,7 @@ class Watcher:
         self.over = threading.Event()
         self.said = ""
         self.compiled: CompiledPipeline | None = None
+        self.taker = Taker(layout, say)
         self.thread = threading.Thread(target=self.run, name="watcher", daemon=True)
         self.thread.start()
 
@@ -57,6 +59,8 @@ class Watcher:
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
                 notify_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
+                if not last:
+                    self.taker.take_if_due(self.compiled)
         except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
             self.log_once(f"not looked at: {type(error).__name__}: {error}")
 

@@ -228,6 +228,24 @@ def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Re
     )
 
 
+@router.get("/counts/{pipeline}", dependencies=[readers])
+def counts(
+    pipeline: str,
+    start: Annotated[str | None, Query(alias="from", max_length=200)] = None,
+    end: Annotated[str | None, Query(alias="to", max_length=200)] = None,
+) -> Response:
+    """Compare intervals (by default the last seven) with what producers say that they have sent; name each gap."""
+    from seamline.plan.wording.counts_text import serialize_counted_interval
+    from seamline.serve.producer_counts import list_counted_intervals
+
+    found = list_counted_intervals(*open_requested_pipeline(pipeline), form_span({"from": start, "to": end}))
+    told = [
+        serialize_counted_interval(each.interval, each.counts, each.certified, each.run, closed=each.closed)
+        for each in found
+    ]
+    return as_json({"intervals": told})
+
+
 @router.get("/plans/{pipeline}", dependencies=[readers])
 def plans(
     pipeline: str,

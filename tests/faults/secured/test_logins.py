@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -24,7 +25,9 @@ from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.produce import RecordWriter
 from seamline.kafka.transactions import TransactionWriter
+from seamline.kafka.whole_records import read_whole_records
 from seamline.model.errors import KafkaRefused, KafkaUnavailable, SeamlineError
+from seamline.supervisor.counts.readable import describe_count_topic
 
 pytestmark = pytest.mark.faults
 PATIENCE = 5.0
@@ -135,6 +138,24 @@ def test_who_lacks_a_right_reads_which(broker: SecuredBroker) -> None:
         assert isinstance(error, KafkaRefused) and said in error.message, said
     with pytest.raises(KafkaRefused, match="reader"), RecordWriter(reader) as writer:
         writer.send("orders", value=b"x")
+
+
+def test_who_takes_statements_needs_the_right_to_read_them(broker: SecuredBroker) -> None:
+    """A topic that one may describe and not read looks whole until somebody reads."""
+    env = {"AIRFLOW_CONN_SHOP": json.dumps(describe(broker.login()))}
+    assert describe_count_topic("shop", "orders", env).endswith(" offsets")
+    for topic in ("secret", "nothing"):
+        with pytest.raises(KafkaRefused, match=f"User 'reader' may not use topic '{topic}'"):
+            describe_count_topic("shop", topic, env)
+    with TopicAdmin(broker.connection) as admin:
+        admin.create_topic("described", 1)
+    broker.allow(ResourceType.TOPIC, "described", ACLOperation.DESCRIBE, user="reader")
+    with RecordWriter(broker.connection) as writer:
+        writer.send("described", value=b"{}")
+    with pytest.raises(KafkaRefused, match="'reader'"):
+        describe_count_topic("shop", "described", env)
+    [piece] = read_whole_records(broker.login(), "orders", {0: (0, 3)})
+    assert [each.offset for each in piece.records] == [0, 1, 2]
 
 
 def test_a_process_that_asks_needs_its_topic_and_its_transactions(broker: SecuredBroker) -> None:

@@ -1,8 +1,8 @@
 """A failover: a small model of two clusters, of a person and of drivers, over the shipped decisions.
 
 Records are produced and replicated, with other offsets; a cluster dies and comes back; drivers read one record at a
-time, die, or are taken for dead and go on; the power fails; a person decides on failovers there and back, or against one.
-Searched exhaustively: no record is read twice, and where one may be missing the log has a hole.
+time, die, or are taken for dead and go on; the power fails; a person decides on failovers there and back, or against
+one. Searched exhaustively: no record is read twice, and where one may be missing the log has a hole.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from seamline import (
     Avro,
     Batch,
     CoGroup,
+    Counts,
     CountWindow,
     Csv,
     Cumulating,
@@ -165,6 +166,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
             by="tests.unit.group_functions:Both",
         ),
         lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
+    "Counts": (
+        Counts("orders.counts", producer="id", producers=["eu"], required=True, grace="1 hour"),
+        lambda part: with_source(replace(SOURCE, counts=part)),
     ),
     "Lookup": (
         Lookup("tariff", "tariff.csv", on={"id": "id"}, columns=["rate INT"]),

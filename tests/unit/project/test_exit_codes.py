@@ -27,7 +27,7 @@ Written by `python -m tests.unit.project.test_exit_codes`.
 | --- | --- | --- |
 | 0 | | Done. |
 | 2 | | The command line cannot be parsed. |
-| 1 | | A check is not green (`certificate`, `comparisons`, `explain`), or an exception that is not Seamline's. |
+| 1 | | A check is not green (`certificate`, `comparisons`, `counts`, `explain`), or an exception not of Seamline's. |
 | {FAILED} | | The disk refused a write or a sync. The process ends without a retry; start it again to continue. |
 | 130 | | Interrupted from the keyboard. |
 """

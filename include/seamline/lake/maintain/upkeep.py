@@ -50,6 +50,7 @@ ORDERS = {
     "certificates": ("at",),
     "comparisons": ("at",),
     "audits": ("at",),
+    "counts": ("start", "producer"),
     "master": BY_TIME,
 }
 """The tables that grow by files for ever, an epoch or a run at a time, and the order of rows in packed files."""

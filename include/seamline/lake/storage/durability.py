@@ -20,7 +20,7 @@ from seamline.lake.store.locations import Location
 from seamline.lake.store.promises import is_on_disk
 from seamline.runtime.process_exit import exit_process
 
-ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations"})
+ALWAYS = frozenset({"control", "manifest", "certificates", "builds", "generations", "counts"})
 """Tables, by the names of their folders, whose rows nothing upstream can return again."""
 STATED = frozenset({"quarantine", "master"})
 """Tables whose rows Kafka can return again: synced where the stream asks for it."""

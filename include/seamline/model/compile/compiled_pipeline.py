@@ -13,6 +13,7 @@ from seamline.model.compile.changes.changelog_rules import compile_changelogs
 from seamline.model.compile.compiled_measure import CompiledMeasure
 from seamline.model.compile.compiled_source import CompiledSource, compile_sources
 from seamline.model.compile.compiled_view import CompiledView, compile_view, version_of_view
+from seamline.model.compile.counts.count_checks import check_count_topics
 from seamline.model.compile.derived.derived_rows_views import (
     compile_view_of_derived,
     is_derived,
@@ -186,6 +187,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     sources = compile_sources(pipeline, problems)
     grid = problems.attempt("batch", pipeline.origin, lambda: grid_of(pipeline))
     check_settings(pipeline, problems)
+    check_count_topics(pipeline, problems)
     if grid is None or not all(sources):
         return None, problems.found
     made = tuple(source for source in sources if source)

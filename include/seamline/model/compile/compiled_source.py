@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from seamline.model.compile.changes.deletions import check_deletion, find_deletion, spare_columns
 from seamline.model.compile.changes.row_changes import RowChanges, compile_row_changes
+from seamline.model.compile.counts.count_checks import check_source_counts
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import list_used_columns, parse_added_columns
 from seamline.model.compile.fingerprint import reads_exactly
@@ -108,6 +109,7 @@ def compile_source(pipeline: Pipeline, problems: Problems) -> CompiledSource | N
         return None
     check_source(pipeline, record.schema, problems)
     changes = compile_row_changes(source, record.schema, problems, deletion)
+    check_source_counts(source, record.schema, problems)
     if isinstance(source, DeltaSource):
         check_table_source(source, parsed, problems)
     judged = list_used_columns(added, lambda some, found: compile_record(pipeline, seen, found, some))

@@ -16,6 +16,7 @@ from seamline.model.compile.compiled_pipeline import (
 )
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.changes import Changelog
+from seamline.model.definition.counts import Counts
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.field_types import may_be_none
 from seamline.model.definition.formats import FORMATS
@@ -44,8 +45,8 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, DeltaSource, Lookup, Rule, Join, Open, Ask, Process, Pattern, CoGroup, Changelog, View,
-        Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
+        Pipeline, KafkaSource, DeltaSource, Counts, Lookup, Rule, Join, Open, Ask, Process, Pattern, CoGroup, Changelog,
+        View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS, *MEASURES,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

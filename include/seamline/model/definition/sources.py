@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from seamline.model.definition.counts import Counts
 from seamline.model.definition.format_base import Format
 from seamline.model.definition.origin import Origin, declare_origin_field
 from seamline.model.protocol.watermark import Watermark
@@ -80,6 +81,8 @@ class KafkaSource:
     """The column whose greater value is the newer change of a row; "" for the order in which records were read."""
     deleted: str = ""
     """A condition on the columns: with this record its row was deleted; "" where none ever is."""
+    counts: Counts | None = None
+    """The topic in which producers say how many records they have sent; None for none."""
     origin: Origin = declare_origin_field()
 
     @property
@@ -146,6 +149,8 @@ class DeltaSource:
     """As ``key``."""
     deleted: ClassVar[str] = ""
     """As ``key``."""
+    counts: ClassVar[None] = None
+    """Nobody says how many rows there should be."""
     max_record_bytes: ClassVar[int] = KafkaSource.max_record_bytes
     """As ``KafkaSource.max_record_bytes``."""
     max_record_parts: ClassVar[int] = KafkaSource.max_record_parts

@@ -41,6 +41,10 @@ class Wrong(StrEnum):
     """Slices are not what the log's records make."""
     GENERATION = "generation"
     """A published generation is not what its build wrote, or the log no longer what it was built from."""
+    MISSING = "missing"
+    """Fewer records were read than a producer says that it has sent."""
+    SURPLUS = "surplus"
+    """More records were read than a producer says that it has sent."""
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,8 @@ class Audit:
     """What is wrong; empty where nothing is."""
     span: str = ""
     """The span it was of, ``start/end``; empty for all that was ever read."""
+    producers: tuple[str, ...] = ()
+    """A line for each interval of which producers' counts are not complete, or not what its certificate says."""
 
     @property
     def passed(self) -> bool:

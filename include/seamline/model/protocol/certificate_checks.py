@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
+from seamline.model.protocol.counts.comparison import SourceCounts
+from seamline.model.protocol.counts.verdict import Awaited, format_source_counts
+from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant, parse_moment
 
 CLOSED = "watermark has passed the end"
 
@@ -57,6 +59,10 @@ class Evidence:
     """Whether the definition lets them count."""
     unanswered: int | None = None
     """Rows that wait for the answer of another system; None where none is asked."""
+    counts: Sequence[Awaited] = ()
+    """What producers say that they have sent, by source; nothing where none is asked."""
+    now: datetime = EPOCH
+    """When it is judged, UTC."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,8 @@ class Certificate:
     """How the generation was made."""
     provisional: bool = False
     """Whether all is green but that the interval is open, and the definition wants it published."""
+    counts: tuple[SourceCounts, ...] = ()
+    """What producers said that they had sent, and what was read, by source."""
 
     @property
     def good(self) -> bool:
@@ -149,6 +157,7 @@ class Certificate:
                 "checks": [[check.name, check.passed, check.found] for check in self.checks],
                 "made": vars(self.made),
                 "provisional": self.provisional,
+                "counts": [each.to_row() for each in self.counts],
             }
         )
 
@@ -168,6 +177,7 @@ class Certificate:
             checks=tuple(Check(*check) for check in row["checks"]),
             made=Making.from_row(row.get("made", {})),
             provisional=row.get("provisional", False),
+            counts=tuple(map(SourceCounts.from_row, row.get("counts", ()))),
         )
 
 
@@ -185,6 +195,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
     failed = list(evidence.expectations)
     copies = [] if evidence.copies is None else [judge_copies(evidence, evidence.copies)]
     answers = [] if evidence.unanswered is None else [judge_answers(evidence.unanswered)]
+    closed = mark is not None and mark >= end
     return (
         Check("cut is an edge", evidence.cut_is_edge, f"cut {evidence.cut}"),
         Check(
@@ -195,7 +206,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
         ),
         Check(
             CLOSED,
-            mark is not None and mark >= end,
+            closed,
             f"watermark {format_utc_instant(mark) if mark else 'unknown'} at the cut, "
             f"end {format_utc_instant(evidence.interval.end)}{reach}",
         ),
@@ -211,6 +222,7 @@ def validate_evidence(evidence: Evidence) -> tuple[Check, ...]:
         ),
         *copies,
         *answers,
+        *(judge_counts(each, closed=closed, now=evidence.now) for each in evidence.counts),
         Check(
             "expectations",
             not failed,
@@ -237,6 +249,17 @@ def judge_answers(unanswered: int) -> Check:
     if unanswered:
         found += "; for those that the stream does not ask about by itself: `seamline ask`"
     return Check("no row waits for an answer", not unanswered, found)
+
+
+def judge_counts(awaited: Awaited, *, closed: bool, now: datetime) -> Check:
+    """Check that what was read is what producers have sent; of an open interval nobody can say that yet."""
+    found = format_source_counts(awaited.found)
+    if not closed:
+        return Check(awaited.name, True, f"the interval is open; {found}")
+    holds = awaited.holds(now=now)
+    if holds and not awaited.found.complete:
+        found = f"noted, not required: {found}" if not awaited.required else f"no longer waited for: {found}"
+    return Check(awaited.name, holds, found)
 
 
 def judge_copies(evidence: Evidence, copies: int) -> Check:

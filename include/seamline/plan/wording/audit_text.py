@@ -35,6 +35,7 @@ def format_audit(audit: Audit) -> Iterator[str]:
             f"  view {view.view}: {view.states} states of slices made again up to epoch {view.until}, "
             f"{view.generations} published generations"
         )
+    yield from (f"  {line}" for line in audit.producers)
     for finding in audit.findings:
         yield f"  {finding}"
     yield "  nothing is wrong" if audit.passed else f"  {format_quantity(len(audit.findings), 'finding')}"
@@ -99,4 +100,5 @@ def audit_of(row: Mapping[str, Any]) -> Audit:
         views=tuple(ViewAudit(**each) for each in row["views"]),
         findings=tuple(Finding(**{**each, "wrong": Wrong(each["wrong"])}) for each in row["findings"]),
         span=row.get("span", ""),
+        producers=tuple(row.get("producers", ())),
     )

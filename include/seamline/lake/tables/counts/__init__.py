@@ -1,0 +1,1 @@
+"""Producers' statements of how many records they have sent."""

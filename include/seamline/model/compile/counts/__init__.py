@@ -1,0 +1,1 @@
+"""Producers' counts in a definition: what is wrong with them, and which views they concern."""

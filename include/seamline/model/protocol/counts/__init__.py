@@ -1,0 +1,1 @@
+"""Producers' counts: what they say that they have sent, beside what was read."""
