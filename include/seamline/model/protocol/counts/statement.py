@@ -71,7 +71,7 @@ def parse_statement(value: bytes | None, grid: Grid) -> SentCount:
     start, end = (parse_zoned_instant(name, found[name]) for name in ("from", "to"))
     if start >= end:
         raise BadStatement("from is not before to")
-    unit = find_unit(grid.length)
+    unit = find_statement_unit(grid.length)
     if (start - EPOCH) % unit or (end - EPOCH) % unit:
         raise BadStatement(f"from and to are not whole multiples of {unit.total_seconds():g} s")
     if start < grid.start or end > grid.of(start).end:
@@ -111,7 +111,7 @@ def parse_zoned_instant(name: str, value: object) -> datetime:
         raise BadStatement(f"{name} is not an instant with a time zone") from None
 
 
-def find_unit(length: timedelta) -> timedelta:
+def find_statement_unit(length: timedelta) -> timedelta:
     """Return the span of which the bounds of a statement are multiples: a minute, or what divides it and intervals."""
     return math.gcd(MINUTE // MICROSECOND, length // MICROSECOND) * MICROSECOND
 
