@@ -219,10 +219,10 @@ def test_records_are_judged_alike_by_whoever_trusts_them(
 
     def seen(reader: JsonReader) -> Iterator[str]:
         asked.append(reader.trusting)
-        return steps(reader)
+        return opened(reader)
 
-    steps = JsonReader.steps
-    monkeypatch.setattr(JsonReader, "steps", seen)
+    opened = JsonReader.open_record
+    monkeypatch.setattr(JsonReader, "open_record", seen)
     monkeypatch.setattr(raw, "CHUNK", 1)
     values = [sale(), b'{"id": 1', sale(shop="b"), sale(id="1"), b"", sale()]
     result = run([batch([value], first=at) for at, value in enumerate(values)], config(tmp_path))

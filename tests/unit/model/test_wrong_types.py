@@ -14,11 +14,13 @@ from seamline import (
     Ask,
     Avro,
     Batch,
+    Changelog,
     CoGroup,
     Counts,
     CountWindow,
     Csv,
     Cumulating,
+    Debezium,
     DeltaSource,
     Expect,
     ExpectationSuite,
@@ -166,6 +168,16 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
             by="tests.unit.group_functions:Both",
         ),
         lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
+    "Changelog": (
+        Changelog("open", of="bought"),
+        lambda part: replace(JOINED, source=[replace(BOUGHT, key=["id"]), SOLD], derive=[JOIN, part]),
+    ),
+    "Debezium": (
+        Debezium(),
+        lambda part: with_source(
+            replace(SOURCE, schema=f"{SOURCE.schema}, __deleted BOOLEAN", key=["id"], format=part)
+        ),
     ),
     "Counts": (
         Counts("orders.counts", producer="id", producers=["eu"], required=True, grace="1 hour"),
