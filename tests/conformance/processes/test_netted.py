@@ -140,6 +140,12 @@ def test_the_plain_meaning_is_the_same(name: str) -> None:
     assert measure.present(none) == measure.present(measure.zero)
 
 
+def test_the_plain_meaning_has_all_digits() -> None:
+    """A minus sign of Python leaves 28 of them, and the oracle would blame the engines."""
+    long = Decimal("9" * 20 + "." + "9" * 18)
+    assert negate_state((long, 1)) == (long.copy_negate(), -1)
+
+
 @pytest.mark.parametrize("measure", REFUSED, ids=lambda each: each.kind)
 def test_measures_that_cannot_give_back_are_refused(measure: Measure) -> None:
     """With the reason, for each kind there is."""

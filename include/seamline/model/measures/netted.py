@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, ClassVar
 
 from seamline.model.errors import DefinitionError
@@ -11,6 +12,7 @@ from seamline.model.measures.derived import Formula, Ratio
 from seamline.model.measures.gathered import Histogram
 from seamline.model.measures.monoid import Measure
 from seamline.model.measures.plain import Average, Count, Sum
+from seamline.model.types.decimals import EXACT
 
 WITHOUT_DOUBLES = ("INT", "BIGINT", "DECIMAL")
 REASONS: Mapping[str, str] = {
@@ -89,4 +91,5 @@ def negate_state(state: Any) -> Any:
     """Return the state that takes away what another has added."""
     if isinstance(state, tuple):
         return tuple(map(negate_state, state))
-    return None if state is None else -state
+    # A minus sign rounds a decimal to the digits of the thread.
+    return EXACT.minus(state) if isinstance(state, Decimal) else None if state is None else -state
