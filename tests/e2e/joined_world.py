@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -90,6 +91,17 @@ class Example:
         command = [sys.executable, "-m", "seamline.cli", *words]
         env = {**os.environ, **self.settings}
         return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+    def find_driver(self) -> int | None:
+        """Return the driver's process, None while there is none."""
+        file = self.home / "streams" / self.name / "driver.json"
+        return json.loads(file.read_text())["pid"] if file.exists() else None
+
+    def kill_driver(self) -> None:
+        """Kill the driver, which its supervisor starts again; nothing that it kept in memory is left."""
+        pid = eventually("a driver", self.find_driver)
+        os.kill(pid, signal.SIGKILL)
+        eventually("another driver", lambda: self.find_driver() not in (None, pid))
 
     def create_topics(self) -> None:
         """Create its topics, as its page says."""

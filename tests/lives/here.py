@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from tests.lives.builds import sparkless_builds
 from tests.lives.copies import sparkless_copies
+from tests.lives.dated import derive_changes
 from tests.lives.frames import Frame
 from tests.lives.joined import derive_missing, sparkless_joins
 
@@ -58,6 +59,9 @@ def building_in_parts(*, whole: bool) -> Iterator[None]:
 
 def computed(_: object, writer: Writer, slices: Slices, *, after: int, until: int) -> pa.Table:
     """Compute what a catch-up adds, epoch by epoch, by the kernel's SQL over the master."""
+    if slices.view.revised:
+        found = derive_changes(writer.pipeline, writer.layout, slices.view, after=after, until=until)
+        return catch_up.name_epochs(found, slices.view, pa.scalar(after + 1), pa.scalar(until))
     if slices.view.join:
         found = derive_missing(writer.pipeline, writer.layout, slices.view, after=after, until=until)
         return as_slices(slices, found)

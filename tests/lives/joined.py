@@ -145,8 +145,8 @@ def pair_up(
     lefts: Sequence[tuple[int, Row, Any]],
     rights: Sequence[tuple[int, Row, Any]],
     meets: Callable[[Row, Row], bool],
-) -> Iterator[tuple[int, str, Row, Any]]:
-    """Yield epoch, kind, columns, and the left row's own, of all that rows make: ``(epoch, columns, own)``.
+) -> Iterator[tuple[int, str, Row, Any, int]]:
+    """Yield epoch, kind, columns, the left row's own, and 1, of all that rows make: ``(epoch, columns, own)``.
 
     A pair ``meets`` what the join asks beside.
     """
@@ -160,11 +160,11 @@ def pair_up(
                 at = max(epoch, other)
                 first = at if first is None else min(first, at)
                 both = {f"{one}_{name}": value for name, value in left.items()}
-                yield at, PAIR, both | {f"{two}_{name}": value for name, value in right.items()}, own
+                yield at, PAIR, both | {f"{two}_{name}": value for name, value in right.items()}, own, 1
         alone = {f"{one}_{name}": value for name, value in left.items()}
-        yield epoch, LEFT, alone, own
+        yield epoch, LEFT, alone, own, 1
         if first is not None:
-            yield first, MATCHED, alone, own
+            yield first, MATCHED, alone, own, 1
 
 
 def is_pair(join: CompiledJoin, left: Row, right: Row) -> bool:

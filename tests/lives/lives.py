@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from random import Random
 
 from tests.lives.checks import check
 from tests.lives.copies import deduplicating
+from tests.lives.dated import dating
 from tests.lives.definitions import Shape, shaped, spread
 from tests.lives.events import (
     batching,
@@ -121,19 +122,23 @@ def revision() -> str:
     ).stdout.strip()
 
 
+CHANGES: Mapping[str, Callable[[Shape, int], Shape]] = {
+    "joins": joining,
+    "copies": deduplicating,
+    "topics": spread,
+    "sources": parting,
+    "rates": rating,
+    "versions": dating,
+}
+"""What makes other definitions of those that were drawn first, in this order, by switch."""
+
+
 def drawn(seed: int, on: Collection[str], *, length: int = LENGTH) -> Life:
     """Draw a life; what a switch leaves out leaves the rest as it is."""
     shape = shaped(Random(f"{seed}"), on=on)
-    if "joins" in on:
-        shape = joining(shape, seed)
-    if "copies" in on:
-        shape = deduplicating(shape, seed)
-    if "topics" in on:
-        shape = spread(shape, seed)
-    if "sources" in on:
-        shape = parting(shape, seed)
-    if "rates" in on:
-        shape = rating(shape, seed)
+    for switch, change in CHANGES.items():
+        if switch in on:
+            shape = change(shape, seed)
     theme = THEMES[seed % len(THEMES)]
     steps: list[Step] = []
     for at in range(length):

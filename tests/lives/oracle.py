@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from tests.lives.dated import revise_rows
 from tests.lives.definitions import Shape
 from tests.lives.joined import kind_of, pair_up, value_of
 from tests.lives.rates import PAIRS, RATE, Rated
@@ -144,7 +145,7 @@ def joined_rows_of(
             sides[shape.source_of(each.lane)].append((each.epoch, {**row, "_at": each.record.at}, each))
     sources = [each.measure for each in list_fold_sources(view)]
     kinds = set(map(kind_of, sources))
-    asked = PAIRS.get(shape.pairs)
+    asked, both = PAIRS.get(shape.pairs), (sides[left], sides[right])
 
     def meets(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
         return asked is None or asked(left[RATE], right[RATE])
@@ -159,9 +160,10 @@ def joined_rows_of(
             {key.name: row.get(key.name) for key in view.keys},
             tuple(value_of(each, kind, row) for each in sources),
             counts=True,
+            sign=sign,
         )
-        for epoch, kind, row, own in pair_up(
-            view.join, sides[view.join.left.source], sides[view.join.right.source], meets
+        for epoch, kind, row, own, sign in (
+            revise_rows(view.join, *both) if view.revised else pair_up(view.join, *both, meets)
         )
         if kind in kinds
     ]

@@ -18,6 +18,7 @@ DRAWN = frozenset(
         "copies",
         "topics",
         "sources",
+        "versions",
     }
 )
 """What a life is drawn with beside other people's deeds."""

@@ -39,6 +39,11 @@ TWICE = Join(
     (Decision(1, right(1, 1, version=1)), Decision(2, right(2, 1, version=1))),
 )
 ERASED = Join(PAIRS.topic, (Decision(1, None),))
+# As of: L1 may have R0 or R2 of its hour, or R3 of the hour before; the others reach over a border, too.
+AS_OF = Join((right(0, 1), left(1, 1), right(2, 1)), before=1, after=0, latest=True)
+EARLIER = replace(AS_OF, topic=(right(0, 0), left(1, 1), right(2, 1)))
+OVER = replace(AS_OF, topic=(left(0, 0), right(1, 0), left(2, 1), right(3, 1)))
+CORRECTED = replace(EARLIER, decisions=(Decision(2, right(2, 1, None, version=1)),))
 
 CUTS = Bounds(PAIRS, builds=2, floors=1)
 DIES = Bounds(PAIRS, deaths=1, stepwise=True)
@@ -94,6 +99,18 @@ QUICK = {
     "an interval that new rules have emptied": (EMPTIED, 9_000),
     "an erased row": (replace(DECIDED, join=ERASED, epochs=3), 2_400),
 }
+QUICK |= {
+    "as of": (replace(CUTS, join=EARLIER), 8_000),
+    "as of, two of one time": (replace(CUTS, join=AS_OF, floors=0), 1_000),
+    "as of, with deaths": (replace(DIES, join=EARLIER), 3_000),
+    "as of, a pruned cache": (replace(PRUNED, join=EARLIER, losses=1), 800),
+    "as of, behind": (replace(BEHIND, join=EARLIER, epochs=2, edges=(True, False)), 1_000),
+    "as of, a crash after a block": (replace(CRASHES, join=EARLIER), 3_500),
+    "as of, closing": (replace(CLOSES, join=EARLIER), 3_500),
+    "as of, a hole": (replace(HOLES, join=EARLIER, lost=0), 1_800),
+    "as of, a birth": (replace(BORN, join=EARLIER), 2_900),
+    "as of, a decision that is waited for": (replace(GATED, join=CORRECTED, builds=1, epochs=3), 500),
+}
 LONG = "the same, behind before"
 """The slow suite searches it: it takes as long as all others."""
 FOUR = Join((left(0, 0), right(1, 1), right(2, 2), left(3, 1)))
@@ -118,6 +135,10 @@ WIDE = {
     "decisions, step by step": replace(DECIDED, builds=1, deaths=1, fails=1, epochs=3, stepwise=True),
     "a birth while behind": replace(BORN, fails=1, floors=1),
     "copies of both, and builds": replace(COPIES, join=BOTH_COPIED, builds=2, rollbacks=1),
+    "as of, behind over edges": replace(BEHIND, join=EARLIER, edges=(True, False)),
+    "as of, four rows": replace(CUTS, join=OVER, rollbacks=1, fails=1),
+    "as of, behind, step by step": replace(CRASHES, join=OVER, stepwise=True, builds=1),
+    "as of, decisions and everything": replace(GATED, join=CORRECTED, fails=1, floors=1, merges=1),
     "copies, behind and dying": replace(CRASHES, join=COPIED_RIGHT, builds=1),
     "copies of both that are validated again": replace(FOREIGN, join=BOTH_COPIED, fails=1, floors=1),
 }
@@ -208,6 +229,11 @@ BROKEN: dict[str, tuple[Bounds, str]] = {
     "both_layers": (COPIES, "answers"),
     "flags_count": (COPIES, "answers"),
     "in_order": (FOREIGN, "nothing that it repeats counts"),
+    # What is replaced later.
+    "by_time": (replace(CUTS, join=EARLIER, builds=0), "answers"),
+    "touches": (replace(CUTS, join=EARLIER, builds=0), "answers"),
+    "withdraws": (replace(CUTS, join=EARLIER, builds=0), "answers"),
+    "subtracts_before": (replace(BEHIND, join=EARLIER, builds=0), "answers"),
 }
 PAIR = {"apart", "dirty_decisions"}
 """Of a decision that changes what rows say and not how many, either is enough while slices have it."""

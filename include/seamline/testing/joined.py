@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seamline.lake.storage.arrow_types import COORDINATES, INSTANT, arrow_type
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
-from seamline.model.compile.derived_rows import PLACE
+from seamline.model.compile.derived_rows import PLACE, VERSION_ORDER
 from seamline.model.compile.record_rules import SELECTED, SOURCE
 from seamline.model.time.intervals import EPOCH, Interval
 from seamline.model.time.zone_clock import MICROSECOND
@@ -23,9 +23,15 @@ Record = dict[str, Any]
 def derive_plain_rows(
     con: duckdb.DuckDBPyConnection, join: CompiledJoin, accepted: Iterable[pa.Table]
 ) -> pa.Table:
-    """Return all derived rows of accepted ones: those of the epoch at which each is there first."""
+    """Return all derived rows of accepted ones: those of the epoch at which each is there first.
+
+    Of an as-of join they are those that are there when all others are.
+    """
     tables = list(accepted)
     lefts, rights = (list_side_rows(con, side, tables) for side in join.sides)
+    if join.latest:
+        made = [describe_latest(join, left, rights) for left in lefts]
+        return pa.Table.from_pylist(made, derived_schema(join))
     pairs = [(left, right) for left in lefts for right in rights if is_pair(join, left, right)]
     pairs = keep_true(con, join, pairs)
     first: dict[tuple[Any, ...], tuple[int, Record]] = {}
@@ -41,6 +47,25 @@ def derive_plain_rows(
         *(describe_row(join, MATCHED, epoch, left, None) for epoch, left in first.values()),
     ]
     return pa.Table.from_pylist([row for row in made if row[KIND] in join.kinds], derived_schema(join))
+
+
+def describe_latest(join: CompiledJoin, left: Record, rights: Iterable[Record]) -> Record:
+    """Return a left row with its latest right one, or without any."""
+    found = [each for each in rights if is_pair(join, left, each)]
+    latest = max(found, key=lambda each: tuple(each[name] for name in VERSION_ORDER), default=None)
+    epochs = [each["_epoch"] for each in (left, latest) if each]
+    return describe_row(join, PAIR if latest else LEFT, max(epochs), left, latest)
+
+
+def list_revised_rows(shown: Iterable[tuple[int, pa.Table]]) -> Iterator[tuple[pa.Table, int]]:
+    """List what each epoch, with its number, changes in an as-of join: rows, and 1 or -1 if they are withdrawn."""
+    before: dict[tuple[Any, ...], Record] = {}
+    for number, table in shown:
+        now = {tuple(row[name] for name in PLACE): {**row, "_epoch": 0} for row in table.to_pylist()}
+        for some, others, sign in ((now, before, 1), (before, now, -1)):
+            rows = [{**row, "_epoch": number} for at, row in some.items() if others.get(at) != row]
+            yield pa.Table.from_pylist(rows, table.schema), sign
+        before = now
 
 
 def list_side_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -12,9 +13,9 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledV
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.restatement import Restatement
 from seamline.testing.changed import list_change_rows
-from seamline.testing.folded import fold_plain_rows, list_changed_rows
+from seamline.testing.folded import Shown, fold_plain_rows, list_changed_rows
 from seamline.testing.input import input_of
-from seamline.testing.joined import derive_plain_rows
+from seamline.testing.joined import derive_plain_rows, list_revised_rows
 from seamline.testing.oracle import Row
 from seamline.testing.validation import Read
 
@@ -46,10 +47,10 @@ class PlainViews(ABC):
 
     def all_rows(self, view: CompiledView) -> list[Row]:
         """Return a view's input of all epochs."""
-        if view.process:
-            return self.fold_rows(view, None)
         if view.changelog:
             return self.change_rows(view)
+        if view.netted:
+            return self.list_changes(view, None)
         if view.join:
             return [
                 row
@@ -63,10 +64,10 @@ class PlainViews(ABC):
 
     def derive_rows(self, view: CompiledView, known: int) -> list[Row]:
         """Return a view's input of all epochs, of rows as the first so many restatements have them."""
-        if view.process:
-            return self.fold_rows(view, known)
         if view.changelog:
             return self.change_rows(view)
+        if view.netted:
+            return self.list_changes(view, known)
         assert view.join
         accepted = [self.restate_rows(each, self.restated[:known]) for each in self.current]
         return input_of(self.con, self.pipeline, view, derive_plain_rows(self.con, view.join, accepted))
@@ -76,14 +77,24 @@ class PlainViews(ABC):
         accepted = [each.accepted for each in self.current]
         return list_change_rows(self.con, self.pipeline, view, accepted)
 
-    def fold_rows(self, view: CompiledView, known: int | None) -> list[Row]:
-        """Return the same of a process's view; None for the restatements that each epoch names."""
-        assert view.process
-        shown, mark = [], None
+    def list_changes(self, view: CompiledView, known: int | None) -> list[Row]:
+        """Return the same of rows that may be withdrawn; None for the restatements that each epoch names."""
+        shown: list[tuple[int, Shown]] = []
+        joined: list[tuple[int, pa.Table]] = []
+        mark = None
         for epoch in self.epochs:
             decided = self.restated[: epoch.restated if known is None else known]
             read = [each for each in self.current if each.epoch.number <= epoch.number]
             accepted = [self.restate_rows(each, decided) for each in read]
             mark = self.pipeline.timed.watermark_at(epoch) or mark
-            shown.append((epoch.number, fold_plain_rows(self.con, view.process, accepted, mark)))
+            if view.process:
+                shown.append((epoch.number, fold_plain_rows(self.con, view.process, accepted, mark)))
+            elif view.join:
+                joined.append((epoch.number, derive_plain_rows(self.con, view.join, accepted)))
+        if view.join:
+            return [
+                replace(row, sign=sign)
+                for rows, sign in list_revised_rows(joined)
+                for row in input_of(self.con, self.pipeline, view, rows)
+            ]
         return list_changed_rows(self.con, self.pipeline, view, shown)

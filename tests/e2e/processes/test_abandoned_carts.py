@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,26 +28,13 @@ def example(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Example]:
     made.delete_topics()
 
 
-def kill_driver(example: Example) -> None:
-    """Kill the driver, which its supervisor starts again; nothing of its tails is left."""
-    pid = eventually("a driver", lambda: find_driver(example))
-    os.kill(pid, signal.SIGKILL)
-    eventually("another driver", lambda: find_driver(example) not in (None, pid))
-
-
-def find_driver(example: Example) -> int | None:
-    """Return the driver's process, None while there is none."""
-    file = example.home / "streams" / NAME / "driver.json"
-    return json.loads(file.read_text())["pid"] if file.exists() else None
-
-
 @pytest.mark.faults
 def test_carts_are_right_in_both_layers_whatever_dies(example: Example) -> None:
     """Before a build, after it, and when a visitor turns out to have come back."""
     example.produce(*SENT, "--seconds", "7200")
     example.seamline("stream", "start", NAME, "--here")
     eventually("the first clicks to be read", example.is_read)
-    kill_driver(example)
+    example.kill_driver()
     example.produce("--from", "2026-03-01T11:00", "--rate", "1", "--seconds", "3600")
     eventually("all to be read", example.is_read)
     example.drain()

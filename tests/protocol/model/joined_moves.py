@@ -37,6 +37,7 @@ from tests.protocol.model.joins import (
     stamp,
     usable,
 )
+from tests.protocol.model.latest_rows import missed, revised
 
 
 def moves(state: State, rules: Rules, bounds: Bounds) -> Moves:
@@ -168,7 +169,7 @@ def begun(state: State, plan: Epoch, rules: Rules, bounds: Bounds, *, fine: bool
         state = state._replace(cache=Cache(stamp(state), tuple(rows_at(state.log, bounds.join, state.e))))
     old = known(state, rules, bounds)
     new = fresh(plan, bounds)
-    piece = Piece(plan.number, plan.number, *slice_of(old, new, plan.names, bounds))
+    piece = Piece(plan.number, plan.number, *slice_of(old, new, plan.names, rules, bounds))
     if not rules.takes_held:
         state = state._replace(cache=with_rows(state.cache, new))
     return state._replace(pieces=(*state.pieces, piece), driver=driver)
@@ -184,12 +185,17 @@ def fresh_ids(plan: Epoch) -> list[int]:
     return [each for each in plan.rows if each not in plan.flagged]
 
 
-def slice_of(old: list[Row], new: list[Row], names: tuple[int, ...], bounds: Bounds) -> tuple[Items, Items]:
+def slice_of(
+    old: list[Row], new: list[Row], names: tuple[int, ...], rules: Rules, bounds: Bounds
+) -> tuple[Items, Items]:
     """Return what an epoch adds and takes away: R(n) - R(n-1)."""
     join = bounds.join
     later = restated(old, names, join)
     if names and bounds.subtracts:
         return changed(joined(tuple(old), join), joined((*later, *restated(new, names, join)), join))
+    if join.latest:
+        ways = {each: getattr(rules, each) for each in ("by_time", "touches", "withdraws")}
+        return revised(later, restated(new, names, join), join, **ways)
     return grown(later, restated(new, names, join), join), nothing(bounds)
 
 
@@ -251,6 +257,8 @@ def catches_up(state: State, rules: Rules, bounds: Bounds) -> tuple[str, State]:
             joined(tuple(rows_at(state.log, join, a)), join), joined(tuple(rows_at(state.log, join, b)), join)
         )
         pieces = [Piece(a + 1, b, added, gone, block=True)]
+    elif join.latest:
+        pieces = [Piece(a + 1, b, *missed(rows, join, a, subtracts=rules.subtracts_before), block=True)]
     else:
         found = caught(rows, join, a, by_larger=rules.by_larger, once=rules.once)
         inside = together([items for at, items in found.items() if at > a], join)

@@ -59,13 +59,17 @@ Log = tuple[Epoch, ...]
 
 @dataclass(frozen=True)
 class Join:
-    """The rows that may come, the decisions that may be made about them, the bounds in hours, and the intervals."""
+    """The rows that may come, the decisions that may be made about them, the bounds in hours, and the intervals.
+
+    Where it is of the ``latest``, a left row has its latest right one, or none, in the place of a pair with each.
+    """
 
     topic: tuple[Row, ...]
     decisions: tuple[Decision, ...] = ()
     before: int = 0
     after: int = 1
     intervals: int = 2
+    latest: bool = False
 
     def pairs(self, left: Row, right: Row) -> bool:
         """Return whether two rows are a pair; both borders are in."""
@@ -144,6 +148,10 @@ def joined(rows: tuple[Row, ...], join: Join) -> Items:
 def items_of(one: Row, rows: Iterable[Row], join: Join) -> Iterator[tuple[int, Item]]:
     """Return what a left row is worth."""
     partners = [each for each in rows if each.side == "R" and join.pairs(one, each)]
+    if join.latest:
+        best = max(partners, key=lambda each: (each.at, each.id), default=None)
+        yield one.at, ("as of", name(one), *([name(best)] if best else []))
+        return
     yield left(one)
     if partners:
         yield matched(one)

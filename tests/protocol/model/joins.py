@@ -52,6 +52,9 @@ class Rules:
     Of copies: ``both_layers``: a build removes nothing that slices have; ``flags_count``: nor keeps what they drop;
     ``in_order``: what is validated again is flagged where it repeats an earlier record, and never for a later one.
     ``birth_floor``: intervals that had rows are answered once they are built.
+    Of as-of joins: ``by_time``: the latest version is so by event time, whenever it came; ``touches``: a late one is
+    for the lefts that are there, too; ``withdraws``: and takes away what they had; ``subtracts_before``: a block is
+    what is shown at its end less what was shown before it.
     """
 
     own_cut: bool = True
@@ -98,6 +101,10 @@ class Rules:
     flags_count: bool = True
     in_order: bool = True
     birth_floor: bool = True
+    by_time: bool = True
+    touches: bool = True
+    withdraws: bool = True
+    subtracts_before: bool = True
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tests.unit.kernel.test_formats import PROTO
 
 from seamline import (
     Ask,
+    AsOf,
     Avro,
     Batch,
     Changelog,
@@ -199,6 +200,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     ),
     "Rule": (Rule("paid", "amount > 0"), lambda part: replace(SHOP, rules=[part])),
     "Join": (JOIN, with_join),
+    "AsOf": (
+        AsOf("known", left="bought", versions="sold", on={"id": "id"}, at_most="1 hour"),
+        lambda part: replace(JOINED, derive=[JOIN, part]),
+    ),
     "Open": (Open("1 minute"), lambda part: with_join(replace(JOIN, before=part))),
     "View": (VIEW, with_view),
     "View of a join": (JOINED.views[0], lambda part: replace(JOINED, views=[part])),

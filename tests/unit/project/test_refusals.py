@@ -29,6 +29,7 @@ from tests.unit.model import (
     test_transform,
     test_wrong_types,
 )
+from tests.unit.model.as_of import test_as_of_definitions
 from tests.unit.model.functions import test_last_rows
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
@@ -52,6 +53,7 @@ TABLES = (
     test_own_measures.WRONG,
     test_sources.WRONG,
     test_joins.WRONG,
+    test_as_of_definitions.WRONG,
     test_asks.WRONG,
     test_process_pipelines.WRONG,
     test_fold_definitions.WRONG,

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.audit.latest_states import compute_latest_states
 from seamline.lake.audit.recounted_changes import recount_changes
 from seamline.lake.audit.refolded import refold_states, settle_zeros
 from seamline.lake.audit.state_differences import BLOCK, find_state_differences, state_difference_sql
@@ -193,6 +194,8 @@ def recompute_states(
     blank, logged = rows_schema(pipeline).empty_table(), log_rows_sql(pipeline, layout, [times], until)
     with restated_rows(con, view.join, blank, logged, [times], judge) as read:
         committed = f"(SELECT * FROM {read} WHERE {committed_epochs_sql('_epoch', log.log)})"
+        if view.revised:
+            return compute_latest_states(con, view, pipeline.grid, committed, until)
         rows = (
             f"SELECT r.*, f._interval FROM ({derived_rows_sql(view.join, committed, DUCKDB)}) r "
             f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor"

@@ -65,6 +65,9 @@ def write_key_conditions(
         first, end = (f"make_timestamptz({to_unix_micros(at)})" for at in (span.start, span.end))
         conditions[0].append(f"_event_time >= {first} AND _event_time < {end}")
     for name in key:
+        if join.latest and name not in {each.name for each in join.left.fields}:
+            # What a version is, is known once it is chosen, and a left row without any has NULL there.
+            continue
         wanted = f"IS NOT DISTINCT FROM (SELECT {quote_identifier(name)} FROM sought)"
         for number, column in find_key_columns(join, name):
             conditions[number].append(f"{quote_identifier(column)} {wanted}")

@@ -92,8 +92,8 @@ def read_original_rows(
         if not paths:
             counted[id] = CountedRecords(0, 0, 0)
             continue
-        if view.process:
-            counted[id], rows = read_emitted_interval(
+        if view.netted:
+            counted[id], rows = read_changed_interval(
                 pipeline, view, layout, key, window, interval, way, again.get(id)
             )
             shown.append(rows)
@@ -123,7 +123,7 @@ def read_original_rows(
     return counted, whole.slice(page * size, size).to_pylist()
 
 
-def read_emitted_interval(
+def read_changed_interval(
     pipeline: CompiledPipeline,
     view: CompiledView,
     layout: Layout,
@@ -133,15 +133,15 @@ def read_emitted_interval(
     way: IntervalAnswer,
     judge: Judge | None,
 ) -> tuple[CountedRecords, pa.Table]:
-    """Read the emitted rows of a key and window in one interval; the speed layer counts the difference since the cut.
+    """Read the rows of a key and window in one interval as they are now; the speed layer counts the difference.
 
-    It is negative if late rows withdrew some.
+    It is negative if late rows withdrew some since the cut.
     """
-    sought = seek_key(view, key)
+    sought, read = seek_key(view, key), read_emitted_rows if view.process else read_derived_rows
     made, rows = [], pa.table({})
     for until in (way.cut, way.complete_to):
         if until > NOTHING:
-            rows = read_emitted_rows(pipeline, view, layout, sought, key, window, interval, until, judge)
+            rows = read(pipeline, view, layout, sought, key, window, interval, until, judge)
         made.append(rows.num_rows)
     return CountedRecords(batch=made[0], speed=made[1] - made[0], duplicates=0), rows
 

@@ -96,7 +96,7 @@ def find_shown_windows(view: CompiledView, found: pa.Table, answered: Flags, sid
 
 
 def find_untouched_windows(view: CompiledView, found: pa.Table) -> pa.ChunkedArray:
-    """Find the windows that no slice has changed; of emitted rows one may withdraw as many as it adds."""
+    """Find the windows that no slice has changed; of rows that may be withdrawn one may withdraw as many as it adds."""
     return pc.equal(found["_newest"], NOTHING) if view.netted else pc.equal(found["_speed"], 0)
 
 

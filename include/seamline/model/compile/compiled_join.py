@@ -71,6 +71,8 @@ class CompiledJoin:
     lookups: frozenset[str] = frozenset()
     """The look-ups of both sides' rows, by name."""
 
+    latest: bool = False
+    """Whether a left row has its latest right one, or none, in the place of a pair with each: an as-of join."""
     kept: int = 0
     """How long a row is kept for later ones beyond the bounds, in microseconds of event time."""
     question: str = ""
@@ -90,6 +92,7 @@ class CompiledJoin:
             self.same,
             self.where and self.where.text,
             self.kinds,
+            *([[side.where and side.where.text for side in self.sides]] if self.latest else []),
             *(side.where.text for side in self.sides if side.where),
         ]
         return f"{self.name}/{hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from seamline.model.compile.as_of.as_of_rules import compile_as_of_joins
 from seamline.model.compile.asks.ask_rules import check_asks, compile_asks
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.changes.changelog_rules import compile_changelogs
@@ -206,6 +207,7 @@ def compile_with_problems(pipeline: Pipeline) -> tuple[CompiledPipeline | None, 
     asks = compile_asks(pipeline, records, problems)
     derived: dict[str, Derived] = {
         **compile_joins(pipeline, records, grid, problems),
+        **compile_as_of_joins(pipeline, records, grid, problems),
         **{each.name: each.join for each in asks},
         **compile_folds(pipeline, records, grid, problems),
         **compile_changelogs(pipeline, records, changes, problems),

@@ -108,7 +108,12 @@ class CompiledView:
     @property
     def netted(self) -> bool:
         """True if rows may be withdrawn, so that states may be negative."""
-        return bool(self.process or self.changelog)
+        return bool(self.process or self.changelog or self.revised)
+
+    @property
+    def revised(self) -> bool:
+        """True if a row that came later may change what a row has: in an as-of join."""
+        return bool(self.join and self.join.latest)
 
     @property
     def span(self) -> timedelta:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from seamline.model.compile.problems import Problems
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
 from seamline.model.definition.joins import Join
@@ -12,7 +13,10 @@ from seamline.model.definition.pipeline import Pipeline
 
 
 def check_derived_name(
-    pipeline: Pipeline, derived: Join | Folded | Changelog, records: Collection[str], problems: Problems
+    pipeline: Pipeline,
+    derived: Join | AsOf | Folded | Changelog,
+    records: Collection[str],
+    problems: Problems,
 ) -> bool:
     """Note a name that derived rows cannot have, and return whether there is none."""
     place = f"derive[{derived.name}].name"

@@ -7,7 +7,7 @@ epoch adds are the derived rows of that epoch, and what a cut holds are those up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seamline.model.compile.compiled_join import KIND, LEFT, MATCHED, PAIR, CompiledJoin, JoinSide
@@ -18,6 +18,8 @@ from seamline.model.expressions import Expression
 PLACE = ("_topic_id", "_topic", "_partition", "_offset")
 """Where a record is."""
 READ = (*PLACE, "_epoch", "_event_time")
+VERSION_ORDER = ("_event_time", "_partition", "_offset", "_topic", "_topic_id")
+"""What the versions of a key are in order by."""
 """The columns of a row that a join reads beside its own."""
 RIGHT = {
     "_right_topic_id": "STRING",
@@ -44,6 +46,12 @@ class Dialect:
     """Returns an expression's text."""
     null: Callable[[str], str]
     """Writes a NULL of a type that is spelled as in Spark."""
+    record: Callable[[Iterable[str]], str]
+    """Writes values as one, of which the first is called ``f0``, the next ``f1``."""
+    latest: Callable[[str, str, Sequence[str]], str]
+    """Writes the rows of a relation, each with ``_latest``, the last ``_version`` at or before it of another relation:
+    by equal keys, of which NULL equals NULL, and the later of two by time, then by place. Both have the same columns
+    but for the version."""
     start: Callable[[str, int], str]
     """Writes the start of the span of so many microseconds that contains an instant, all in microseconds."""
 
@@ -99,6 +107,44 @@ def pairs_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> 
     return f"SELECT * FROM ({found}) WHERE {dialect.text(join.where)}"
 
 
+def as_of_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> str:
+    """Write each left row of two relations of ``side_rows_sql`` with its latest right one, or with NULLs."""
+    quote, latest = dialect.quote, latest_versions_sql(join, lefts, rights, dialect)
+    of_version = {
+        name: f"f{at}" for at, name in enumerate([*RIGHT, *(each.name for each in join.right.fields)])
+    }
+    at, epoch = of_version["_right_event_time"], of_version["_right_epoch"]
+    age = f"{dialect.micros}(_event_time) - {dialect.micros}(_latest.{at})"
+    found = f"SELECT *, CASE WHEN {age} <= {-join.lower} THEN _latest END AS _found FROM ({latest})"
+    columns = [
+        f"CASE WHEN _found.{at} IS NULL THEN '{LEFT}' ELSE '{PAIR}' END AS {KIND}",
+        f"greatest(_epoch, coalesce(_found.{epoch}, _epoch)) AS _epoch",
+        *("_event_time", *PLACE),
+    ]
+    columns += [f"{quote(each.name)} AS {quote(join.left.named(each.name))}" for each in join.left.columns]
+    columns += [f"_found.{of_version[each.name]} AS {quote(each.name)}" for each in join.right.fields]
+    columns += [f"_found.{of_version[name]} AS {name}" for name in RIGHT]
+    return f"SELECT {', '.join(columns)} FROM ({found})"
+
+
+def latest_versions_sql(join: CompiledJoin, lefts: str, rights: str, dialect: Dialect) -> str:
+    """Write left rows with ``_latest``, the latest version of their keys at or before them, however old it is."""
+    keys = [f"_key{at}" for at in range(len(join.on))]
+    of_left = [f"{dialect.quote(left)} AS {key}" for (left, _, _), key in zip(join.on, keys, strict=True)]
+    of_right = [f"{dialect.quote(right)} AS {key}" for (_, right, _), key in zip(join.on, keys, strict=True)]
+    version = [name.removeprefix("_right") for name in RIGHT]
+    version += [dialect.quote(each.name) for each in join.right.columns]
+    columns = [dialect.quote(each.name) for each in join.left.columns]
+    blank = [f"{dialect.null(each.type.spark)} AS {dialect.quote(each.name)}" for each in join.left.columns]
+    compared = [f"{dialect.quote(right)} IS NOT NULL" for _, right, safe in join.on if not safe] or ["true"]
+    return dialect.latest(
+        f"SELECT {', '.join([*of_left, *READ, *columns])} FROM ({lefts})",
+        f"SELECT {', '.join([*of_right, *READ, *blank, f'{dialect.record(version)} AS _version'])} "
+        f"FROM ({rights}) WHERE {' AND '.join(compared)}",
+        keys,
+    )
+
+
 def left_row_columns(join: CompiledJoin, kind: str, epoch: str, dialect: Dialect, *, one: bool) -> str:
     """Write the columns of a left row as a derived row of some kind; of a group of equal ones if not ``one``."""
     quote = dialect.quote
@@ -134,6 +180,8 @@ def derived_rows_sql(
         f"SELECT * FROM ({side_rows_sql(join, side, relation, dialect)}) WHERE {condition}"
         for side, condition in zip(join.sides, only, strict=True)
     )
+    if join.latest:
+        return as_of_sql(join, lefts, rights, dialect)
     pairs = pairs_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _rights", dialect)
     matched = matched_sql(join, "SELECT * FROM _pairs", dialect)
     kinds = list_kinds_sql(join, "SELECT * FROM _lefts", "SELECT * FROM _pairs", matched, dialect)

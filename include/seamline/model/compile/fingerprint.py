@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
+from seamline.model.compile.as_of.as_of_rules import as_of_facts
 from seamline.model.compile.changes.declared_changelogs import changelog_facts, find_changelog
 from seamline.model.compile.defaults import past_of
 from seamline.model.compile.evolution import extend_record_version
@@ -21,6 +22,7 @@ from seamline.model.compile.sources import (
     split_process_name,
 )
 from seamline.model.compile.transform import makes_exactly
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.debezium import DELETED
 from seamline.model.definition.formats import format_of
 from seamline.model.definition.pipeline import Pipeline, View
@@ -197,7 +199,7 @@ def view_facts(
     topics = tuple(sorted(pipeline.topics)) if several else pipeline.topics
     return {
         **({"of": sorted(names)} if several else {}),
-        **({"join": join_facts(join)} if join else {}),
+        **({"join": as_of_facts(join) if isinstance(join, AsOf) else join_facts(join)} if join else {}),
         **(
             {"process": fold_facts(process, split_process_name(names[0])[1], pipeline.batch.interval)}
             if process

@@ -18,6 +18,7 @@ from seamline.model.compile.problems import (
     require_exact_key,
 )
 from seamline.model.compile.record_rules import Record
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.pipeline import Pipeline
@@ -50,10 +51,14 @@ def join_facts(join: Join | Ask) -> dict[str, Any]:
     }
 
 
-def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | Ask | None:
+def find_join(pipeline: Pipeline, names: Sequence[str]) -> Join | AsOf | Ask | None:
     """Find the join, or the question, of which a view counts the rows; None if it counts those of sources."""
     return next(
-        (each for each in pipeline.derive if list(names) == [each.name] and isinstance(each, Join | Ask)),
+        (
+            each
+            for each in pipeline.derive
+            if list(names) == [each.name] and isinstance(each, Join | AsOf | Ask)
+        ),
         None,
     )
 
@@ -72,10 +77,13 @@ def compile_joins(
     return found
 
 
-def check_sides(pipeline: Pipeline, join: Join, records: Mapping[str, Record], problems: Problems) -> None:
+def check_sides(
+    pipeline: Pipeline, join: Join | AsOf, records: Mapping[str, Record], problems: Problems
+) -> None:
     """Note sides that are no sources of the pipeline."""
     known = ", ".join(filter(None, records)) or "none: sources that are joined have names"
-    for side, name in (("left", join.left), ("right", join.right)):
+    right = "versions" if isinstance(join, AsOf) else "right"
+    for side, name in (("left", join.left), (right, join.right)):
         if name not in records:
             nested = "; a join is of sources, not of joins" if find_join(pipeline, [name]) else ""
             problems.note(
@@ -118,20 +126,25 @@ def compile_join(
     )
     check_reach(made, join, grid, problems)
     check_wish_for_copies(join, problems, unique=record.dedup)
-    names = [field.name.lower() for field in made.schema.fields]
-    for name in sorted({each for each in names if names.count(each) > 1}):
-        problems.note(
-            place,
-            join.origin,
-            f"Two columns of a pair are called {name!r}.",
-            "a column of a pair is called after its source, as in orders_shop: rename a source or a column.",
-        )
+    check_names_of_pairs(made, join, problems)
     where = None
     if join.where:
         where = problems.attempt(
             f"{place}.where", join.origin, lambda: compile_sound_condition(join.where, made.schema)
         )
     return replace(made, where=where) if len(problems.found) == before else None
+
+
+def check_names_of_pairs(made: CompiledJoin, join: Join | AsOf, problems: Problems) -> None:
+    """Note columns of pairs that are called alike."""
+    names = [field.name.lower() for field in made.schema.fields]
+    for name in sorted({each for each in names if names.count(each) > 1}):
+        problems.note(
+            f"derive[{join.name}]",
+            join.origin,
+            f"Two columns of a pair are called {name!r}.",
+            "a column of a pair is called after its source, as in orders_shop: rename a source or a column.",
+        )
 
 
 def measure_bound(bound: str | Open) -> int:
@@ -169,7 +182,7 @@ def compile_same_window(join: Join, problems: Problems) -> tuple[int, int] | Non
     return None if size is None or offset is None else (size // MICROSECOND, offset // MICROSECOND)
 
 
-def make_sides(join: Join, records: Mapping[str, Record]) -> tuple[JoinSide, JoinSide]:
+def make_sides(join: Join | AsOf, records: Mapping[str, Record]) -> tuple[JoinSide, JoinSide]:
     """Return both sides with all their columns."""
     same = join.left == join.right
     left, right = (
@@ -180,7 +193,7 @@ def make_sides(join: Join, records: Mapping[str, Record]) -> tuple[JoinSide, Joi
 
 
 def compile_keys(
-    join: Join, left: JoinSide, right: JoinSide, problems: Problems
+    join: Join | AsOf, left: JoinSide, right: JoinSide, problems: Problems
 ) -> tuple[tuple[str, str, bool], ...]:
     """Check what the join compares; problems are noted."""
     place, found = f"derive[{join.name}].on", []
@@ -221,7 +234,7 @@ def compile_keys(
     return tuple(found)
 
 
-def check_null_safe(join: Join, problems: Problems) -> None:
+def check_null_safe(join: Join | AsOf, problems: Problems) -> None:
     """Note columns that the join does not compare."""
     for name in join.null_safe:
         if name not in join.on:
@@ -233,7 +246,7 @@ def check_null_safe(join: Join, problems: Problems) -> None:
             )
 
 
-def check_wish_for_copies(join: Join, problems: Problems, *, unique: bool) -> None:
+def check_wish_for_copies(join: Join | AsOf, problems: Problems, *, unique: bool) -> None:
     """Note a wish about copies where nothing says which rows are copies."""
     if join.copies and not unique:
         problems.note(
@@ -244,7 +257,7 @@ def check_wish_for_copies(join: Join, problems: Problems, *, unique: bool) -> No
         )
 
 
-def check_reach(made: CompiledJoin, join: Join, grid: Grid, problems: Problems) -> None:
+def check_reach(made: CompiledJoin, join: Join | AsOf, grid: Grid, problems: Problems) -> None:
     """Note bounds between which nothing is, or that go over too many intervals."""
     if made.lower > made.upper:
         problems.note(

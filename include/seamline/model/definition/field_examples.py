@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 NOUNS: Mapping[str, str] = {
-    **dict.fromkeys(("name", "owner", "connection", "left", "right", "above", "below", "View.of"), "name"),
+    **dict.fromkeys(
+        ("name", "owner", "connection", "left", "right", "versions", "above", "below", "View.of"), "name"
+    ),
     **dict.fromkeys(
         (
             *("max_future", "max_past", "very_late", "dedup_within", "out_of_orderness", "idle_after"),
             *("trigger", "epoch_target", "stuck_after", "edge_every", "serve_every"),
-            *("interval", "fresh_within", "grace", "remember", "before", "after", "duration"),
+            *("interval", "fresh_within", "grace", "remember", "before", "after", "duration", "at_most"),
             *("size", "slide", "step", "offset", "gap"),
             *("ExponentialDelay.first", "longest", "delay", "within"),
         ),
@@ -21,7 +23,17 @@ NOUNS: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         (
-            *("event_time", "event_id", "added", "columns", "keys", "grouping_sets", "null_safe", "Join.on"),
+            *(
+                "event_time",
+                "event_id",
+                "added",
+                "columns",
+                "keys",
+                "grouping_sets",
+                "null_safe",
+                "Join.on",
+                "AsOf.on",
+            ),
             *("CoGroup.on", "left_columns", "right_columns"),
             *("every", "Lookup.condition"),
             *("Expect.column", "transform_rows"),
@@ -29,7 +41,9 @@ NOUNS: Mapping[str, str] = {
         ),
         "column",
     ),
-    **dict.fromkeys(("where", "condition", "side", "define", "deleted"), "condition"),
+    **dict.fromkeys(
+        ("where", "left_where", "versions_where", "condition", "side", "define", "deleted"), "condition"
+    ),
     **dict.fromkeys(("select", "Lookup.on", "explode", "of", "sql"), "expression"),
     **dict.fromkeys(
         ("KafkaSource.schema", "DeltaSource.schema", "Avro.schema", "transform_schema"), "schema"
@@ -135,6 +149,11 @@ EXAMPLES: Mapping[str, str] = {
     "left": '"orders"',
     "right": '"refunds"',
     "Join.on": '{"order_id": "order_id"}: the left column, and the right one that it equals',
+    "AsOf.on": '{"sku": "sku"}: the left column, and the one of versions that it equals',
+    "versions": '"prices"',
+    "at_most": '"7 days"',
+    "left_where": '"amount > 0"',
+    "versions_where": '"price > 0"',
     "CoGroup.on": '{"order_id": "order_id"}: the left column, and the right one that it equals',
     "CoGroup.window": 'Tumbling("10 minutes")',
     "left_columns": '["amount"]',

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import ROW, TOLD, Ask
 from seamline.model.definition.changes import Changelog
 from seamline.model.definition.expectations import Expectation
@@ -102,7 +103,7 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
-    derive: Sequence[Join | Ask | Folded | Changelog] = ()
+    derive: Sequence[Join | AsOf | Ask | Folded | Changelog] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     description: str = ""
     """A sentence for the DAGs and pages."""

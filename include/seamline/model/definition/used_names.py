@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
@@ -34,6 +35,9 @@ def list_pipeline_expressions(pipeline: Pipeline) -> Iterator[str]:
             yield from (derived.when, *derived.request.values(), *derived.side.values())
         elif isinstance(derived, Folded):
             yield from list_folded_texts(derived)
+        elif isinstance(derived, AsOf):
+            on = chain.from_iterable(derived.on.items())
+            yield from (derived.left_where, derived.versions_where, *on)
         elif isinstance(derived, Join):
             yield from (derived.where, *chain.from_iterable(derived.on.items()))
     for view in pipeline.views:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from seamline.model.compile.defaults import describe_time_bounds
 from seamline.model.compile.sources import has_several, list_narrowed
+from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.changes import Changelog
 from seamline.model.definition.folds import Folded
@@ -84,6 +85,19 @@ def describe_join(join: Join) -> str:
     return ", ".join([*itself, *keys, near, *([f"where {join.where}"] if join.where else [])])
 
 
+def describe_as_of(joined: AsOf) -> str:
+    """Say which versions left rows have, and how old these may be."""
+    left, right = ("left", "right") if joined.left == joined.versions else (joined.left, joined.versions)
+    keys = [f"{left}.{one} = {right}.{other}" for one, other in joined.on.items()]
+    where = [
+        f"{side} where {text}"
+        for side, text in ((left, joined.left_where), (right, joined.versions_where))
+        if text
+    ]
+    latest = f"each row of {joined.left} with its latest of {joined.versions}"
+    return ", ".join([latest, *keys, f"at most {joined.at_most} older", *where])
+
+
 def is_wide(bound: str | Open) -> bool:
     """Return whether a bound leaves any time between two rows."""
     return bool(parse_duration(bound.duration if isinstance(bound, Open) else bound, zero=True))
@@ -112,7 +126,7 @@ def list_derived_facts(pipeline: Pipeline) -> list[tuple[str, str]]:
     return [describe_derived(each) for each in pipeline.derive]
 
 
-def describe_derived(derived: Join | Ask | Folded | Changelog) -> tuple[str, str]:
+def describe_derived(derived: Join | AsOf | Ask | Folded | Changelog) -> tuple[str, str]:
     """Name derived rows, and say what they are made of."""
     if isinstance(derived, Ask):
         return f"ask {derived.name}", describe_ask(derived)
@@ -124,6 +138,8 @@ def describe_derived(derived: Join | Ask | Folded | Changelog) -> tuple[str, str
         return f"pattern {derived.name}", describe_pattern(derived)
     if isinstance(derived, Process):
         return f"process {derived.name}", describe_process(derived)
+    if isinstance(derived, AsOf):
+        return f"as-of join {derived.name}", describe_as_of(derived)
     return f"join {derived.name}", describe_join(derived)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,7 +31,6 @@ from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.restated_views import count_named_restatements, find_naming_epoch
 from seamline.model.protocol.seam import NOTHING
 from seamline.model.time.intervals import Interval
-from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs
 from seamline.plan.batch.restating_plan import list_unbuilt_intervals
 from seamline.plan.stream.epoch_numbers import step_end
@@ -39,8 +38,8 @@ from seamline.spark.build.changed_path import find_contributions
 from seamline.spark.build.general_path import reprocess_restated_rows, require_sound
 from seamline.spark.build.reprocessing import log_of
 from seamline.spark.stream.derived.missed_folds import compute_missed_states
+from seamline.spark.stream.derived.missed_joins import compute_missed_versions, derive_missing_rows
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.spark.tasks.derived_rows import derive_rows
 from seamline.spark.tasks.job_failures import describe_failed_step
 from seamline.spark.tasks.measures import compute_states, floor_to_span, number_count_windows
 
@@ -77,7 +76,7 @@ def catch_up(
     for view in late:
         slices = writer.slices[view]
         step = next_step(writer, slices, most)
-        if slices.view.process:
+        if slices.view.process or slices.view.revised:
             step = step_to_edge(writer, step)
         why = find_waiting_epochs(writer, step, joined=slices.view.derived is not None)
         if slices.view.derived and not why:
@@ -142,7 +141,7 @@ def next_step(writer: Writer, slices: Slices, most: int) -> Step:
 
 
 def step_to_edge(writer: Writer, step: Step) -> Step:
-    """Let a step end at the next edge: what processes change is one set of slices, and no cut may be within it."""
+    """Let a step end at the next edge: what changes derived rows is one set of slices, and no cut may be within it."""
     log = writer.ledger.read_after(step.above, step.last)
     return Step(step.above, next((each.number for each in log if each.edge), step.last))
 
@@ -204,11 +203,12 @@ def compute_missing_slices(
 ) -> pa.Table:
     """Compute the slices of ``after < epoch <= until`` from the master, epoch by epoch: none crosses a cut.
 
-    Those of a process are one set.
+    Those of rows that may be withdrawn are one set.
     """
     rows = log_of(spark, writer.pipeline, writer.layout, version=writer.master.table.version)
     wanted = (f.col("_epoch") > after) & (f.col("_epoch") <= until)
     missing = rows.where(wanted)
+    memory = writer.pipeline.definition.stream.worker_memory
     if slices.view.derived:
         derived, decisions = slices.view.derived, list_named_restatements(writer.layout, until)
 
@@ -225,6 +225,11 @@ def compute_missing_slices(
         if isinstance(derived, CompiledChangelog):
             given = writer.pipeline, writer.layout, derived, wanted, until, writer
             missing = find_contributions(spark, *given)
+        elif isinstance(derived, CompiledJoin) and derived.latest:
+            found = compute_missed_versions(
+                rows, slices.view, derived, restate, after=after, until=until, memory=memory
+            )
+            return name_epochs(found, slices.view, pa.scalar(after + 1), pa.scalar(until))
         elif isinstance(derived, CompiledJoin):
             missing = derive_missing_rows(rows, derived, restate, after=after, until=until)
     elif slices.view.counts:
@@ -233,7 +238,6 @@ def compute_missing_slices(
         cells = missing.select(cell).distinct()
         whole = rows.where(f.col("_epoch") <= until).select("*", cell).join(cells, CELL, "left_semi")
         missing = number_count_windows(whole, slices.view, CELL).where(f.col("_epoch") > after)
-    memory = writer.pipeline.definition.stream.worker_memory
     found = compute_states(missing, slices.view, by=["_epoch"], memory=memory).toArrow()
     return name_epochs(found, slices.view, found["_epoch"], found["_epoch"])
 
@@ -247,31 +251,6 @@ def name_epochs(
         found = found.append_column(name, column)
     schema = slices_schema(view)
     return found.select(schema.names).cast(schema)
-
-
-def derive_missing_rows(
-    rows: DataFrame,
-    join: CompiledJoin,
-    restate: Callable[[DataFrame, Interval], DataFrame],
-    *,
-    after: int,
-    until: int,
-) -> DataFrame:
-    """Return the derived rows of ``after < epoch <= until``; rows are joined that those of these epochs reach.
-
-    What a left row found before says whether it is matched now: rows in reach of it are among them.
-    """
-    new = rows.where((f.col("_epoch") > after) & (f.col("_epoch") <= until))
-    bounds = new.agg(f.min("_event_time").alias("first"), f.max("_event_time").alias("last")).toArrow()
-    first, last = bounds["first"][0].as_py(), bounds["last"][0].as_py()
-    if first is None:
-        return derive_rows(new, join)
-    reach = join.before + join.after
-    span = Interval(first - reach, last + reach + MICROSECOND)
-    near = rows.where(f.col("_epoch") <= until).where(
-        f.col("_event_time").between(f.lit(first - reach), f.lit(last + reach))
-    )
-    return derive_rows(restate(near, span), join).where(f.col("_epoch") > after)
 
 
 def write_slices_block(

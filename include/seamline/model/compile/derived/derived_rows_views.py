@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from seamline.model.compile.as_of.as_of_view import compile_as_of_view
 from seamline.model.compile.changes.changelog_rules import compile_changelog_view, narrow_changelogs
 from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.changes.declared_changelogs import find_changelog
@@ -36,6 +37,8 @@ def compile_view_of_derived(
     """Compile a view of derived rows, without a fingerprint; None where it, or what makes its rows, has a problem."""
     name, side = split_process_name(names[0])
     made = derived.get(name)
+    if isinstance(made, CompiledJoin) and made.latest:
+        return compile_as_of_view(pipeline, view, made, grid, problems)
     if isinstance(made, CompiledJoin):
         return compile_derived_view(pipeline, view, made, grid, problems)
     if isinstance(made, CompiledProcess):

@@ -16,6 +16,7 @@ from seamline.model.definition.windows import CountWindow, Session
 from seamline.model.errors import DefinitionError
 from seamline.model.measures import make_net
 from seamline.model.time.intervals import Grid
+from seamline.model.types.schema import Schema
 
 
 def require_side(process: CompiledProcess, side: str) -> None:
@@ -34,20 +35,28 @@ def compile_process_view(
     """Compile a view of a side's rows, without a fingerprint; note its problems and return None where it has any."""
     before, place = len(problems.found), f"views[{view.name}]"
     check_process_view(view, problems)
+    problems.attempt(f"{place}.of", view.origin, partial(require_side, process, side))
+    if len(problems.found) > before:
+        return None
+    compiled = compile_net_view(pipeline, view, process.schema(side), grid, problems)
+    return compiled and replace(compiled, process=process, side=side)
+
+
+def compile_net_view(
+    pipeline: Pipeline, view: View, schema: Schema, grid: Grid, problems: Problems
+) -> CompiledView | None:
+    """Compile a view of rows that may be withdrawn, which have the columns of a schema."""
+    before, place = len(problems.found), f"views[{view.name}]"
     measures = dict(view.measures)
     for name, measure in view.measures.items():
         made = problems.attempt(f"{place}.measures[{name}]", view.origin, partial(make_net, measure))
         measures[name] = made or measure
-    problems.attempt(f"{place}.of", view.origin, partial(require_side, process, side))
     if len(problems.found) > before:
         return None
-    record = Record(process.schema(side))
-    compiled = compile_view(pipeline, replace(view, measures=measures), record, grid, problems)
+    compiled = compile_view(pipeline, replace(view, measures=measures), Record(schema), grid, problems)
     for field, expression in list_expressions(compiled) if compiled else ():
         problems.attempt(f"{place}.{field}", view.origin, partial(require_sound_expression, expression))
-    if compiled is None or len(problems.found) > before:
-        return None
-    return replace(compiled, process=process, side=side)
+    return compiled if len(problems.found) == before else None
 
 
 def check_process_view(view: View, problems: Problems) -> None:

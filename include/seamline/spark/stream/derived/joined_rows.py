@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from seamline.kernel.joined_rows import list_joins, name_side
 from seamline.kernel.kernel_result import KernelResult
 from seamline.lake.engine import states
 from seamline.lake.engine.joined_index import JoinedIndex, TooManyPairs, no_rows
+from seamline.lake.engine.latest_changes import ADDED, WITHDRAWN, change_latest
 from seamline.lake.engine.near_rows import Rows, reach_of
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.index_files import IndexFiles
@@ -63,10 +64,10 @@ class JoinedRows(KeptIndexes[CompiledJoin, JoinedIndex]):
     ) -> None:
         given = self.pipeline, self.writer.layout, rows, kept.horizon, kept.epoch, self.source.find_judge()
         older = read_older_rows(kept.index, *given)
-        relation = kept.index.derive(rows, older, list_read_columns(wanted))
+        compute = compute_joined_states(kept.index, rows, older, wanted)
         for view in wanted:
             with isolate_view_failure(view, result):
-                result.states[view.id] = [states.compute_row_states(kept.index.con, view, relation)]
+                result.states[view.id] = compute(view)
 
     def open(self, join: CompiledJoin, mark: datetime | None) -> Kept[JoinedIndex]:
         if standing := self.find_standing(join.id):
@@ -108,6 +109,24 @@ def find_horizon(join: CompiledJoin, mark: datetime | None, layout: Layout) -> i
     """
     now = find_newest_start(layout) if mark is None else to_unix_micros(mark)
     return None if now is None else now - 2 * reach_of(join) - join.kept
+
+
+def compute_joined_states(
+    index: JoinedIndex, new: Rows, older: Rows, views: Collection[CompiledView]
+) -> Callable[[CompiledView], list[pa.Table]]:
+    """Find what an epoch adds to an index's join; return what computes the states of one of the views."""
+    columns = list_read_columns(views)
+    if not index.join.latest:
+        relation = index.derive(new, older, columns)
+        return lambda view: [states.compute_row_states(index.con, view, relation)]
+    change_latest(index, new, older, columns)
+
+    def subtract(view: CompiledView) -> list[pa.Table]:
+        added, gone = (states.compute_row_states(index.con, view, each) for each in (ADDED, WITHDRAWN))
+        found = states.combine_states(view, [added, states.negate_states(view, gone)])
+        return [states.drop_zeros(view, found)]
+
+    return subtract
 
 
 def gather_rows(join: CompiledJoin, result: KernelResult) -> Rows:
