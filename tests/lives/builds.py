@@ -12,8 +12,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tests.lives.derived.joined import logged, restated
 from tests.lives.frames import Frame, Here
-from tests.lives.joined import logged, restated
 
 from seamline.lake.storage.layout import Layout
 from seamline.lake.storage.table_cache import Files

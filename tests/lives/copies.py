@@ -15,8 +15,8 @@ from unittest.mock import patch
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.lives.definitions import Shape
+from tests.lives.derived.joined import logged
 from tests.lives.frames import Frame
-from tests.lives.joined import logged
 
 from seamline.kernel.marks import PLACE
 from seamline.kernel.validation import REPEATED

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from tests.lives.builds import sparkless_builds
 from tests.lives.copies import sparkless_copies
-from tests.lives.dated import derive_changes
+from tests.lives.derived.dated import derive_changes
+from tests.lives.derived.joined import derive_missing, sparkless_joins
 from tests.lives.frames import Frame
-from tests.lives.joined import derive_missing, sparkless_joins
 
 from seamline.lake.engine import states
 from seamline.lake.engine.duckdb_connections import open_duckdb

@@ -12,8 +12,9 @@ from random import Random
 
 from tests.lives.checks import check
 from tests.lives.copies import deduplicating
-from tests.lives.dated import dating
 from tests.lives.definitions import Shape, shaped, spread
+from tests.lives.derived.dated import dating
+from tests.lives.derived.joined import joining, parting
 from tests.lives.events import (
     batching,
     cuts,
@@ -28,7 +29,6 @@ from tests.lives.events import (
 )
 from tests.lives.events.ending import End
 from tests.lives.here import building_in_parts
-from tests.lives.joined import joining, parting
 from tests.lives.operations import Operation
 from tests.lives.rates import rating
 from tests.lives.switches import ON

@@ -14,9 +14,9 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from tests.lives.dated import revise_rows
 from tests.lives.definitions import Shape
-from tests.lives.joined import kind_of, pair_up, value_of
+from tests.lives.derived.dated import revise_rows
+from tests.lives.derived.joined import kind_of, pair_up, value_of
 from tests.lives.rates import PAIRS, RATE, Rated
 from tests.lives.records import DAY, START, Record
 from tests.lives.topic import NAMES

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.lives.definitions import KEYS, Shape
-from tests.lives.joined import in_pairs
+from tests.lives.derived.joined import in_pairs
 from tests.lives.records import Column, meant
 
 import seamline

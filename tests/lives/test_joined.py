@@ -12,12 +12,12 @@ import pytest
 from tests.lives.builds import STAND_INS
 from tests.lives.checks import check, decided
 from tests.lives.definitions import Shape
+from tests.lives.derived.joined import JOIN, SOURCE, joined_view
 from tests.lives.events.batching import Build, Publish
 from tests.lives.events.ending import End
 from tests.lives.events.sending import Close, Send, SendCopies
 from tests.lives.events.streaming import Epoch, Idle, Rules
 from tests.lives.flagged import copies, flagged
-from tests.lives.joined import JOIN, SOURCE, joined_view
 from tests.lives.lives import Life, drawn, lived
 from tests.lives.operations import Operation
 from tests.lives.oracle import named

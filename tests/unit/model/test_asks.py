@@ -194,7 +194,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
     "a question by its name": (
         replace(SHOP, derive=["scored"]),  # type: ignore[list-item]
         "derive",
-        "is not a Join, an Ask, a Process, a Pattern, a CoGroup or a Changelog",
+        "is not a Join, an AsOf, an Ask, a Process, a Pattern, a CoGroup or a Changelog",
     ),
     "two columns of a name": (
         replace(

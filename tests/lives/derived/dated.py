@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from tests.lives.definitions import Shape
-from tests.lives.joined import JOIN, Row, is_pair, logged, restated
+from tests.lives.derived.joined import JOIN, Row, is_pair, logged, restated
 from tests.lives.topic import NAMES
 
 import seamline
