@@ -9,7 +9,18 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.unit.kernel.change_events import LSN, ROW, SCHEMA, TXN, UNCHANGED, changed, event, text, wrapped
+from tests.unit.kernel.change_events import (
+    LSN,
+    ROW,
+    SCHEMA,
+    TXN,
+    TYPES,
+    UNCHANGED,
+    changed,
+    event,
+    text,
+    wrapped,
+)
 from tests.unit.records import ARRIVED, judged
 
 from seamline import Debezium, KafkaSource, Lookup, Pipeline, Tumbling, View, count
@@ -36,6 +47,34 @@ def test_a_row_is_what_it_is_after_the_change() -> None:
         )
         told = {"__op": op, "__deleted": False, "__source_lsn": LSN}
         assert row_of(plain) == row_of(with_schema) == {**want, **told}
+
+
+@pytest.mark.parametrize("fields", [[{"field": "id"}, {"field": "id"}], [{"type": "int64"}], [None, 1, "id"]])
+def test_a_schema_that_names_columns_oddly_stops_no_other_record(fields: list[Any]) -> None:
+    """One that names a column twice or without a name tells as much as it can; records beside it are read."""
+    after = {"type": "struct", "field": "after", "fields": fields}
+    odd = text({"schema": {"type": "struct", "fields": [after]}, "payload": event("c", after=ROW)})
+    one, other = judged(changed(), [odd, text(event("c", after=ROW))])
+    assert row_of(one) == row_of(other)
+
+
+@pytest.mark.parametrize("scale", [2_000_000_000, -2_000_000_000, 2**31 - 1, -(2**31), 10**11, 77, -77])
+def test_a_scale_beyond_all_decimals_is_refused(scale: int) -> None:
+    """A number is not spelled with as many zeros as a record asks for."""
+    values = [text(event("c", after={**ROW, "balance": {"scale": scale, "value": "BNI="}}))]
+    types = {**TYPES, "balance": {**TYPES["balance"], "parameters": {"scale": str(scale)}}}
+    values.append(wrapped(event("c", after={**ROW, "balance": "BNI="}), types))
+    assert [row_of(found) for found in judged(changed(), values)] == ["mistyped field balance"] * 2
+
+
+@pytest.mark.parametrize("moment", [2**127 - 1, -(2**127), 2**63, 10**60])
+def test_a_moment_told_beyond_all_numbers_is_refused(moment: int) -> None:
+    """Its microseconds are too many for any number; records beside it are read."""
+    made = changed("id BIGINT NOT NULL, __deleted BOOLEAN, __ts_ms TIMESTAMP", order="")
+    values = [text(event("c", after={"id": 1}, ts_ms=told)) for told in (moment, str(moment), 0)]
+    *refused, fine = judged(made, values)
+    assert [row_of(found) for found in refused] == ["mistyped field __ts_ms"] * 2
+    assert fine["__ts_ms"] == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_a_deletion_has_its_key_alone() -> None:

@@ -23,13 +23,21 @@ CLOCKS = {
 FIELD = {"field": "VARCHAR", "type": "VARCHAR", "name": "VARCHAR", "parameters": {"scale": "VARCHAR"}}
 SCHEMA = {"fields": [{"field": "VARCHAR", "fields": [FIELD]}]}
 """The part of an envelope's schema that tells the types of columns."""
+TYPED = "list_filter(_envelope.schema.fields, lambda _f: _f.field = 'after')[1].fields"
 CODES = (
-    "map_from_entries(list_transform("
-    "list_filter(_envelope.schema.fields, lambda _f: _f.field = 'after')[1].fields, lambda _f: "
-    "row(_f.field, coalesce(_f.name, _f.type, '') || ':' || coalesce(_f.parameters.scale, ''))))"
+    f"struct_pack(names := list_transform({TYPED}, lambda _f: _f.field), codes := list_transform({TYPED}, "
+    "lambda _f: coalesce(_f.name, _f.type, '') || ':' || coalesce(_f.parameters.scale, '')))"
 )
-"""SQL of the columns' types, each as ``type:scale``; NULL where an event has no schema."""
+"""SQL of the columns' names and types, each type as ``type:scale``; NULLs where an event has no schema. It is no map:
+that would refuse a schema that names a column twice, or one without a name, with an error for all records."""
+SCALES = (-76, 76)
+"""Scales of numbers of 16 bytes that a DECIMAL may have room for: another would be spelled with as many zeros."""
 DIGITS, INVERTED = "0123456789ABCDEF", "FEDCBA9876543210"
+
+
+def code_sql(name: str) -> str:
+    """Write what a schema says of a column's type; NULL where it says nothing."""
+    return f"_codes.codes[list_position(_codes.names, {quote_literal(name)})]"
 
 
 def moment_sql(text: str, unit: str) -> str:
@@ -38,7 +46,8 @@ def moment_sql(text: str, unit: str) -> str:
     number = f"TRY_CAST({text} AS HUGEINT)"
     micros = f"{number} * {factor}" if factor > 0 else f"{number} // {-factor}"
     within = f"_m BETWEEN {MOMENTS[0]} AND {MOMENTS[1]}"
-    return bind_value_sql(micros, "_m", f"CASE WHEN {within} THEN make_timestamptz(_m::BIGINT) END")
+    # A number of a text may be so large that its microseconds are none.
+    return bind_value_sql(f"TRY({micros})", "_m", f"CASE WHEN {within} THEN make_timestamptz(_m::BIGINT) END")
 
 
 def day_sql(text: str) -> str:
@@ -73,7 +82,7 @@ def coded_decimal_sql(type: SqlType, found: str, text: str, code: str, *, texts:
 def unscaled_sql(text: str, scale: str) -> str:
     """Write the digits of a number whose bytes are in base64, its point ``scale`` digits from the right.
 
-    NULL where it has more than 16 bytes: no DECIMAL has room for it.
+    NULL where it has more than 16 bytes, or a scale beyond ``SCALES``: no DECIMAL has room for it.
     """
     positive = "TRY_CAST('0x' || _h AS HUGEINT)"
     negative = f"-TRY_CAST('0x' || translate(_h, '{DIGITS}', '{INVERTED}') AS HUGEINT) - 1"
@@ -88,4 +97,5 @@ def unscaled_sql(text: str, scale: str) -> str:
         f"{sign} || CASE WHEN _s > 0 THEN left({padded}, len({padded}) - _s) || '.' || right({padded}, _s) "
         f"ELSE {digits} || repeat('0', -_s) END"
     )
-    return bind_value_sql(whole, "_w", bind_value_sql(f"TRY_CAST({scale} AS INTEGER)", "_s", pointed))
+    within = f"CASE WHEN _s BETWEEN {SCALES[0]} AND {SCALES[1]} THEN {pointed} END"
+    return bind_value_sql(whole, "_w", bind_value_sql(f"TRY_CAST({scale} AS INTEGER)", "_s", within))

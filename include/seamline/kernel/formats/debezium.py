@@ -11,6 +11,7 @@ from typing import Any
 from seamline.kernel.formats.connect_types import (
     CODES,
     SCHEMA,
+    code_sql,
     coded_decimal_sql,
     coded_moment_sql,
     day_sql,
@@ -169,7 +170,7 @@ class EnvelopeReader(DeletionReader):
         made = super().typed_sql(type, place, depth)
         if len(place.path) != 1 or type.kind not in CODED:
             return made
-        code = f"_codes[{quote_literal(place.path[0])}]"
+        code = code_sql(place.path[0])
         if type.kind is TypeKind.TIMESTAMP:
             return coded_moment_sql(place.found, place.text, code, made)
         return coded_decimal_sql(type, place.found, place.text, code, texts=bool(self.format.decimals))
