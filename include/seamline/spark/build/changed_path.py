@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.storagelevel import StorageLevel
 
 from seamline.lake.joins.changed_rows import IMAGES
 from seamline.lake.joins.log_stamps import LogWriter
@@ -86,8 +85,8 @@ def read_images(
     while files := folders.find_readable(changelog, latest, gone):
         try:
             held = read_image_file(rows.sparkSession, files, changelog)
-            found = keep_keys(held, touched, changelog).persist(StorageLevel.MEMORY_AND_DISK)
-            found.count()
+            # Not persisted: whoever catches up would keep them until the driver ends.
+            found = keep_keys(held, touched, changelog).localCheckpoint()
         except PySparkException as error:
             log.warning("A snapshot of %s cannot be read: %s", changelog.name, error)
             gone.add(files)

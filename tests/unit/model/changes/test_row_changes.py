@@ -76,3 +76,13 @@ def test_order_and_deletions_need_a_key() -> None:
     """Without a key nobody knows of which row a change is."""
     found = list_problems(key=())
     assert [name for name, _, _ in found] == ["source[accounts].order", "source[accounts].deleted"]
+
+
+def test_a_tombstone_deletes_whatever_else_a_definition_says() -> None:
+    """Else its row would stay, with nothing in it but its key."""
+    flagged = replace(ACCOUNTS, schema=f"{ACCOUNTS.schema}, __deleted BOOLEAN")
+    compiled, problems = compile_with_problems(replace(BANK, source=[flagged]))
+    assert compiled and not problems
+    [source] = compiled.by_source
+    assert source.changes and source.changes.deleted
+    assert source.changes.deleted.columns == {"op", "__deleted"}

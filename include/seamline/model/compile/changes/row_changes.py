@@ -67,7 +67,9 @@ def compile_row_changes(
         order = problems.attempt(
             "source.order", source.origin, partial(require_order_column, source.order, schema)
         )
-    condition = source.deleted or (deletion.condition if deletion else "")
+    # What a definition says beside its column: a tombstone has nothing else to be known by.
+    said = [each for each in (source.deleted, deletion.condition if deletion else "") if each]
+    condition = said[0] if len(said) == 1 else " OR ".join(f"({each})" for each in said)
     if condition:
         deleted = problems.attempt(
             "source.deleted", source.origin, partial(compile_sound_condition, condition, schema)

@@ -82,7 +82,7 @@ class SavedImages:
     def settle(self, id: str) -> None:
         """Wait for what is being written of a changelog: its index is closed next."""
         if running := self.running.pop(id, None):
-            running.exception()
+            self.due[id] = time.monotonic() + max(EVERY, SHARE * running.result())
 
 
 def write_image(
