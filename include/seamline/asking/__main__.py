@@ -23,6 +23,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.kafka.transactions import TransactionWriter
 from seamline.lake.status.ask_words import locate_ask_words
 from seamline.lake.storage.layout import locate_tables
+from seamline.lake.tables.decided import find_connection
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.stored_definition import from_json
 from seamline.model.errors import SeamlineError
@@ -50,7 +51,8 @@ def main(argv: list[str]) -> int:
     pipeline = compile_pipeline(from_json(first["definition"]))
     ask = next(each for each in pipeline.asks if each.name == question)
     try:
-        layout, connection = locate_tables(name), read_airflow_connection(pipeline.definition.connection)
+        layout = locate_tables(name)
+        connection = read_airflow_connection(find_connection(pipeline.definition.connection, layout))
         function: Any = function_of(str(ask.definition.by))
         asker = Asker(
             ask,

@@ -19,7 +19,7 @@ from seamline.kafka.connections import read_airflow_connection
 from seamline.lake.status.ask_words import locate_ask_words
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.decided import begin_questions, find_question_births
+from seamline.lake.tables.decided import begin_questions, find_connection, find_question_births
 from seamline.model.compile.asks.compiled_ask import CompiledAsk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
@@ -66,7 +66,7 @@ class Askers:
 
         ConnectionMissing where the stream would read what was not written to the end.
         """
-        require_committed_reads(self.pipeline)
+        require_committed_reads(self.pipeline, self.layout)
         self.word = Word(held)
         self.begin_questions(held)
         for ask in self.pipeline.asks:
@@ -151,10 +151,10 @@ class Askers:
             child.process.stdin.close()
 
 
-def require_committed_reads(pipeline: CompiledPipeline) -> None:
+def require_committed_reads(pipeline: CompiledPipeline, layout: Layout) -> None:
     """Require that records of transactions that were aborted are not read; ConnectionMissing."""
-    name = pipeline.definition.connection
-    if pipeline.asks and read_airflow_connection(name).isolation_level != "read_committed":
+    name = find_connection(pipeline.definition.connection, layout) if pipeline.asks else ""
+    if name and read_airflow_connection(name).isolation_level != "read_committed":
         raise ConnectionMissing(
             f"Connection {name!r} reads uncommitted records, and {pipeline.name} asks other systems.",
             hint="a row would count twice whose answer was written twice, once in vain: set isolation.level to "

@@ -135,8 +135,8 @@ def check_definitions(found: Catalog) -> Iterator[Finding]:
     for name in sorted({name for each in found.pipelines.values() for name in each.definition.registries}):
         yield run_check(f"registry {name}", partial(ask_registry, name))
     for each in found.pipelines.values():
-        for source, counts in list_counting_sources(each):
-            look = partial(look_at_count_topic, source.connection, counts.topic)
+        for _, counts in list_counting_sources(each):
+            look = partial(look_at_count_topic, find_connection_in_force(each), counts.topic)
             yield run_check(f"statements {counts.topic}", look)
 
 

@@ -93,9 +93,8 @@ def take_statements(pipeline: CompiledPipeline, layout: Layout) -> None:
     from seamline.supervisor.counts.taking import describe_taking
 
     if list_counting_sources(pipeline):
-        for line in describe_taking(
-            pipeline, layout, env=connection_env_if_any(pipeline.definition.connection)
-        ):
+        name = name_in_force(pipeline.name, pipeline.definition.connection)
+        for line in describe_taking(pipeline, layout, env=connection_env_if_any(name)):
             print(line)
 
 

@@ -194,7 +194,9 @@ def test_a_process_that_ends_at_once_does_not_end_the_driver(
     assert len(started) == 3
 
 
-def test_uncommitted_reads_are_refused_where_somebody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncommitted_reads_are_refused_where_somebody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An answer that was written in vain would be counted beside the one that was not."""
     address = {
         "conn_type": "kafka",
@@ -202,10 +204,10 @@ def test_uncommitted_reads_are_refused_where_somebody_is_asked(monkeypatch: pyte
     }
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(address))
     with pytest.raises(ConnectionMissing, match="reads uncommitted records"):
-        require_committed_reads(compiled())
+        require_committed_reads(compiled(), Layout(tmp_path, "shop"))
     address["extra"] = {"bootstrap.servers": "nowhere:1"}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(address))
-    require_committed_reads(compiled())
+    require_committed_reads(compiled(), Layout(tmp_path, "shop"))
 
 
 def test_a_real_process_is_a_module_that_there_is() -> None:

@@ -14,8 +14,11 @@ from seamline.kafka.whole_records import Piece, WholeRecord, read_whole_records
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.counts.statements_table import LaneState, StatementsTable, count_stated
+from seamline.lake.tables.decided import find_connection
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.counts.counting_sources import list_counting_sources
+from seamline.model.definition.counts import Counts
+from seamline.model.definition.sources import Source
 from seamline.model.errors import SeamlineError
 from seamline.model.protocol.counts.statement import BadStatement, TakenStatement, parse_statement
 from seamline.model.protocol.offsets import Lane
@@ -44,32 +47,39 @@ class Taken:
 
 
 def take_statements(
-    compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
-) -> list[Taken]:
-    """Take what is new in the topics of a pipeline's statements.
+    compiled: CompiledPipeline,
+    layout: Layout,
+    source: Source,
+    counts: Counts,
+    *,
+    env: Mapping[str, str] = os.environ,
+) -> Taken:
+    """Take what is new in the topic of a source's statements, by the connection that is in force.
 
     Several may do so at once: one of them commits each record. KafkaUnavailable, KafkaRefused, TopicMissing.
     """
-    taken = []
-    for source, counts in list_counting_sources(compiled):
-        connection = read_airflow_connection(source.connection, env)
-        ends = ends_of(connection, [counts.topic], timeout=ANSWERS_WITHIN)
-        table = StatementsTable.ensure(layout)
-        topic = Topic(connection, counts.topic, ends, table)
-        taken.append(retry_overtaken(partial(topic.take, source.name, compiled.grid)))
-    return taken
+    connection = read_airflow_connection(find_connection(source.connection, layout), env)
+    ends = ends_of(connection, [counts.topic], timeout=ANSWERS_WITHIN)
+    topic = Topic(connection, counts.topic, ends, StatementsTable.ensure(layout))
+    return retry_overtaken(partial(topic.take, source.name, compiled.grid))
 
 
 def describe_taking(
     compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
 ) -> list[str]:
-    """Take statements and say in lines what came of it: what cannot be taken now is taken later, and harms nothing."""
-    try:
-        return [
-            str(each) for each in take_statements(compiled, layout, env=env) if each.statements or each.bad
-        ]
-    except SeamlineError as error:
-        return [f"producers' statements were not taken: {error.message}"]
+    """Take the statements of all sources and say in lines what came of it.
+
+    What cannot be taken now is taken later, and harms nothing, no other source's statements either.
+    """
+    said = []
+    for source, counts in list_counting_sources(compiled):
+        try:
+            taken = take_statements(compiled, layout, source, counts, env=env)
+        except SeamlineError as error:
+            said.append(f"statements of {counts.topic} were not taken: {error.message}")
+        else:
+            said += [str(taken)] if taken.statements or taken.bad else []
+    return said
 
 
 @dataclass(frozen=True)

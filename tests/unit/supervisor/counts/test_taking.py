@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,12 +16,16 @@ from seamline import Counts
 from seamline.kafka.topic_ends import TopicEnds
 from seamline.kafka.whole_records import Piece, WholeRecord
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.counts.statements_table import (
     StatementsTable,
     read_bad_statements,
     read_statements,
 )
-from seamline.model.errors import KafkaUnavailable, Overtaken
+from seamline.lake.tables.decided import decide_failover
+from seamline.model.compile.counts.counting_sources import list_counting_sources
+from seamline.model.errors import KafkaUnavailable, Overtaken, TopicMissing
+from seamline.model.protocol.clusters.failovers import By, Failover
 from seamline.model.protocol.counts.statement import list_current_statements
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Grid, Interval
@@ -83,6 +87,12 @@ def orders(warehouse: Location) -> Orders:
     return Orders(warehouse, Counts("orders.counts", producer="shop"))
 
 
+def take(shop: Orders) -> taking.Taken:
+    """Take what is new of the one topic."""
+    [(source, counts)] = list_counting_sources(shop.compiled)
+    return taking.take_statements(shop.compiled, shop.layout, source, counts, env={})
+
+
 def taken(shop: Orders) -> list[tuple[int, int]]:
     """List the places of all that was taken."""
     rows = [*read_statements(shop.layout, "", FIRST), *read_bad_statements(shop.layout, "", LONG)]
@@ -104,7 +114,7 @@ def test_each_record_is_taken_once_and_what_is_none_is_kept_with_its_reason(
     bad = [b"{no", None, b"[]", statement("eu", -1), statement("eu", 1, "00:00", "00:00")]
     broker.values = {0: [statement("eu", 3), *bad], 1: [statement("us", 4)]}
     for _ in range(2):
-        taking.take_statements(shop.compiled, shop.layout, env={})
+        take(shop)
     assert taken(shop) == [(0, at) for at in range(6)] + [(1, 0)]
     assert held(shop) == [("eu", 3), ("us", 4)]
     wrong = sorted(read_bad_statements(shop.layout, "", LONG), key=lambda row: row.offset)
@@ -133,8 +143,8 @@ def test_a_death_between_reading_and_committing_takes_nothing_twice(
     monkeypatch.setattr(StatementsTable, "append", dies)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            taking.take_statements(shop.compiled, shop.layout, env={})
-    taking.take_statements(shop.compiled, shop.layout, env={})
+            take(shop)
+    take(shop)
     assert taken(shop) == [(0, at) for at in range(5)]
     assert held(shop) == [("eu", 4)]
 
@@ -152,13 +162,13 @@ def test_of_two_that_take_the_same_one_commits(
         if not overtaken:
             overtaken.append(True)
             monkeypatch.setattr(StatementsTable, "append", append)
-            taking.take_statements(shop.compiled, shop.layout, env={})
+            take(shop)
         with pytest.raises(Overtaken):
             append(self, *given, **more)  # type: ignore[arg-type]
         raise Overtaken("as it is", hint="look again.")
 
     monkeypatch.setattr(StatementsTable, "append", beside)
-    taking.take_statements(shop.compiled, shop.layout, env={})
+    take(shop)
     assert taken(shop) == [(0, 0), (0, 1)]
 
 
@@ -168,9 +178,9 @@ def test_a_topic_that_is_created_again_is_read_from_its_beginning(
     """Its offsets are other records'; what the old one said stays said."""
     shop = orders(warehouse)
     broker.values = {0: [statement("eu", 1), statement("us", 2)], 1: []}
-    taking.take_statements(shop.compiled, shop.layout, env={})
+    take(shop)
     broker.id, broker.values = "b", {0: [statement("mars", 3)], 1: []}
-    taking.take_statements(shop.compiled, shop.layout, env={})
+    take(shop)
     assert held(shop) == [("eu", 1), ("mars", 3), ("us", 2)]
 
 
@@ -178,10 +188,10 @@ def test_statements_that_kafka_deleted_unread_are_named(warehouse: Location, bro
     """A producer that has said it, and whose statement is gone, is not one that has said nothing."""
     shop = orders(warehouse)
     broker.values = {0: [statement("eu", 1)], 1: []}
-    taking.take_statements(shop.compiled, shop.layout, env={})
+    take(shop)
     broker.values[0] += [statement("eu", 2), statement("us", 3)]
     broker.first = {0: 2}
-    taking.take_statements(shop.compiled, shop.layout, env={})
+    take(shop)
     [lost] = read_bad_statements(shop.layout, "", LONG)
     assert (lost.reason, lost.value) == (taking.LOST, "offsets 1 to 1")
     assert held(shop) == [("eu", 1), ("us", 3)]
@@ -198,8 +208,46 @@ def test_a_broker_that_does_not_answer_harms_nothing(
 
     monkeypatch.setattr(taking, "read_airflow_connection", away)
     assert taking.describe_taking(shop.compiled, shop.layout, env={}) == [
-        "producers' statements were not taken: No broker answers."
+        "statements of orders.counts were not taken: No broker answers."
     ]
+
+
+def test_a_source_whose_topic_is_missing_keeps_no_other_from_being_taken(
+    warehouse: Location, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources stand in no order: those after it would wait for ever."""
+    shop = orders(warehouse)
+    broker.values = {0: [statement("eu", 1)], 1: []}
+    [(source, counts)] = list_counting_sources(shop.compiled)
+    both = [(source, replace(counts, topic="gone")), (source, counts)]
+    monkeypatch.setattr(taking, "list_counting_sources", lambda _: both)
+
+    def ask(connection: object, topics: Sequence[str], **_: object) -> TopicEnds:
+        if "gone" in topics:
+            raise TopicMissing("There is no topic 'gone'.", hint="create it.")
+        return broker.ends()
+
+    monkeypatch.setattr(taking, "ends_of", ask)
+    assert taking.describe_taking(shop.compiled, shop.layout, env={}) == [
+        "statements of gone were not taken: There is no topic 'gone'.",
+        "took 1 statements of orders.counts",
+    ]
+
+
+def test_statements_are_taken_by_the_connection_in_force(
+    warehouse: Location, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failover producers write to the other cluster; the one that the definition names is gone."""
+    shop, asked = orders(warehouse), list[str]()
+    monkeypatch.setattr(taking, "read_airflow_connection", lambda name, _: asked.append(name))
+    take(shop)
+    begun = {Lane("n", 0): 0}
+    other = Failover("kafka_b", "kafka_default", By.OFFSETS, {}, begun, False, None, "", "ada", "fire", SENT)
+    control = ControlTable.ensure(shop.layout)
+    lease = control.take("a person", process="", now=SENT)
+    decide_failover(control, lease, other, ())
+    take(shop)
+    assert asked == ["kafka_default", "kafka_b"]
 
 
 RECORDS = st.lists(
