@@ -72,6 +72,16 @@ def test_an_interval_of_which_nothing_was_read_is_told_too(
     assert told[1]["now"]["counts"][0]["gaps"] == [["2026-01-03T00:00:00Z/2026-01-04T00:00:00Z", 9, 0]]
 
 
+def test_a_statement_about_a_time_to_come_hides_no_interval(
+    orders: Orders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A producer with a wrong clock says it once, and nothing takes it back."""
+    orders.state(says("eu", "2199-01-01", "2199-01-02", 9))
+    main(["counts", "orders", "--no-take", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert [each["interval"][:10] for each in told] == ["2026-01-01"]
+
+
 def test_an_audit_finds_what_is_missing_and_where_the_certificate_differs(orders: Orders) -> None:
     """Of intervals that are over; a broker that does not answer is told, and harms nothing."""
     told, findings = audit_producers(orders.compiled, orders.layout, None, {})

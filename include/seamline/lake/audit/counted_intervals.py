@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from seamline.lake.audit.producer_counts import Place, count_producers
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.counts.statements_table import list_stated_starts, read_newest_start
+from seamline.lake.tables.counts.statements_table import list_stated_starts
 from seamline.lake.tables.reprocessed import read_reprocessed_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.counts.counting_sources import list_counting_sources
@@ -47,12 +47,19 @@ class CountedInterval:
         return self.closed and not self.counts.only_unstated
 
 
-def find_counted_span(pipeline: CompiledPipeline, layout: Layout, count: int = 7) -> Interval | None:
-    """Find the span of the last intervals that have rows, or statements after them; None if there is none."""
+def find_counted_span(
+    pipeline: CompiledPipeline, layout: Layout, count: int = 7, *, now: datetime | None = None
+) -> Interval | None:
+    """Find the span of the last intervals that have rows, or statements after them; None if there is none.
+
+    A statement about a time that is to come, which nothing takes back, does not move it.
+    """
     with_rows = {id for epoch in read_reprocessed_log(pipeline, layout) for id in epoch.accepted}
     ends = [pipeline.grid.named(id).end for id in with_rows]
-    newest = read_newest_start(layout)
-    ends += [pipeline.grid.of(newest).end] if newest else []
+    after, now = max(ends, default=pipeline.grid.start), now or datetime.now(UTC)
+    for source, _ in list_counting_sources(pipeline) if after < now else ():
+        starts = list_stated_starts(layout, source.name, Interval(after, now))
+        ends += [pipeline.grid.of(starts[-1]).end] if starts else []
     if not ends:
         return None
     end = max(ends)

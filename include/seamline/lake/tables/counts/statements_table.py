@@ -150,15 +150,6 @@ def list_stated_starts(layout: Layout, source: str, span: Interval) -> list[date
     return [EPOCH + at * MICROSECOND for (at,) in connection().sql(query).fetchall()]
 
 
-def read_newest_start(layout: Layout) -> datetime | None:
-    """Return the latest start of a span that a statement is about, by what files say of themselves; None for none."""
-    files = read_cached_table(layout.table(NAME), "files", Files.of)
-    if files is None or not files.actions.num_rows:
-        return None
-    newest: datetime | None = pc.max(files.high("start").cast(INSTANT)).as_py()
-    return newest
-
-
 def read_statement_rows(files: Files | None, column: str, span: Interval, where: str) -> list[TakenStatement]:
     """Read rows whose instant in a column is in a span."""
     files = keep_files(files, column, span)
