@@ -12,7 +12,7 @@ from tests.unit.quality.test_certificate import GREEN
 
 from seamline.model.protocol.certificate_checks import Certificate, validate_evidence
 from seamline.model.protocol.counts.comparison import Read, SourceCounts, compare_counts
-from seamline.model.protocol.counts.statement import SentCount, sort_statements
+from seamline.model.protocol.counts.statement import SentCount
 from seamline.model.protocol.counts.verdict import TOLD, await_counts, format_source_counts, list_count_lines
 from seamline.model.time.intervals import Interval
 
@@ -130,14 +130,14 @@ def test_true_statements_find_exactly_what_was_withheld(
     stated = {}
     for name, points in cuts.items():
         bounds = [0, *points, 24]
-        stated[name] = sort_statements(
+        stated[name] = [
             SentCount(
                 name,
                 Interval(START + start * HOUR, START + end * HOUR),
                 sum(each == name and start <= hour < end for each, hour in rows),
             )
             for start, end in zip(bounds, bounds[1:], strict=False)
-        )
+        ]
     lost = rows[withheld : withheld + 1]
     read = rows[:withheld] + rows[withheld + 1 :]
     found: dict[str, dict[datetime, Read]] = {}

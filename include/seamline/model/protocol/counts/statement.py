@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -127,14 +128,11 @@ def list_current_statements(stated: Iterable[TakenStatement]) -> dict[str, list[
     held: dict[str, list[SentCount]] = {}
     for each in sorted(stated, key=lambda one: one.order):
         if (new := each.statement) is not None:
-            known = held.get(new.producer, [])
-            held[new.producer] = [*(one for one in known if not one.window.overlaps(new.window)), new]
-    return {producer: sort_statements(known) for producer, known in held.items()}
-
-
-def sort_statements(statements: Iterable[SentCount]) -> list[SentCount]:
-    """Sort statements by time."""
-    return sorted(statements, key=lambda each: each.window)
+            known = held.setdefault(new.producer, [])
+            # They are in order and do not overlap: a producer may have made one for each minute of months.
+            first = bisect_right(known, new.window.start, key=lambda one: one.window.end)
+            known[first : bisect_left(known, new.window.end, key=lambda one: one.window.start)] = [new]
+    return held
 
 
 def list_unstated_spans(interval: Interval, statements: Sequence[SentCount]) -> list[Interval]:
