@@ -203,6 +203,15 @@ def test_by_time_reading_begins_before_the_last_record_that_was_read(
         fail_over(shop, by=By.TIMESTAMP, offsets={})
 
 
+def test_records_of_slower_clocks_behind_the_first_are_read_again_too(shop: Shop) -> None:
+    """Kafka finds one record by its time and gives all behind it: what counts twice is of all their event times."""
+    shop.epoch([Sale(at, sent_at=START + timedelta(minutes=at)) for at in (20, 5, 21)])
+    made = fail_over(shop, by=By.TIMESTAMP, offsets={}, margin=timedelta(minutes=5), whole=True).failover
+    assert made.statement.startswith("up to 3 accepted and 0 refused records are read again")
+    assert made.bounds
+    assert made.bounds.start == START + timedelta(minutes=5)
+
+
 def test_a_log_that_has_moved_since_is_not_registered_over(shop: Shop) -> None:
     """As after a power cut that took its newest epochs, or with a master from a backup."""
     fail_over(shop)

@@ -30,7 +30,7 @@ class LastRecord:
 
 @dataclass(frozen=True)
 class SentSince:
-    """Records that were sent at or after some instants."""
+    """Records from the first of each lane on that was sent at or after some instant."""
 
     accepted: int = 0
     """Those that the master has."""
@@ -55,17 +55,22 @@ def find_last_records(layout: Layout, lanes: Iterable[Lane]) -> dict[Lane, LastR
 
 
 def count_sent_since(layout: Layout, since: Mapping[Lane, datetime]) -> SentSince:
-    """Count the records of lanes that were sent at or after an instant of each."""
+    """Count the records of lanes from the first on that was sent at or after an instant of each.
+
+    Kafka finds that one by its time and gives all that is behind it, however old: producers' clocks differ.
+    """
     if not since:
         return SentSince()
-    values = ", ".join(
-        f"('{lane.topic_id}', {lane.partition}, {(at.astimezone(UTC) - EPOCH) // MICROSECOND})"
-        for lane, at in sorted(since.items())
-    )
-    of = (
-        f"{{}} JOIN (VALUES {values}) AS asked(topic_id, part, since) ON _topic_id = topic_id AND _partition = part "
-        "WHERE {} AND epoch_us(_kafka_timestamp) >= since"
-    )
+    sent = join_lanes_sql({lane: (at.astimezone(UTC) - EPOCH) // MICROSECOND for lane, at in since.items()})
+    firsts = f"SELECT _topic_id, _partition, min(_offset) FROM {sent} AND epoch_us(_kafka_timestamp) >= asked.bound"
+    first: dict[Lane, int] = {}
+    for table in ("master", "quarantine"):
+        for id, part, offset in query_records(layout, table, f"{firsts} GROUP BY ALL"):
+            lane = Lane(id, part)
+            first[lane] = min(offset, first.get(lane, offset))
+    if not first:
+        return SentSince()
+    of = f"{join_lanes_sql(first)} AND _offset >= asked.bound"
     times = "min(epoch_us(_event_time)), max(epoch_us(_event_time))"
     [(accepted, low, high)] = query_records(layout, "master", f"SELECT count(*), {times} FROM {of}") or [
         (0, None, None)
@@ -73,6 +78,15 @@ def count_sent_since(layout: Layout, since: Mapping[Lane, datetime]) -> SentSinc
     [(refused,)] = query_records(layout, "quarantine", f"SELECT count(*) FROM {of}") or [(0,)]
     span = Interval(EPOCH + low * MICROSECOND, EPOCH + (high + 1) * MICROSECOND) if accepted else None
     return SentSince(accepted, refused, span)
+
+
+def join_lanes_sql(bounds: Mapping[Lane, int]) -> str:
+    """Write a table's rows of some lanes, as ``query_records`` reads them, each with its lane's ``asked.bound``."""
+    values = ", ".join(
+        f"('{lane.topic_id}', {lane.partition}, {bound})" for lane, bound in sorted(bounds.items())
+    )
+    same = "_topic_id = asked.topic_id AND _partition = asked.part"
+    return f"{{}} JOIN (VALUES {values}) AS asked(topic_id, part, bound) ON {same} WHERE {{}}"
 
 
 def query_records(layout: Layout, table: str, query: str) -> list[tuple[Any, ...]]:
