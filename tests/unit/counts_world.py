@@ -81,9 +81,14 @@ class Orders:
         self.offset = self.number = self.stated = 0
 
     def read(
-        self, values: Sequence[bytes | None], *, at: datetime = START, watermark: datetime | None = None
+        self,
+        values: Sequence[bytes | None],
+        *,
+        at: datetime = START,
+        watermark: datetime | None = None,
+        other: str = "",
     ) -> int:
-        """Read records as one epoch, which Kafka got at an instant."""
+        """Read records as one epoch, which Kafka got at an instant; by a failover to ``other``, an id of the topic."""
         number, end = self.number, self.offset + len(values)
         rows = pa.RecordBatch.from_pydict(
             {
@@ -98,7 +103,7 @@ class Orders:
         )
         config = KernelConfig(
             pipeline=self.compiled,
-            topic_ids={"orders": "t"},
+            topic_ids={"orders": other or "t"},
             token=0,
             epoch=number,
             committed={},
@@ -114,7 +119,8 @@ class Orders:
             START,
             self.compiled.record_version,
             edge=True,
-            ranges=(OffsetRange(Lane("t", 0), self.offset, end),) if values else (),
+            ranges=(OffsetRange(Lane("t", 0), self.offset, end),) if values and not other else (),
+            begun={Lane(other, 0): end} if other else {},
             accepted=dict(made.accepted),
             refused=dict(made.refused),
             watermark=watermark,

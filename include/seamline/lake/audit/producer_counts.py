@@ -199,11 +199,22 @@ def read_refused_records(
     ):
         if files and (paths := list_near_files(files, span, with_rows)):
             with register_tables() as con:
-                text = (
-                    f"SELECT {columns} FROM {read_parquet_sql(paths, uneven=True)} WHERE {where} AND {which}"
-                )
+                text = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} WHERE {where} AND {which}"
+                if any(each.begun for each in epochs):
+                    text = records_once_sql(text)
+                text = f"SELECT {columns} FROM ({text})"
                 for batch in con.sql(text).to_arrow_reader(AT_ONCE):
                     yield pa.Table.from_batches([batch])
+
+
+def records_once_sql(refused: str) -> str:
+    """Write refused records, each once that was read again from another cluster, where its topic has another id.
+
+    Equal ones of one cluster are as many as they are there.
+    """
+    same = "_topic, _kafka_timestamp, md5(_value)"
+    counted = f"SELECT *, row_number() OVER (PARTITION BY _topic_id, {same}) AS _copy FROM ({refused})"
+    return f"SELECT * FROM ({counted}) QUALIFY row_number() OVER (PARTITION BY {same}, _copy) = 1"
 
 
 def list_near_files(files: Files, span: Interval, epochs: Sequence[Epoch]) -> list[str]:

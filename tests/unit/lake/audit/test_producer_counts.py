@@ -66,6 +66,19 @@ def test_a_refused_record_was_read_and_one_that_says_nothing_may_be_what_is_miss
     assert orders.counted().complete
 
 
+def test_a_refused_record_that_is_read_again_from_another_cluster_hides_no_loss(
+    warehouse: Location,
+) -> None:
+    """It has no id by which the log knows it; two that are equal in one cluster are two."""
+    shop = Orders(warehouse, Counts("orders.counts", producer="shop"))
+    bad = order(2, "01:20", amount=0)
+    shop.read([order(1, "01:10"), bad, bad])
+    shop.state(says("eu", "2026-01-01", "2026-01-02", 4))
+    shop.read([bad, bad], other="n")
+    [found] = shop.counted().counts
+    assert (found.read.refused, [(each.said, each.read) for each in found.gaps]) == (2, [(4, 3)])
+
+
 def test_refused_records_of_another_time_are_not_looked_at(warehouse: Location) -> None:
     """However long the quarantine is: those count that Kafka got at about the time of the interval."""
     orders = Orders(warehouse, BY_SHOP)
