@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from seamline import Batch, KafkaSource, Pipeline, Tumbling, View, count
+from seamline import Batch, Changelog, Global, KafkaSource, Pipeline, Tumbling, View, count
 from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.compile.fingerprint import record_version
 from seamline.model.compile.stored_definition import from_json, to_json
@@ -81,8 +81,10 @@ def test_order_and_deletions_need_a_key() -> None:
 def test_a_tombstone_deletes_whatever_else_a_definition_says() -> None:
     """Else its row would stay, with nothing in it but its key."""
     flagged = replace(ACCOUNTS, schema=f"{ACCOUNTS.schema}, __deleted BOOLEAN")
-    compiled, problems = compile_with_problems(replace(BANK, source=[flagged]))
+    there = replace(BANK.views[0], of="open", window=Global())
+    bank = replace(BANK, source=[flagged], derive=[Changelog("open", of="accounts")], views=[there])
+    compiled, problems = compile_with_problems(bank)
     assert compiled and not problems
-    [source] = compiled.by_source
-    assert source.changes and source.changes.deleted
-    assert source.changes.deleted.columns == {"op", "__deleted"}
+    [view] = compiled.views
+    assert view.changelog and view.changelog.changes.deleted
+    assert view.changelog.changes.deleted.columns == {"op", "__deleted"}
