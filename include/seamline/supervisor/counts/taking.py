@@ -19,9 +19,9 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.definition.counts import Counts
 from seamline.model.definition.sources import Source
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import RecordsReplaced, SeamlineError
 from seamline.model.protocol.counts.statement import BadStatement, TakenStatement, parse_statement
-from seamline.model.protocol.offsets import Lane
+from seamline.model.protocol.offsets import Lane, Vector
 from seamline.model.time.intervals import EPOCH, Grid
 
 ANSWERS_WITHIN = 8.0
@@ -77,6 +77,8 @@ def describe_taking(
             taken = take_statements(compiled, layout, source, counts, env=env)
         except SeamlineError as error:
             said.append(f"statements of {counts.topic} were not taken: {error.message}")
+        except Exception as error:  # noqa: BLE001 - whoever asks has more to do than this
+            said.append(f"statements of {counts.topic} were not taken: {type(error).__name__}: {error}")
         else:
             said += [str(taken)] if taken.statements or taken.bad else []
     return said
@@ -103,6 +105,7 @@ class Topic:
             part: (self.ends.beginnings[lane] if state.end is None else state.end, self.ends.ends[lane])
             for part, (lane, state) in states.items()
         }
+        self.require_kept({lane: state.end for lane, state in states.values() if state.end is not None})
         known = {part: state for part, (_, state) in states.items()}
         statements = bad = 0
         for piece in read_whole_records(self.connection, self.name, ranges):
@@ -113,6 +116,22 @@ class Topic:
             good, wrong = count_stated(stated)
             statements, bad = statements + good, bad + wrong
         return Taken(self.name, statements, bad)
+
+    def require_kept(self, taken: Vector) -> None:
+        """Raise RecordsReplaced if a partition ends below what was taken of it: what comes there would be passed over.
+
+        Another may have taken more since the ends were asked for, so they are asked for once more.
+        """
+        if all(end <= self.ends.ends[lane] for lane, end in taken.items()):
+            return
+        now = ends_of(self.connection, [self.name], timeout=ANSWERS_WITHIN).ends
+        for lane, end in taken.items():
+            if end > now.get(lane, end):
+                raise RecordsReplaced(
+                    f"Partition {lane.partition} of {self.name!r} ends at {now[lane]}, and statements were taken up to "
+                    f"{end}: Kafka has lost records.",
+                    hint="make the topic again and send its statements again: they are taken from its beginning.",
+                )
 
     def read_piece(
         self, piece: Piece, known: Mapping[int, LaneState], grid: Grid

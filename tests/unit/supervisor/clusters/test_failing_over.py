@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,10 +12,12 @@ import pytest
 from tests.unit.shop import START, Sale, Shop, opened
 
 from seamline.kafka.topic_ends import TopicEnds
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.log.epoch_log import read_condensed_log
 from seamline.lake.log.master import Master
 from seamline.lake.publish.forking import fork_pipeline
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.clusters import record_times
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import find_connection
 from seamline.model.compile.catalog import load_catalog
@@ -210,6 +213,25 @@ def test_records_of_slower_clocks_behind_the_first_are_read_again_too(shop: Shop
     assert made.statement.startswith("up to 3 accepted and 0 refused records are read again")
     assert made.bounds
     assert made.bounds.start == START + timedelta(minutes=5)
+
+
+def test_a_plan_reads_the_files_near_the_end_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the day of the disaster nobody waits for a read of all history; a lane that has none there is looked for."""
+    for number in range(1, 5):
+        shop.epoch([Sale(100 * number + at, sent_at=START + timedelta(hours=number)) for at in range(80)])
+    read: list[int] = []
+
+    def reading(paths: Sequence[str], **more: Any) -> str:
+        read.append(len(paths))
+        return read_parquet_sql(paths, **more)
+
+    monkeypatch.setattr(record_times, "read_parquet_sql", reading)
+    [end] = list_end_offsets(read_condensed_log(shop.layout)).values()
+    last = record_times.find_last_records(shop.layout, {OLD: end})
+    assert last[OLD].at == START + timedelta(hours=4) and read == [1]
+    sent = record_times.count_sent_since(shop.layout, {OLD: START + timedelta(hours=4)})
+    assert (sent.accepted, {*read}) == (80, {1})
+    assert record_times.find_last_records(shop.layout, {OLD: end + 1_000}) == last
 
 
 def test_a_log_that_has_moved_since_is_not_registered_over(shop: Shop) -> None:

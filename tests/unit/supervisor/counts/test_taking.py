@@ -24,7 +24,7 @@ from seamline.lake.tables.counts.statements_table import (
 )
 from seamline.lake.tables.decided import decide_failover
 from seamline.model.compile.counts.counting_sources import list_counting_sources
-from seamline.model.errors import KafkaUnavailable, Overtaken, TopicMissing
+from seamline.model.errors import KafkaUnavailable, Overtaken, RecordsReplaced, TopicMissing
 from seamline.model.protocol.clusters.failovers import By, Failover
 from seamline.model.protocol.counts.statement import list_current_statements
 from seamline.model.protocol.offsets import Lane
@@ -195,6 +195,31 @@ def test_statements_that_kafka_deleted_unread_are_named(warehouse: Location, bro
     [lost] = read_bad_statements(shop.layout, "", LONG)
     assert (lost.reason, lost.value) == (taking.LOST, "offsets 1 to 1")
     assert held(shop) == [("eu", 1), ("us", 3)]
+
+
+def test_a_topic_that_has_lost_what_was_taken_is_told(warehouse: Location, broker: Broker) -> None:
+    """As after an unclean election: what producers say from then on would be passed over without a word."""
+    shop = orders(warehouse)
+    broker.values = {0: [statement("eu", 1), statement("eu", 2)], 1: []}
+    take(shop)
+    broker.values[0] = [statement("eu", 9)]
+    with pytest.raises(RecordsReplaced, match=r"Partition 0 of 'orders.counts' ends at 1, .* taken up to 2"):
+        take(shop)
+    assert held(shop) == [("eu", 2)]
+
+
+def test_an_error_that_nobody_knows_ends_no_upkeep(
+    warehouse: Location, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statements are taken before all else that upkeep does, which would never be done again."""
+
+    def fail(*_: object) -> None:
+        raise ValueError("odd")
+
+    monkeypatch.setattr(taking, "read_whole_records", fail)
+    shop = orders(warehouse)
+    said = taking.describe_taking(shop.compiled, shop.layout, env={})
+    assert said == ["statements of orders.counts were not taken: ValueError: odd"]
 
 
 def test_a_broker_that_does_not_answer_harms_nothing(
