@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import count as count_from
 
 import duckdb
 import pyarrow.compute as pc
@@ -13,12 +14,15 @@ from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
 from seamline.lake.engine.changed_index import ChangedIndex
+from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
+from seamline.spark.build import changed_path
+from seamline.spark.build.changed_path import read_image_file
 from seamline.spark.stream.catch_up import compute_missing_slices
 from seamline.spark.stream.derived import saved_images
 from seamline.spark.stream.derived.changed_rows import ChangedRows
@@ -68,6 +72,11 @@ def change(id: int, country: str, balance: str, version: int, at: str, op: str =
 def life(scenario, spark, monkeypatch):
     """Two hours of accounts: one moves to another country, an old change comes late, one is deleted."""
     monkeypatch.setattr(saved_images, "EVERY", 0.0)
+    # A scenario's clock stands still, and of snapshots of one moment the newest alone is kept.
+    minutes = count_from(1)
+    monkeypatch.setattr(
+        saved_images, "to_unix_micros", lambda at: to_unix_micros(at) + 60_000_000 * next(minutes)
+    )
     made = scenario(BANK, spark=spark, now="2026-01-09")
     made.send(change(1, "se", "10", 1, "10:00"), change(2, "se", "5", 1, "10:10"), topic="accounts")
     made.epoch()
@@ -115,8 +124,18 @@ def test_a_number_of_a_table_is_taken_apart_to_its_changes(life):
 
 
 @pytest.mark.faults
-def test_a_block_of_epochs_is_what_slices_are(life):
-    """A view that is behind gets the same states, wherever its block begins, with or without a snapshot."""
+def test_a_block_of_epochs_is_what_slices_are(life, monkeypatch):
+    """A view that is behind gets the same states, wherever its block begins, with or without a snapshot.
+
+    What was read of one is not kept: a driver lives for months.
+    """
+    read_from: list[int] = []
+
+    def reading(spark, files, changelog):
+        read_from.append(files.epoch)
+        return read_image_file(spark, files, changelog)
+
+    monkeypatch.setattr(changed_path, "read_image_file", reading)
     writer = life.engine.writer
     [view] = writer.pipeline.views
     slices = writer.slices[view.id]
@@ -126,6 +145,8 @@ def test_a_block_of_epochs_is_what_slices_are(life):
         own = states.combine_states(view, [made], by=["from_epoch", "to_epoch"])
         wanted = kept.filter(pc.greater(kept["from_epoch"], after))
         assert in_order(own) == in_order(wanted), after
+    assert read_from
+    assert life.engine.spark._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def in_order(table):

@@ -68,9 +68,9 @@ class ChangedRows(KeptIndexes[CompiledChangelog, ChangedIndex]):
             return standing
         began, held = time.monotonic(), self.writer.master.epoch
         index, known = self.files.open(made)
+        stamps = self.files.stamps
         try:
-            above = known.epoch if known else self.saved.load(made, index, held)
-            stamps = self.files.stamps
+            above = known.epoch if known else self.saved.load(made, index, held, stamps)
             fill_changed_index(index, self.pipeline, self.writer.layout, stamps, above, held)
         except BaseException:
             index.close()

@@ -14,7 +14,8 @@ import pyarrow as pa
 from seamline.lake.engine.changed_index import ChangedIndex
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.changed_rows import BATCH, IMAGES, load_snapshot, write_snapshot
-from seamline.lake.joins.snapshot_files import SnapshotFolders
+from seamline.lake.joins.log_stamps import LogStamps
+from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
 from seamline.lake.store.drafted_files import name_draft, send_draft
 from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
@@ -41,11 +42,13 @@ class SavedImages:
         self.running: dict[str, Future[float]] = {}
         """What is being written of a changelog."""
 
-    def load(self, changelog: CompiledChangelog, index: ChangedIndex, held: int) -> int:
-        """Let an index begin with the newest snapshot that can be read, up to an epoch; return its epoch."""
-        while files := self.files.find_at(changelog, held):
-            row = self.files.stamps.find_row(files.epoch)
-            stamp = self.files.stamps.stamp(row, None).to_json()
+    def load(self, changelog: CompiledChangelog, index: ChangedIndex, held: int, stamps: LogStamps) -> int:
+        """Let an index begin with the newest snapshot that can be read, up to an epoch; return its epoch.
+
+        ``stamps`` are those of indexes. duckdb.IOException if the store cannot be asked.
+        """
+        while files := self.find_newest(changelog, held):
+            stamp = stamps.stamp(stamps.find_row(files.epoch), None).to_json()
             try:
                 load_snapshot(index, localize_files(files.places), stamp)
             except (OSError, pa.ArrowException, duckdb.Error) as error:
@@ -54,6 +57,13 @@ class SavedImages:
                 continue
             return files.epoch
         return NOTHING
+
+    def find_newest(self, changelog: CompiledChangelog, held: int) -> SnapshotFiles | None:
+        """Find the newest snapshot up to an epoch; whoever counts is told of a store that is away as of an index."""
+        try:
+            return self.files.find_at(changelog, held)
+        except OSError as error:
+            raise duckdb.IOException(str(error)) from error
 
     def save(self, changelog: CompiledChangelog, index: ChangedIndex, epoch: Epoch) -> None:
         """Have a snapshot written of an index that has taken in an epoch, if it is time; errors are logged."""
