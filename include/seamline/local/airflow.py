@@ -97,8 +97,9 @@ class AirflowStandalone:
             "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
             # All DAGs are of one file: where that is slow to store, Airflow would take them for removed and run none.
             "DAG_PROCESSOR__STALE_DAG_THRESHOLD": "600",
-            # Its default, five seconds, is short on a busy machine: a command would fail with "database is locked".
-            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}?timeout=60",
+            # Its default, five seconds, is short on a busy machine: a command would fail with "database is locked". As
+            # long as this the API server stands still where one of its requests waits for another, now and then.
+            "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}?timeout=20",
             "LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
             "LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
             "SCHEDULER__CATCHUP_BY_DEFAULT": "False",

@@ -130,9 +130,13 @@ class AirflowApi(AirflowClient):
 
     def _begun(self, plan: BackfillPlan, reason: str) -> int:
         return int(
-            self.call("POST", "/backfills", build_backfill_request(plan, reason), refused=BackfillRefused)[
-                "id"
-            ]
+            self.call(
+                "POST",
+                "/backfills",
+                build_backfill_request(plan, reason),
+                whole=False,
+                refused=BackfillRefused,
+            )["id"]
         )
 
     def _cancel_half_made(self, plan: BackfillPlan, reason: str) -> None:

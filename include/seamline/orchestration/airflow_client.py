@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
+import time
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from seamline.model.errors import AirflowFailed, AirflowUnavailable, BackfillRef
 
 TIMEOUT = 30.0
 """Seconds that an answer may take."""
+PAUSES = (1.0, 2.0, 4.0)
+"""Seconds before a request is made again whose writes Airflow's database has refused."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,11 @@ class Reply:
     """The HTTP status code."""
     content: bytes
     """The body."""
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether Airflow's database has refused a write, as SQLite does while another writes."""
+        return self.status == 500 and '"Database error"' in self.detail
 
     @property
     def detail(self) -> str:
@@ -74,10 +82,12 @@ class AirflowClient:
         body: Mapping[str, object] | None = None,
         *,
         login: bool = True,
+        whole: bool = True,
         refused: type[AirflowUnavailable | BackfillRefused] = AirflowUnavailable,
     ) -> dict[str, Any]:
         """Call ``/api/v2`` and return the answer's JSON.
 
+        Where Airflow's database refuses a write, what is done ``whole`` or not at all is asked for again for a while.
         Raises NotFound for 404, AirflowFailed for what begins with 5, and ``refused`` for any other refusal.
         """
         if login and not self.token:
@@ -86,6 +96,11 @@ class AirflowClient:
         if reply.status == 401 and login:
             self.log_in()
             reply = self.ask(method, path, body, login=True)
+        for pause in PAUSES:
+            if not (whole and reply.unwritten):
+                break
+            time.sleep(pause)
+            reply = self.ask(method, path, body, login=login)
         if reply.status == 404:
             raise NotFound(
                 f"Airflow: {reply.detail}", hint="check the name; a new DAG appears within a minute."

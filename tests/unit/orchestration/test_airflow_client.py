@@ -12,6 +12,7 @@ import pytest
 from tests.ports import free_ports
 
 from seamline.model.errors import AirflowFailed, AirflowUnavailable, NotFound
+from seamline.orchestration import airflow_client
 from seamline.orchestration.airflow_client import AirflowClient
 
 
@@ -23,6 +24,8 @@ class Airflow(ThreadingHTTPServer):
         self.tokens = 0
         self.asked: list[tuple[str, str, Any]] = []
         self.answers: dict[str, tuple[int, bytes]] = {}
+        self.first: list[tuple[int, bytes]] = []
+        """What is answered before all that."""
 
     @property
     def url(self) -> str:
@@ -45,6 +48,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers["Authorization"] != f"Bearer t{self.server.tokens}":
             return self.answer(401, b'{"detail": "Token Expired"}')
         self.server.asked.append((self.command, self.path, body))
+        if self.server.first:
+            return self.answer(*self.server.first.pop(0))
         return self.answer(*self.server.answers.get(self.path, (200, b'{"good": true}')))
 
     do_GET = do_PUT = do_PATCH = do_POST  # noqa: N815 - as the standard library calls them
@@ -135,3 +140,29 @@ def test_a_proxy_that_cannot_be_used_is_no_traceback(
     monkeypatch.delenv("no_proxy", raising=False)
     with pytest.raises(AirflowUnavailable, match="does not answer"):
         AirflowClient(airflow.url, "ada", "secret").call("GET", "/dags")
+
+
+REFUSED = json.dumps(
+    {"detail": {"reason": "Database error", "statement": "hidden", "message": "Serious"}}
+).encode()
+
+
+def test_a_write_that_the_database_refuses_is_asked_for_again(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite lets one write at a time, and Airflow's server may wait for itself; what is refused is undone."""
+    monkeypatch.setattr(airflow_client, "PAUSES", (0.0, 0.0))
+    client = AirflowClient(airflow.url, "ada", "secret")
+    airflow.first = [(500, REFUSED), (500, REFUSED)]
+    assert client.call("PATCH", "/dags/shop", {"is_paused": False}) == {"good": True}
+    assert airflow.asked == [("PATCH", "/api/v2/dags/shop", {"is_paused": False})] * 3
+    airflow.first = [(500, REFUSED)] * 3
+    with pytest.raises(AirflowFailed, match="Database error"):
+        client.call("PATCH", "/dags/shop", {"is_paused": False})
+    airflow.asked, airflow.first = [], [(500, b"oops")]
+    with pytest.raises(AirflowFailed, match="oops"):
+        client.call("POST", "/dags/shop/dagRuns", {})
+    airflow.first = [(500, REFUSED)]
+    with pytest.raises(AirflowFailed, match="Database error"):
+        client.call("POST", "/backfills", {}, whole=False)
+    assert [path for _, path, _ in airflow.asked] == ["/api/v2/dags/shop/dagRuns", "/api/v2/backfills"]
