@@ -16,6 +16,7 @@ from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.joins.changed_rows import BATCH, IMAGES, load_snapshot, write_snapshot
 from seamline.lake.joins.log_stamps import LogStamps
 from seamline.lake.joins.snapshot_files import SnapshotFiles, SnapshotFolders
+from seamline.lake.joins.snapshots import is_torn
 from seamline.lake.store.drafted_files import name_draft, send_draft
 from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
@@ -45,25 +46,19 @@ class SavedImages:
     def load(self, changelog: CompiledChangelog, index: ChangedIndex, held: int, stamps: LogStamps) -> int:
         """Let an index begin with the newest snapshot that can be read, up to an epoch; return its epoch.
 
-        ``stamps`` are those of indexes. duckdb.IOException if the store cannot be asked.
+        ``stamps`` are those of indexes. duckdb.Error if the store or this machine is in trouble: whoever counts is told
+        of it as of an index, and all snapshots stay.
         """
-        while files := self.find_newest(changelog, held):
-            stamp = stamps.stamp(stamps.find_row(files.epoch), None).to_json()
-            try:
-                load_snapshot(index, localize_files(files.places), stamp)
-            except (OSError, pa.ArrowException, duckdb.Error) as error:
-                log.warning("A snapshot of %s cannot be read, and is deleted: %s", changelog.name, error)
-                self.files.discard(changelog, files)
-                continue
-            return files.epoch
-        return NOTHING
-
-    def find_newest(self, changelog: CompiledChangelog, held: int) -> SnapshotFiles | None:
-        """Find the newest snapshot up to an epoch; whoever counts is told of a store that is away as of an index."""
         try:
-            return self.files.find_at(changelog, held)
+            while files := self.files.find_at(changelog, held):
+                stamp = stamps.stamp(stamps.find_row(files.epoch), None).to_json()
+                if not (why := try_to_load(index, files, stamp)):
+                    return files.epoch
+                log.warning("A snapshot of %s cannot be read, and is deleted: %s", changelog.name, why)
+                self.files.discard(changelog, files)
         except OSError as error:
             raise duckdb.IOException(str(error)) from error
+        return NOTHING
 
     def save(self, changelog: CompiledChangelog, index: ChangedIndex, epoch: Epoch) -> None:
         """Have a snapshot written of an index that has taken in an epoch, if it is time; errors are logged."""
@@ -93,6 +88,25 @@ class SavedImages:
         """Wait for what is being written of a changelog: its index is closed next."""
         if running := self.running.pop(id, None):
             self.due[id] = time.monotonic() + max(EVERY, SHARE * running.result())
+
+
+def try_to_load(index: ChangedIndex, files: SnapshotFiles, stamp: str) -> str:
+    """Let an index begin with a snapshot; return why its file is torn or gone, empty if it is neither.
+
+    Any other error is raised. Of what DuckDB reports only an input that it cannot use is the file's fault.
+    """
+    try:
+        paths = localize_files(files.places)
+    except FileNotFoundError as error:
+        return str(error)
+    try:
+        load_snapshot(index, paths, stamp)
+    except (OSError, pa.ArrowException, duckdb.Error) as error:
+        of_index = isinstance(error, duckdb.Error) and not isinstance(error, duckdb.InvalidInputException)
+        if of_index or not is_torn(error):
+            raise
+        return str(error)
+    return ""
 
 
 def write_image(
