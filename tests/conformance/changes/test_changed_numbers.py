@@ -8,6 +8,7 @@ from itertools import count as count_from
 import duckdb
 import pyarrow.compute as pc
 import pytest
+from pyspark.sql import functions as f
 
 from seamline import Batch, Changelog, Global, KafkaSource, Pipeline, View, Watermark, count, sum
 from seamline.lake.audit.recounted import recount_states
@@ -17,12 +18,13 @@ from seamline.lake.engine.changed_index import ChangedIndex
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.tables.committed_log import CommittedLog
+from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.protocol.read_request import ReadRequest
 from seamline.model.protocol.seam import Side
 from seamline.serve.explain import explain_number
 from seamline.serve.explanation import format_explanation, tabulate_rows
 from seamline.spark.build import changed_path
-from seamline.spark.build.changed_path import read_image_file
+from seamline.spark.build.changed_path import contribute, find_contributions, read_image_file
 from seamline.spark.stream.catch_up import compute_missing_slices
 from seamline.spark.stream.derived import saved_images
 from seamline.spark.stream.derived.changed_rows import ChangedRows
@@ -147,6 +149,29 @@ def test_a_block_of_epochs_is_what_slices_are(life, monkeypatch):
         assert in_order(own) == in_order(wanted), after
     assert read_from
     assert life.engine.spark._jsparkSession.sharedState().cacheManager().isEmpty()
+
+
+@pytest.mark.faults
+def test_a_build_reads_no_row_behind_its_last_one(life, monkeypatch):
+    """Intervals of long ago are built of few rows, however long the log has become since; the latest needs the last."""
+    read_up_to: list[int] = []
+
+    def contributing(images, rows, changelog):
+        read_up_to.append(rows.agg(f.max("_epoch").alias("last")).toArrow()["last"][0].as_py())
+        return contribute(images, rows, changelog)
+
+    monkeypatch.setattr(changed_path, "contribute", contributing)
+    engine = life.engine
+    [changelog] = engine.derived.changed.changelogs.values()
+    for hour, last, booked in (("11:00", 1, {("no", 1), ("se", -1)}), ("11:20", 2, {("se", -1)})):
+        at = f.col("_event_time")
+        wanted = (at >= f.lit(f"{DAY} {hour}").cast("timestamp")) & (
+            at < f.lit(f"{DAY} {hour}").cast("timestamp") + f.expr("INTERVAL 5 MINUTES")
+        )
+        found = find_contributions(engine.spark, life.pipeline, engine.layout, changelog, wanted, 2)
+        assert {(row["country"], row[SIGN]) for row in found.collect()} == booked
+        assert read_up_to.pop() == last
+    assert read_up_to == []
 
 
 def in_order(table):

@@ -55,18 +55,20 @@ def find_contributions(
     """Return what the rows up to an epoch take away and add that meet a condition on their times and epochs.
 
     What their keys were before the first of them is told by the newest snapshot of before its epoch, and by the rows
-    after that.
+    after that. Rows behind the last of them change nothing that it does, and are not read.
     """
     writer = writer or ReadLog.open(pipeline, layout)
     every = log_of(spark, pipeline, layout, version=writer.master.table.version)
     rows = read_changed_rows(every.where(f.col("_epoch") <= until), changelog)
     touched = rows.where(wanted)
-    first = touched.agg(f.min("_epoch").alias("first")).toArrow()["first"][0].as_py()
+    bounds = touched.agg(f.min("_epoch").alias("first"), f.max("_epoch").alias("last")).toArrow()
+    first, last = bounds["first"][0].as_py(), bounds["last"][0].as_py()
     if first is None:
         return contribute(blank_images(rows, changelog), touched, changelog)
     folders = SnapshotFolders(writer, layout, [changelog.id], form=IMAGES, restates=False)
     above, images = read_images(rows, touched, folders, changelog, first - 1)
-    mine = keep_keys(rows.where(f.col("_epoch") > above), touched, changelog)
+    between = (f.col("_epoch") > above) & (f.col("_epoch") <= last)
+    mine = keep_keys(rows.where(between), touched, changelog)
     return contribute(images, mine, changelog).where(wanted)
 
 
