@@ -16,7 +16,9 @@ from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.engine import states
 from seamline.lake.engine.changed_index import ChangedIndex
 from seamline.lake.engine.pane_ranges import to_unix_micros
+from seamline.lake.joins.original_changes import read_change_rows
 from seamline.lake.read.merged_read import read_merged_answer
+from seamline.lake.read.originals import seek_key
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.model.compile.changes.compiled_changelog import SIGN
 from seamline.model.protocol.read_request import ReadRequest
@@ -117,6 +119,14 @@ def test_a_number_of_a_table_is_taken_apart_to_its_changes(life):
         "taken away by accounts/0@6 at 2026-01-05T12:30:00Z, epoch 2: id=3, country=no, balance=1.00" in told
     )
     assert [row["row"] for row in tabulate_rows(found)] == ["added", "added", "taken away", "added"]
+    gone = {"country": "se"}
+    left = read_change_rows(pipeline, view, layout, seek_key(view, gone), gone, 2)
+    assert sorted((row["id"], row["_epoch"], row[SIGN]) for row in left.to_pylist()) == [
+        (1, 0, 1),
+        (1, 1, -1),
+        (2, 0, 1),
+        (2, 2, -1),
+    ]
     log = CommittedLog.pin(pipeline, layout)
     assert recount_states(pipeline, view, layout, log).findings == ()
     assert check_published_generations(pipeline, view, layout) == (2, [])

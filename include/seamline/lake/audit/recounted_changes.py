@@ -32,26 +32,22 @@ def recount_changes(
     """
     changelog = view.changelog
     assert changelog
-    interval = floor_sql("_event_time", log.pipeline.grid.length)
     logged = log_rows_sql(log.pipeline, layout, [(None, None)], until)
     committed = f"(SELECT * FROM {logged} WHERE {committed_epochs_sql('_epoch', log.log)})"
     rows = side_rows_sql(changelog, changelog.sides[0], committed, DUCKDB)
+    interval = floor_sql("_event_time", log.pipeline.grid.length)
+    audited = f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor"
     same = same_key_sql(changelog, "r", "t", DUCKDB)
+    # Read twice rather than kept: of a long log most rows are of other keys.
+    mine = f"SELECT r.* FROM ({rows}) r SEMI JOIN (SELECT r.* FROM ({rows}) r {audited}) t ON {same}"
+    changes = changes_sql(changelog, "no_images", f"({mine})", DUCKDB)
+    signed = contributions_sql(changelog, f"({changes})", DUCKDB)
     with register_tables(no_images=image_schema(changelog).empty_table()):
-        steps = {
-            "changed_rows": rows,
-            "touched_rows": f"SELECT r.* FROM changed_rows r JOIN floors f ON f._interval = {interval} "
-            f"WHERE _epoch > _floor",
-            "key_rows": f"SELECT r.* FROM changed_rows r SEMI JOIN touched_rows t ON {same}",
-            "changes": changes_sql(changelog, "no_images", "key_rows", DUCKDB),
-            "signed_rows": contributions_sql(changelog, "changes", DUCKDB),
-            "placed_rows": f"SELECT r.*, _floor + 1 AS _from, {until}::BIGINT AS _to FROM signed_rows r "
-            f"JOIN floors f ON f._interval = {interval} WHERE _epoch > _floor",
-        }
-        for name, query in steps.items():
-            con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE placed_rows AS "
+            f"SELECT r.*, _floor + 1 AS _from, {until}::BIGINT AS _to FROM ({signed}) r {audited}"
+        )
         try:
             return settle_zeros(view, compute_signed_states(con, view, "placed_rows", by=BLOCK))
         finally:
-            for name in steps:
-                con.execute(f"DROP TABLE {name}")
+            con.execute("DROP TABLE placed_rows")

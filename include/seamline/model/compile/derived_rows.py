@@ -18,9 +18,9 @@ from seamline.model.expressions import Expression
 PLACE = ("_topic_id", "_topic", "_partition", "_offset")
 """Where a record is."""
 READ = (*PLACE, "_epoch", "_event_time")
+"""The columns of a row that a join reads beside its own."""
 VERSION_ORDER = ("_event_time", "_partition", "_offset", "_topic", "_topic_id")
 """What the versions of a key are in order by."""
-"""The columns of a row that a join reads beside its own."""
 RIGHT = {
     "_right_topic_id": "STRING",
     "_right_topic": "STRING",
