@@ -17,7 +17,7 @@ from seamline.lake.joins.snapshot_files import SnapshotFiles
 from seamline.model.errors import StoreUnavailable
 from seamline.model.protocol.seam import NOTHING
 from seamline.spark.stream.derived import saved_images
-from seamline.spark.stream.derived.saved_images import SavedImages
+from seamline.spark.stream.derived.saved_images import SavedImages, write_image
 
 EPOCHS = (2, 4)
 STAMPS: Any = SimpleNamespace(
@@ -96,3 +96,23 @@ def test_a_machine_or_store_in_trouble_costs_no_snapshot(
             saved.load(index.changelog, index, 9, STAMPS)
     assert list_left(saved) == [2, 4]
     assert saved.load(index.changelog, index, 9, STAMPS) == 4
+
+
+def test_a_slow_store_holds_no_transaction_of_an_index(
+    tmp_path: Path, index: ChangedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written of it is on this machine before it is sent; else its file would take in nothing meanwhile."""
+    for rows in make_log(index.changelog, 5):
+        index.take(rows)
+    cursor, sent = index.con.cursor(), []
+    cursor.begin()
+
+    def send(draft: Path, place: Path) -> None:
+        with pytest.raises(duckdb.ConnectionException):
+            cursor.execute("SELECT 1")
+        sent.append((draft, place, draft.exists()))
+
+    monkeypatch.setattr(saved_images, "send_draft", send)
+    place = tmp_path / "snapshot.parquet"
+    write_image((index.changelog, index, cursor, place))
+    assert sent == [(place, place, True)]

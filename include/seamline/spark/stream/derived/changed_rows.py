@@ -85,8 +85,10 @@ class ChangedRows(KeptIndexes[CompiledChangelog, ChangedIndex]):
         self, made: CompiledChangelog, kept: Kept[ChangedIndex], rows: pa.Table, epoch: Epoch
     ) -> None:
         kept.index.take(rows, self.files.stamps.stamp(epoch, None).to_json())
-        self.note_size(made, kept.index)
-        self.saved.save(made, kept.index, epoch)
+        # Other sources may be read on for days: a snapshot has all rows of a table.
+        if rows.num_rows:
+            self.note_size(made, kept.index)
+            self.saved.save(made, kept.index, epoch)
 
     def note_size(self, made: CompiledChangelog, index: ChangedIndex) -> int:
         """Note how many rows an index has."""

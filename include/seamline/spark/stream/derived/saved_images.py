@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -116,12 +117,12 @@ def write_image(
     changelog, index, cursor, place = wanted
     began = time.monotonic()
     try:
-        draft: Path = name_draft(place, own_spill_folder() / "images")
-        batches = cursor.sql(index.named_sql("kept.images")).to_arrow_reader(BATCH)
-        write_snapshot(draft, changelog, batches)
+        # While its transaction lasts the index's file takes in nothing: a store may be slow.
+        with closing(cursor):
+            draft: Path = name_draft(place, own_spill_folder() / "images")
+            batches = cursor.sql(index.named_sql("kept.images")).to_arrow_reader(BATCH)
+            write_snapshot(draft, changelog, batches)
         send_draft(draft, place)
     except Exception as error:  # noqa: BLE001 - a cache is missing and nothing else
         log.warning("A snapshot of %s could not be written: %s", changelog.name, error)
-    finally:
-        cursor.close()
     return time.monotonic() - began
