@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -50,7 +50,7 @@ def read_whole_records(
     ranges: Mapping[int, tuple[int, int]],
     *,
     timeout: float = PATIENCE,
-) -> Iterator[Piece]:
+) -> Generator[Piece]:
     """Yield the records from the first offset of each partition up to the second, piece by piece.
 
     KafkaUnavailable where nothing comes for ``timeout`` seconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -31,9 +32,10 @@ class Definitions:
 
 
 class Watcher:
-    """Observes a stream every so many seconds, sends its alerts and takes statements, in a thread of its own.
+    """Observes a stream every so many seconds and sends its alerts in a thread of its own; lets statements be taken.
 
-    Neither a broker that does not answer nor a webhook that is slow costs the lease.
+    Neither a broker that does not answer nor a webhook that is slow costs the lease, and no topic of statements costs
+    an alert.
     """
 
     def __init__(self, layout: Layout, *, every: float, say: Callable[[str], object]) -> None:
@@ -71,6 +73,8 @@ class Watcher:
             self.say(text)
 
     def close(self, *, within: float = 2.0) -> None:
-        """Have a last look, of which the end is not waited for longer than ``within`` seconds."""
+        """Have a last look, and end the taking; neither is waited for longer than ``within`` seconds."""
         self.over.set()
+        until = time.monotonic() + within
         self.thread.join(within)
+        self.taker.close(within=max(until - time.monotonic(), 0.0))

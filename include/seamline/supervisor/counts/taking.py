@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -53,19 +54,25 @@ def take_statements(
     counts: Counts,
     *,
     env: Mapping[str, str] = os.environ,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> Taken:
     """Take what is new in the topic of a source's statements, by the connection that is in force.
 
-    Several may do so at once: one of them commits each record. KafkaUnavailable, KafkaRefused, TopicMissing.
+    Several may do so at once: one of them commits each record. What is left when it is ``stopping`` is taken later.
+    KafkaUnavailable, KafkaRefused, TopicMissing.
     """
     connection = read_airflow_connection(find_connection(source.connection, layout), env)
     ends = ends_of(connection, [counts.topic], timeout=ANSWERS_WITHIN)
-    topic = Topic(connection, counts.topic, ends, StatementsTable.ensure(layout))
+    topic = Topic(connection, counts.topic, ends, StatementsTable.ensure(layout), stopping)
     return retry_overtaken(partial(topic.take, source.name, compiled.grid))
 
 
 def describe_taking(
-    compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ
+    compiled: CompiledPipeline,
+    layout: Layout,
+    *,
+    env: Mapping[str, str] = os.environ,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> list[str]:
     """Take the statements of all sources and say in lines what came of it.
 
@@ -73,8 +80,10 @@ def describe_taking(
     """
     said = []
     for source, counts in list_counting_sources(compiled):
+        if stopping():
+            break
         try:
-            taken = take_statements(compiled, layout, source, counts, env=env)
+            taken = take_statements(compiled, layout, source, counts, env=env, stopping=stopping)
         except SeamlineError as error:
             said.append(f"statements of {counts.topic} were not taken: {error.message}")
         except Exception as error:  # noqa: BLE001 - whoever asks has more to do than this
@@ -96,6 +105,8 @@ class Topic:
     """Where its partitions begin and end."""
     table: StatementsTable
     """What was taken."""
+    stopping: Callable[[], bool] = lambda: False
+    """Whether no more is to be taken now."""
 
     def take(self, source: str, grid: Grid) -> Taken:
         """Take what is new, a commit for each piece; Overtaken if another has taken some of it meanwhile."""
@@ -108,13 +119,17 @@ class Topic:
         self.require_kept({lane: state.end for lane, state in states.values() if state.end is not None})
         known = {part: state for part, (_, state) in states.items()}
         statements = bad = 0
-        for piece in read_whole_records(self.connection, self.name, ranges):
-            stated, reached = self.read_piece(piece, known, grid)
-            marks = {states[part][0]: state for part, state in reached.items()}
-            self.table.append(source, stated, marks, now=datetime.now(UTC))
-            known |= reached
-            good, wrong = count_stated(stated)
-            statements, bad = statements + good, bad + wrong
+        # A generator that is left holds its consumer until it is closed.
+        with closing(read_whole_records(self.connection, self.name, ranges)) as pieces:
+            for piece in pieces:
+                if self.stopping():
+                    break
+                stated, reached = self.read_piece(piece, known, grid)
+                marks = {states[part][0]: state for part, state in reached.items()}
+                self.table.append(source, stated, marks, now=datetime.now(UTC))
+                known |= reached
+                good, wrong = count_stated(stated)
+                statements, bad = statements + good, bad + wrong
         return Taken(self.name, statements, bad)
 
     def require_kept(self, taken: Vector) -> None:

@@ -149,6 +149,20 @@ def test_a_death_between_reading_and_committing_takes_nothing_twice(
     assert held(shop) == [("eu", 4)]
 
 
+def test_who_is_to_stop_takes_no_more_and_the_next_takes_the_rest(
+    warehouse: Location, broker: Broker
+) -> None:
+    """A supervisor that ends does not wait for months of statements."""
+    shop = orders(warehouse)
+    broker.values = {0: [statement("eu", at) for at in range(5)], 1: []}
+    asked = iter([False, False, True])
+    told = taking.describe_taking(shop.compiled, shop.layout, env={}, stopping=lambda: next(asked, True))
+    assert told == ["took 2 statements of orders.counts"]
+    assert taken(shop) == [(0, 0), (0, 1)]
+    take(shop)
+    assert taken(shop) == [(0, at) for at in range(5)]
+
+
 @pytest.mark.everywhere
 def test_of_two_that_take_the_same_one_commits(
     warehouse: Location, broker: Broker, monkeypatch: pytest.MonkeyPatch
