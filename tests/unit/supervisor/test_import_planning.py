@@ -18,10 +18,11 @@ from seamline.lake.imports import found_history
 from seamline.lake.imports.import_plans import load_plan, require_planned_files, staging_folder
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.decided import decide_to_cancel, list_imports
+from seamline.lake.tables.decided import decide_failover, decide_to_cancel, list_imports, take_back_failover
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.errors import BadRange, Conflict, NotFound
+from seamline.model.protocol.clusters.failovers import By, Failover
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
 from seamline.supervisor.imports import earlier_imports, import_planning
@@ -31,6 +32,19 @@ from seamline.supervisor.imports.import_requests import ImportRequest
 from seamline.supervisor.imports.import_wording import describe_draft
 
 AT = datetime(2013, 1, 1, 5, tzinfo=UTC)
+FAILOVER = Failover(
+    "kafka_b",
+    "kafka_default",
+    By.OFFSETS,
+    {Lane("id", 0): 20},
+    {Lane("n", 0): 4},
+    False,
+    None,
+    "",
+    "ada",
+    "",
+    AT,
+)
 
 
 def write_sales(place: Path, *ids: int, **more: pa.Array) -> Path:
@@ -287,9 +301,13 @@ def test_a_file_that_a_cancelled_import_has_left_and_that_is_gone_is_said(tmp_pa
 
 
 def test_where_a_topic_is_read_from_is_known_of_partitions_that_were_read(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until a stream has read of one, Kafka may delete records that neither the files nor the topic would have."""
+    """Until a stream has read of one, Kafka may delete records that neither the files nor the topic would have.
+
+    Once a failover is decided on, rows of files have offsets that are not those of the topic that is read.
+    """
+    layout = Layout(tmp_path / "warehouse", "p")
 
     class Admin:
         def __init__(self, _: object) -> None: ...
@@ -309,6 +327,13 @@ def test_where_a_topic_is_read_from_is_known_of_partitions_that_were_read(
     monkeypatch.setattr(import_planning, "TopicAdmin", Admin)
     monkeypatch.setattr(import_planning, "read_airflow_connection", lambda *_: None)
     with pytest.raises(BadRange, match="No record of partition 0"):
-        find_border(declare(), "t", [], {})
+        find_border(declare(), layout, "t", [], {})
     read = Epoch(0, 1, AT, "v", ranges=(OffsetRange(Lane("id", 0), 14, 20),))
-    assert find_border(declare(), "t", [read], {}) == ((0, 14), (1, 0))
+    assert find_border(declare(), layout, "t", [read], {}) == ((0, 14), (1, 0))
+    control = ControlTable.ensure(layout)
+    lease = control.take("ada", now=AT)
+    decide_failover(control, lease, FAILOVER, ())
+    with pytest.raises(BadRange, match="before a failover"):
+        find_border(declare(), layout, "t", [read], {})
+    take_back_failover(control, lease, (), actor="ada", reason="it is back", now=AT)
+    assert find_border(declare(), layout, "t", [read], {}) == ((0, 14), (1, 0))

@@ -25,7 +25,7 @@ from seamline.lake.imports.import_plans import (
 )
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.decided import ask_for_import
+from seamline.lake.tables.decided import ask_for_import, list_failovers
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, Conflict
 from seamline.model.protocol.epoch import Epoch
@@ -108,7 +108,7 @@ def draft_import(
         if history.columns.names:
             require_columns(history, options)
         if OFFSET in options.named:
-            options = replace(options, border=find_border(alone, topic, earlier.log, env))
+            options = replace(options, border=find_border(alone, layout, topic, earlier.log, env))
         return complete_draft(alone, layout, request, history, options, earlier)
     except BaseException:
         discard_stages(history.files)
@@ -195,13 +195,14 @@ def ask(drafted: DraftedImport, layout: Layout) -> None:
 
 
 def find_border(
-    pipeline: CompiledPipeline, topic: str, log: Sequence[Epoch], env: Mapping[str, str]
+    pipeline: CompiledPipeline, layout: Layout, topic: str, log: Sequence[Epoch], env: Mapping[str, str]
 ) -> tuple[tuple[int, int], ...]:
     """Find from which offset on each partition of a topic is read.
 
-    BadRange if the log has read nothing of a partition that has records: until a stream has, Kafka may delete some.
+    BadRange if the log has read nothing of a partition that has records: until a stream has, Kafka may delete some; and
+    after a failover was decided on, also before the stream has begun it.
     """
-    if any(epoch.begun for epoch in log):
+    if list_failovers(layout) or any(epoch.begun for epoch in log):
         raise BadRange(
             f"The offsets of rows are of the cluster that {pipeline.name} was read from before a failover.",
             hint="divide what is imported by event id or by time.",
