@@ -144,8 +144,9 @@ class TopicAdmin:
 
     def offsets_at(self, name: str, instant: datetime) -> dict[int, int]:
         """Return the first offset of each partition whose record is not older; its end where all are older."""
-        millis = int(instant.timestamp() * 1000)
-        found, ends = self._offsets(name, millis), self.end_offsets(name)
+        # Numbers below 0 are words to Kafka: -1 is the end. And what comes meanwhile is behind the end.
+        millis = max(int(instant.timestamp() * 1000), 0)
+        ends, found = self.end_offsets(name), self._offsets(name, millis)
         return {part: ends[part] if at < 0 else at for part, at in found.items()}
 
     def retention(self, name: str) -> timedelta | None:

@@ -29,7 +29,8 @@ from seamline.model.protocol.condensed import condense_epochs
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.holes import is_ledger_contiguous, list_closed_lanes, list_open_holes
 from seamline.model.protocol.offsets import Lane, OffsetRange
-from seamline.plan.stream.failover_plan import FailoverRequest, LeftLane, ReadAgain, find_doubt
+from seamline.plan.stream.failover_doubt import find_doubt
+from seamline.plan.stream.failover_plan import FailoverRequest, LeftLane, ReadAgain
 
 NAMES = "a", "b"
 LANES = Lane("topic-a", 0), Lane("topic-b", 0)

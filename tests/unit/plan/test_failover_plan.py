@@ -10,22 +10,21 @@ from seamline.model.errors import BadRange, RecordsReplaced
 from seamline.model.protocol.clusters.failovers import By
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
+from seamline.plan.stream.failover_doubt import Doubt, find_doubt, make_failover
 from seamline.plan.stream.failover_plan import (
-    Doubt,
     FailoverRequest,
     LeftLane,
     OtherCluster,
     ReadAgain,
-    describe_failover,
-    find_doubt,
     find_instants,
     find_read_again,
-    make_failover,
+    list_reordered_topics,
     place_by_offsets,
     place_by_times,
     require_known_ids,
     require_partitions,
 )
+from seamline.plan.wording.failover_text import describe_failover
 
 AT = datetime(2026, 1, 5, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -102,6 +101,26 @@ def test_a_partition_goes_on_in_that_of_its_number_by_its_own_time() -> None:
     assert set(since.values()) == {AT - 60 * MINUTE}
 
 
+def test_an_instant_after_the_last_record_passes_over_nothing() -> None:
+    """What the other cluster has behind that record was read nowhere, and nobody would say that it is missing."""
+    found = find_instants(ask(By.TIMESTAMP, since=AT + 60 * MINUTE), LEFT, OTHER)
+    assert found == {Lane("new", 0): AT, Lane("new", 1): AT - MINUTE}
+
+
+def test_a_margin_of_ages_begins_where_kafkas_time_does() -> None:
+    """Before that its numbers are words: -1 is the end of a topic."""
+    found = find_instants(ask(By.TIMESTAMP, margin=timedelta(days=3_650_000)), LEFT, OTHER)
+    assert set(found.values()) == {datetime(1970, 1, 1, tzinfo=UTC)}
+
+
+def test_a_topic_of_which_the_log_has_no_record_hides_no_time_of_another() -> None:
+    """Its name is not known where the cluster that is left is silent, and it has a partition of the same number."""
+    left = {**LEFT, Lane("quiet", 0): LeftLane("", 0, None, None)}
+    found = find_instants(ask(By.TIMESTAMP), left, OTHER)
+    assert found == {Lane("new", 0): AT - 5 * MINUTE, Lane("new", 1): AT - 6 * MINUTE}
+    assert find_read_again(found, left, OTHER).keys() == LEFT.keys()
+
+
 def test_with_another_number_of_partitions_all_are_read_from_the_least_time_on() -> None:
     """A record may be in any of them."""
     lanes = [Lane("new", part) for part in range(3)]
@@ -109,6 +128,7 @@ def test_with_another_number_of_partitions_all_are_read_from_the_least_time_on()
     found = find_instants(ask(By.EVENT_ID, margin=MINUTE), LEFT, three)
     assert found == dict.fromkeys(lanes, AT - 2 * MINUTE)
     assert find_read_again(found, LEFT, three) == dict.fromkeys(LEFT, AT - 2 * MINUTE)
+    assert (list_reordered_topics(LEFT, three), list_reordered_topics(LEFT, OTHER)) == (("t",), ())
 
 
 def test_a_lane_of_which_the_log_has_no_record_is_read_whole() -> None:
@@ -131,6 +151,7 @@ def test_event_ids_are_no_way_where_they_are_not_known_that_long() -> None:
 
 
 AGAIN = ReadAgain(5, 1, HOUR)
+MIXED = ReadAgain(5, 1, HOUR, ("t",))
 
 
 @pytest.mark.parametrize(
@@ -146,6 +167,7 @@ AGAIN = ReadAgain(5, 1, HOUR)
         (ask(By.TIMESTAMP, lost=DAY), None, AGAIN, True, DAY, "and may count twice"),
         (ask(By.TIMESTAMP), None, AGAIN, True, None, "and may count twice"),
         (ask(By.TIMESTAMP), 0, ReadAgain(), False, None, "no record is read again"),
+        (ask(By.TIMESTAMP, whole=True), None, MIXED, True, HOUR, "t has another number of partitions there"),
     ],
 )
 def test_what_may_be_missing_or_count_twice_is_stated(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NoReturn
 
 from seamline.model.errors import BadRange, RecordsReplaced
-from seamline.model.protocol.clusters.failovers import By, Failover
+from seamline.model.protocol.clusters.failovers import By
 from seamline.model.protocol.offsets import Lane, Vector
-from seamline.model.time.intervals import Interval, format_utc_instant
+from seamline.model.time.intervals import EPOCH, Interval, format_utc_instant
 
 MARGIN = timedelta(minutes=5)
 
@@ -32,7 +32,8 @@ class FailoverRequest:
     margin: timedelta = MARGIN
     """How long before the last record that was read the other cluster is read from."""
     since: datetime | None = None
-    """The instant, by Kafka's own time, from which all of it is read instead; None for the margin."""
+    """The instant, by Kafka's own time, from which all of it is read instead, but never from after the last record that
+    was read; None for the margin."""
     whole: bool = False
     """Whether the person says that the other cluster has all that this one had."""
     lost: Interval | None = None
@@ -83,18 +84,8 @@ class ReadAgain:
     """Refused records, at most."""
     span: Interval | None = None
     """The event times of the accepted ones; None for none."""
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """What of the log may not be right."""
-
-    doubtful: bool
-    """Whether anything is."""
-    bounds: Interval | None
-    """The event times; None for any."""
-    said: str
-    """In words."""
+    reordered: tuple[str, ...] = ()
+    """The topics whose records may stand in another order there."""
 
 
 def require_partitions(left: Mapping[Lane, LeftLane], other: OtherCluster, *, fewer: bool) -> None:
@@ -117,18 +108,44 @@ def find_instants(
     """Find from which instant on each lane there is read; None for all of it.
 
     A partition goes on in that of its number. Where a topic has another number of partitions its records may be in any
-    of them, and all are read from the least instant on.
+    of them, and all are read from the least instant on. What comes after the last record that was read is read in any
+    case: it was not read of the cluster that is left.
     """
     found: dict[Lane, datetime | None] = {}
     for id, name in other.names.items():
         lanes = [lane for lane in other.ends if lane.topic_id == id]
-        olds = {lane.partition: each.last for lane, each in left.items() if each.topic in (name, "")}
+        olds = find_last_instants(name, left)
         known = [at for at in olds.values() if at]
         for lane in lanes:
             alike = len(lanes) == len(olds)
             at = olds.get(lane.partition) if alike else min(known, default=None)
-            found[lane] = request.since or (at and at - request.margin)
+            found[lane] = find_instant(request, at)
     return found
+
+
+def find_last_instants(topic: str, left: Mapping[Lane, LeftLane]) -> dict[int, datetime | None]:
+    """Find when the last record of each partition of a topic was sent.
+
+    A partition of a topic whose name nobody knows may be one of this topic, unless this one's is known.
+    """
+    olds = {lane.partition: each.last for lane, each in left.items() if not each.topic}
+    return olds | {lane.partition: each.last for lane, each in left.items() if each.topic == topic}
+
+
+def find_instant(request: FailoverRequest, last: datetime | None) -> datetime | None:
+    """Find from which instant on a lane is read whose last record was sent at one; None for all of it."""
+    if request.since:
+        return min(request.since, last or request.since)
+    return last and last - min(request.margin, last - EPOCH)
+
+
+def list_reordered_topics(left: Mapping[Lane, LeftLane], other: OtherCluster) -> tuple[str, ...]:
+    """List the topics with another number of partitions there, where a partition's records may be in several."""
+    numbers = {
+        name: (sum(lane.topic_id == id for lane in other.ends), len(find_last_instants(name, left)))
+        for id, name in other.names.items()
+    }
+    return tuple(name for name, (there, here) in sorted(numbers.items()) if there != here)
 
 
 def find_read_again(
@@ -201,89 +218,6 @@ def require_known_ids(again: ReadAgain, watermark: datetime | None, within: time
             f"{format_utc_instant(horizon)} on.",
             hint="pass a smaller --margin, or a longer dedup_within; --by timestamp states what may count twice.",
         )
-
-
-def find_doubt(request: FailoverRequest, left: Iterable[LeftLane], again: ReadAgain) -> Doubt:
-    """Find what may be missing and what may count twice, and of which event times."""
-    unread = [each.unread for each in left]
-    sure = bool(unread) and all(count == 0 for count in unread)
-    twice = again.span if request.by is By.TIMESTAMP else None
-    said = [describe_overlap(request, again)]
-    if sure:
-        said.append("nothing is missing: all that the cluster that is left has was read")
-    elif request.whole:
-        said.append(f"nothing is missing, says {request.actor}")
-    else:
-        known = [count for count in unread if count is not None]
-        many = f"{sum(known)} offsets" if len(known) == len(unread) else "an unknown number of records"
-        said.append(f"missing is what the other cluster lacks of {many} that were not read")
-    missing = not sure and not request.whole
-    if missing and request.lost is None:
-        return Doubt(True, None, "; ".join(said))
-    spans = [span for span in (request.lost if missing else None, twice) if span]
-    if not spans:
-        return Doubt(False, None, "; ".join(said))
-    bounds = Interval(min(span.start for span in spans), max(span.end for span in spans))
-    return Doubt(True, bounds, "; ".join(said))
-
-
-def describe_overlap(request: FailoverRequest, again: ReadAgain) -> str:
-    """Say what is read again, and what becomes of it."""
-    if request.by is By.OFFSETS:
-        return "each partition goes on at the offset that was stated for it"
-    if not again.accepted and not again.refused:
-        return "no record is read again"
-    of = ""
-    if again.span:
-        of = f" with event times from {format_utc_instant(again.span.start)} to {format_utc_instant(again.span.end)}"
-    count = f"up to {again.accepted} accepted and {again.refused} refused records are read again{of}"
-    if request.by is By.EVENT_ID:
-        return f"{count}, and known by their event ids"
-    return f"{count}, and may count twice"
-
-
-def make_failover(
-    request: FailoverRequest,
-    from_connection: str,
-    left: Mapping[Lane, LeftLane],
-    begun: Vector,
-    doubt: Doubt,
-    at: datetime,
-) -> Failover:
-    """Make the decision."""
-    return Failover(
-        connection=request.connection,
-        left=from_connection,
-        by=request.by,
-        closed={lane: each.end for lane, each in sorted(left.items())},
-        begun=dict(sorted(begun.items())),
-        doubtful=doubt.doubtful,
-        bounds=doubt.bounds,
-        statement=doubt.said,
-        actor=request.actor,
-        reason=request.reason,
-        at=at,
-    )
-
-
-def describe_failover(failover: Failover, left: Mapping[Lane, LeftLane], other: OtherCluster) -> list[str]:
-    """Describe a failover, a line for each lane that is left and each that is begun, then what is stated."""
-    lines = [
-        f"left: {each.topic or lane.topic_id}/{lane.partition} on {failover.left}, read to {each.end}; "
-        + ("what was not read is unknown" if each.unread is None else f"{each.unread} offsets were not read")
-        for lane, each in sorted(left.items(), key=lambda item: (item[1].topic, item[0].partition))
-    ]
-    lines += [
-        f"begun: {other.name(lane)} on {failover.connection}, read from {at}; Kafka has "
-        f"{other.beginnings[lane]} to {other.ends[lane]}"
-        for lane, at in sorted(failover.begun.items(), key=lambda item: other.name(item[0]))
-    ]
-    if not failover.doubtful:
-        return [*lines, f"stated: {failover.statement}"]
-    where = "no interval is certified; --lost-from and --lost-to bound that"
-    if failover.bounds:
-        where = f"intervals that touch {failover.bounds} are not certified"
-    return [*lines, f"stated: {failover.statement}", f"a hole in the log: {where}"]
 
 
 def refuse_same_cluster(pipeline: str, connection: str) -> NoReturn:

@@ -27,22 +27,22 @@ from seamline.model.protocol.clusters.failovers import By, Failover, list_kafka_
 from seamline.model.protocol.control import Lease
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.offsets import Lane
+from seamline.plan.stream.failover_doubt import find_doubt, make_failover
 from seamline.plan.stream.failover_plan import (
     FailoverRequest,
     LeftLane,
     OtherCluster,
     ReadAgain,
-    describe_failover,
-    find_doubt,
     find_instants,
     find_read_again,
-    make_failover,
+    list_reordered_topics,
     place_by_offsets,
     place_by_times,
     refuse_same_cluster,
     require_known_ids,
     require_partitions,
 )
+from seamline.plan.wording.failover_text import describe_failover
 from seamline.runtime.places import host_name
 from seamline.runtime.processes import own_process_name
 from seamline.spark.stream.epoch_writer import Writer
@@ -193,7 +193,7 @@ def place_lanes(
     notes = [note for name in other.names.values() if (note := require_times_of_producers(admin, name))]
     instants = find_instants(request, left, other)
     sent = count_sent_since(layout, find_read_again(instants, left, other))
-    again = ReadAgain(sent.accepted, sent.refused, sent.span)
+    again = ReadAgain(sent.accepted, sent.refused, sent.span, list_reordered_topics(left, other))
     if request.by is By.EVENT_ID:
         require_known_ids(again, ledger[-1].watermark, pipeline.dedup_within)
     return place_by_times(ask_offsets(admin, instants, other), other), again, notes
