@@ -75,6 +75,7 @@ def test_a_place_is_a_word_an_instant_or_offsets(text, place):
     [
         "", "newest", "0:x", "0:1;1:2", "0:1,zero:2", "2026-13-01", "group:", "group: ", "{", "{}", '{"a": {}}',
         '{"a": 7}', '{"a": {"0": "7"}}', '{"a": {"x": 7}}', '{"a": {"0": true}}', '{"a": {"0": -2, "1": 4}}',
+        '{"a": {"0": 1, "0": 2}}', '{"a": {"0": 1, "00": 2}}', '{"a": {"-1": 1}}', '{"a": ' + "[" * 100_000,
     ],
 )  # fmt: skip
 def test_what_is_no_place_is_refused_with_what_is(text):

@@ -51,9 +51,10 @@ def counts(pipeline: str, start: str | None, end: str | None, take: bool, format
 
     compiled, layout = open_pipeline(pipeline)
     require_counting(compiled)
+    span = parse_range(start, end)
     for line in describe_taking(compiled, layout) if take else ():
         click.echo(line, err=True)
-    found = list_counted_intervals(compiled, layout, parse_range(start, end))
+    found = list_counted_intervals(compiled, layout, span)
     if format == "json":
         told = (
             serialize_counted_interval(

@@ -68,6 +68,10 @@ def fail_over(*words: str) -> int:
         ),
         (["--to", "b", "--by", "event_id", "--margin", "soon"], 3, "soon"),
         (["--cancel"], BadRange.exit_code, "no failover that can be taken back"),
+        (["--cancel", "--dry-run"], 2, "takes --reason alone"),
+        (["--to", "b", "--by", "x" * 5000], BadRange.exit_code, "File name too long"),
+        (["--to", "b", "--by", "o.json", "--since", "2026-01-01"], BadRange.exit_code, "the other ways"),
+        (["--to", "b", "--by", "event_id", "--since", ""], BadRange.exit_code, "'' is not a date"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -78,12 +82,32 @@ def test_what_cannot_be_meant_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"\xff\xfe{", "it is no text in UTF-8"),
+        (b"[" * 100_000, "is not a JSON object of offsets"),
+        (b'{"sales": {"0": 1, "0": 2}}', "each of them once"),
+        (b'{"sales": {"00": 1}}', "is not a JSON object of offsets"),
+    ],
+)
+def test_a_file_that_is_none_of_offsets_is_refused_in_few_words(
+    shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: bytes, said: str
+) -> None:
+    """Of a partition that is there twice one offset would be passed over, and nobody would know which."""
+    file = tmp_path / "offsets.json"
+    file.write_bytes(text)
+    assert fail_over("--to", "b", "--by", str(file)) == BadRange.exit_code
+    told = capsys.readouterr().err
+    assert said in told and len(told) < 1000
+
+
 def test_a_dry_run_decides_nothing(
     shop: Shop, asked: list[tuple[str, FailoverRequest]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The plan is the same; a file of offsets is read as replication tools write it."""
     file = tmp_path / "offsets.json"
-    file.write_text(json.dumps({"sales": {"0": 17}}))
+    file.write_text("\ufeff" + json.dumps({"sales": {"0": 17}}))
     assert (
         fail_over(
             "--to",

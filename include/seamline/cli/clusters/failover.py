@@ -78,6 +78,10 @@ def failover(
 
     compiled, layout = open_pipeline(pipeline)
     if back:
+        if connection or way or dry or restart:
+            raise click.UsageError(
+                "--cancel takes a decision back at once: of the others it takes --reason alone."
+            )
         made = failing_over.cancel(compiled, layout, actor=current_actor(), reason=asked["reason"])
         click.echo(f"{compiled.name}: the failover to {made.connection} is taken back; {made.left} is read.")
         return
@@ -118,22 +122,31 @@ def read_request(
         raise BadRange("--lost-from and --lost-to belong together.", hint="pass both, or neither.")
     offsets = {}
     if way not in WORDS:
-        if not Path(way).is_file():
-            raise NotFound(
-                f"There is no file {way}.",
-                hint=f'--by is {", ".join(WORDS)}, or a file of offsets: {{"TOPIC": {{"0": 1200}}}}.',
-            )
-        offsets = parse_spark_offsets(Path(way).read_text())
+        if since is not None:
+            raise BadRange("--since belongs to the other ways.", hint="the file says where reading begins.")
+        offsets = parse_spark_offsets(read_offsets_file(way))
     return FailoverRequest(
         connection=connection,
         by=By(way) if way in WORDS else By.OFFSETS,
         actor=current_actor(),
         offsets=offsets,
         margin=parse_duration(margin),
-        since=parse_moment(since) if since else None,
+        since=parse_moment(since) if since is not None else None,
         lost=parse_range(lost_from, lost_to),
         **asked,
     )
+
+
+def read_offsets_file(name: str) -> str:
+    """Read the text of a file; NotFound where there is none, BadRange for one that cannot be read."""
+    hint = f'--by is {", ".join(WORDS)}, or a file of offsets: {{"TOPIC": {{"0": 1200}}}}.'
+    try:
+        if not Path(name).is_file():
+            raise NotFound(f"There is no file {name}.", hint=hint)
+        return Path(name).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise BadRange(f"The file {name} cannot be read: {why}.", hint=hint) from None
 
 
 @contextmanager

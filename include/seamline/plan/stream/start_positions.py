@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -16,6 +16,8 @@ from seamline.model.time.intervals import parse_moment
 
 ONE = re.compile(r"(?:(?P<topic>[^/:,]+)/)?(?P<partition>\d+):(?P<offset>\d+)")
 GROUP_PREFIX = "group:"
+SHOWN = 200
+"""Letters that are shown of what is no JSON of offsets."""
 
 
 class From(StrEnum):
@@ -83,26 +85,43 @@ def offsets_of(text: str) -> dict[tuple[str, int], int]:
 
 def parse_spark_offsets(text: str) -> dict[tuple[str, int], int]:
     """Read offsets in JSON, as Spark's ``startingOffsets`` and the last line of its checkpoints have them; BadRange."""
+    shown = repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
     try:
         found = {
-            (topic, int(partition)): whole_number(offset)
-            for topic, offsets in json.loads(text).items()
+            (topic, parse_partition(partition)): whole_number(offset)
+            for topic, offsets in json.loads(text, object_pairs_hook=read_distinct_names).items()
             for partition, offset in offsets.items()
         }
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise BadRange(
-            f"{text!r} is not a JSON object of offsets by topic and partition.",
+            f"{shown} is not a JSON object of offsets by topic and partition, each of them once.",
             hint='write {"topic": {"0": 1200, "1": 1180}}.',
         ) from None
     if not found:
         raise BadRange(
-            f"{text!r} names no offset.", hint='write {"topic": {"0": 1200}}, or earliest, or latest.'
+            f"{shown} names no offset.", hint='write {"topic": {"0": 1200}}, or earliest, or latest.'
         )
     if negative := [f"{topic}/{partition}" for (topic, partition), at in found.items() if at < 0]:
         raise BadRange(
             f"{', '.join(negative)}: -1 and -2 mean the end and the beginning, and are no offsets.",
             hint="write earliest or latest for all partitions, or the offset of each.",
         )
+    return found
+
+
+def read_distinct_names(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return an object of JSON; ValueError for a name that is there twice, of which one would be passed over."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def parse_partition(text: str) -> int:
+    """Read a partition as JSON's names have it; ValueError."""
+    found = int(text)
+    if str(found) != text or found < 0:
+        raise ValueError(text)
     return found
 
 
