@@ -21,6 +21,7 @@ from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.schemas.kept_schemas import open_kept_schemas
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.compile.event_ids import list_own_ids
 
 LEFT_OUT = (LARGE, MANY, UNREADABLE)
 """Reasons of records that are not looked into again: each may cost too much, or kill whoever reads it."""
@@ -30,17 +31,22 @@ RAW = ["_value", "_topic", "_partition", "_offset", "_kafka_timestamp"]
 def place_refused_records(
     layout: Layout, pipeline: CompiledPipeline, producer: str, rows: pa.Table
 ) -> pa.Table:
-    """Return ``at`` and ``producer`` of refused records of one source, row for row in any order; NULL if not known.
+    """Return ``at``, ``producer`` and the parts of the event id of refused records of one source; NULL if not known.
 
-    ``rows`` are of the quarantine; ``producer`` is the column that names one, "" for none.
+    They are in any order, the parts named as ``list_own_ids`` has them. ``rows`` are of the quarantine; ``producer`` is
+    the column that names one, "" for none.
     """
     costly = pc.is_in(rows["_reason"], pa.array(LEFT_OUT))
     parsed = parse_refused_records(layout, pipeline, rows.filter(pc.invert(costly)).select(RAW))
-    left_out = pc.sum(costly).as_py() or 0
+    left_out, kept = pc.sum(costly).as_py() or 0, {*parsed.column_names}
     return pa.table(
         {
             "at": pad(parsed, pipeline.source.event_time, INSTANT, left_out),
             "producer": pad(parsed, producer, pa.string(), left_out),
+            **{
+                name: pad(parsed, column, parsed[column].type if column in kept else pa.null(), left_out)
+                for name, column in list_own_ids(pipeline).items()
+            },
         }
     )
 

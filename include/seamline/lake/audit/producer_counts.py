@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seamline.lake.engine.duckdb_connections import register_tables
+from seamline.lake.engine.duckdb_connections import open_beside, register_tables
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql, span_start_sql
 from seamline.lake.engine.pane_ranges import to_unix_micros
 from seamline.lake.engine.states import quote_identifier
@@ -23,7 +23,7 @@ from seamline.lake.tables.committed_log import committed_epochs_sql, keep_epoch_
 from seamline.lake.tables.counts.statements_table import list_producers, read_statements
 from seamline.lake.tables.reprocessed import REASON, Reprocessed, rows_schema
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.compile.event_ids import list_id_expressions
+from seamline.model.compile.event_ids import list_own_ids
 from seamline.model.compile.record_rules import SOURCE
 from seamline.model.definition.counts import Counts
 from seamline.model.protocol.counts.comparison import Read, SourceCounts, compare_counts
@@ -34,9 +34,12 @@ from seamline.model.time.intervals import EPOCH, Interval, parse_duration
 AT_ONCE = 20_000
 """Refused records that are looked into together."""
 TIMED = "_kafka_timestamp"
+REFUSED = "_refused_records"
+"""Where a connection keeps refused records while they are counted."""
+AT = '"at"'
 EARLIEST = datetime.min.replace(tzinfo=UTC)
 Place = Callable[[CompiledPipeline, str, pa.Table], pa.Table]
-"""Finds ``at`` and ``producer`` of refused records of one source, by its pipeline and the column of the producer."""
+"""Finds time, producer and event ids of refused records of one source, by its pipeline and the producer's column."""
 Reads = dict[str, dict[datetime, Read]]
 
 
@@ -67,16 +70,26 @@ class Counting:
     @property
     def producer_sql(self) -> str:
         """Write a row's producer: NULL for one that nobody expects, "" where records name none."""
+        name = self.counts.producer
+        column = f"CAST({quote_identifier(name)} AS VARCHAR)"
+        return f"CASE WHEN {self.expected_sql(column)} THEN {column} END" if name else "''"
+
+    def expected_sql(self, producer: str) -> str:
+        """Write the condition that somebody is expected; of records that name nobody all are."""
         if not self.counts.producer:
-            return "''"
-        column = f"CAST({quote_identifier(self.counts.producer)} AS VARCHAR)"
+            return "true"
         known = ", ".join(map(quote_literal, self.producers))
-        return f"CASE WHEN {column} IN ({known}) THEN {column} END" if known else "NULL::VARCHAR"
+        return f"{producer} IN ({known})" if known else "false"
+
+    def step_sql(self, at: str) -> str:
+        """Write the start of the step that an instant is in, in microseconds from 1970."""
+        return span_start_sql(f"epoch_us({at})", self.step // MICROSECOND)
 
     @property
-    def step_sql(self) -> str:
-        """Write the start of a row's step, in microseconds from 1970."""
-        return span_start_sql("epoch_us(_event_time)", self.step // MICROSECOND)
+    def ids_sql(self) -> str:
+        """Write the parts of a row's event id, each after a comma and by its own name."""
+        ids = list_own_ids(self.pipeline)
+        return "".join(f", {quote_identifier(column)} AS {name}" for name, column in ids.items())
 
 
 def count_producers(
@@ -103,8 +116,10 @@ def count_producers(
     windows = [each.window for found in stated.values() for each in found]
     step = find_step(pipeline.grid.length, windows)
     asked = Counting(alone, source, counts, interval, cut, step, tuple(expected))
-    found, others = count_accepted_rows(pipeline, layout, asked)
-    unplaced = add_refused_records(pipeline, layout, asked, epochs, place, found)
+    refused = (
+        place(alone, counts.producer, rows) for rows in read_refused_records(pipeline, layout, asked, epochs)
+    )
+    found, others, unplaced = count_rows(pipeline, layout, asked, refused)
     return compare_counts(
         source,
         interval,
@@ -117,69 +132,80 @@ def count_producers(
     )
 
 
-def count_accepted_rows(pipeline: CompiledPipeline, layout: Layout, asked: Counting) -> tuple[Reads, int]:
-    """Count the rows of an interval by producer and step, and those of nobody who is expected."""
+def count_rows(
+    pipeline: CompiledPipeline, layout: Layout, asked: Counting, refused: Iterable[pa.Table]
+) -> tuple[Reads, int, int]:
+    """Count what was read of an interval by producer and step, what is of nobody who is expected, and ``unplaced``.
+
+    Of what has an event id each id is counted once, and as accepted if it is that anywhere. ``unplaced`` are refused
+    records that may belong to the interval or to another.
+    """
     found: Reads = {}
     others = 0
     rows = log_rows_sql(pipeline, layout, [asked.bounds], asked.cut)
     own = f"WHERE {quote_identifier(SOURCE)} = {quote_literal(asked.named)}" if asked.named else ""
-    ids = list_id_expressions(pipeline, quote_identifier)
-    parts = f"SELECT {asked.producer_sql} AS producer, {asked.step_sql} AS step, count(*) AS rows"
+    accepted = (
+        f"SELECT {asked.producer_sql} AS producer, {asked.step_sql('_event_time')} AS step{asked.ids_sql}, "
+    )
+    accepted += f"NULL::BIGINT AS _alone, 1 AS rows FROM {rows} {own}"
+    ids = "".join(f", {name}" for name in list_own_ids(asked.pipeline))
     # A row for each id and no list of them: what does not fit into memory goes to disk.
-    named = "".join(f", {each} AS id_{number}" for number, each in enumerate(ids))
-    query = f"SELECT producer, step, sum(rows)::BIGINT, {'count(*)' if ids else 'sum(rows)::BIGINT'} FROM "
-    query += f"({parts}{named} FROM {rows} {own} GROUP BY ALL) GROUP BY ALL"
+    once = (
+        f"SELECT producer, step{ids}, _alone, sum(rows)::BIGINT AS rows FROM ({accepted} UNION ALL BY NAME "
+    )
+    once += f"SELECT *, 0 AS rows FROM {REFUSED}) GROUP BY ALL"
+    events = "count(*) FILTER (rows > 0)" if ids else "sum(rows)::BIGINT"
+    query = f"SELECT producer, step, sum(rows)::BIGINT, {events}, count(*) FILTER (rows = 0) FROM ({once}) GROUP BY ALL"
     with register_tables(blank=rows_schema(pipeline).empty_table()) as con:
-        for producer, step, count, distinct in con.sql(query).fetchall():
-            if producer is None:
-                others += count
-            else:
-                start = EPOCH + step * MICROSECOND
-                found.setdefault(producer, {})[start] = Read(count, count - distinct)
-    return found, others
+        try:
+            unplaced = keep_refused(con, asked, refused)
+            for producer, step, count, distinct, only_refused in con.sql(query).fetchall():
+                if producer is None:
+                    others += count
+                else:
+                    start = EPOCH + step * MICROSECOND
+                    found.setdefault(producer, {})[start] = Read(count, count - distinct, only_refused)
+        finally:
+            con.execute(f"DROP TABLE IF EXISTS {REFUSED}")
+    return found, others, unplaced
 
 
-def add_refused_records(
-    pipeline: CompiledPipeline,
-    layout: Layout,
-    asked: Counting,
-    epochs: Sequence[Epoch],
-    place: Place,
-    found: Reads,
-) -> int:
-    """Add refused records to what was read of an interval; return how many may belong to it, or to another.
+def keep_refused(con: duckdb.DuckDBPyConnection, asked: Counting, refused: Iterable[pa.Table]) -> int:
+    """Keep the refused records of the interval and of somebody who is expected; return how many may be of it or not.
 
-    Those are looked at that Kafka got at about that time, from ``max_future`` before the interval until ``very_late``
-    after it, and those of epochs that brought rows of it, as a replay's do.
+    One whose event id is not known is like no other: it has a number alone.
     """
-    unplaced, placed = 0, Counter[tuple[str, datetime]]()
-    for rows in read_refused_records(pipeline, layout, asked, epochs):
-        places = place(asked.pipeline, asked.counts.producer, rows)
-        unknown = pc.is_null(places["at"])
-        if asked.counts.producer:
-            unknown = pc.or_(unknown, pc.is_null(places["producer"]))
-        unplaced += pc.sum(unknown).as_py() or 0
-        placed.update(list_steps(places.filter(pc.invert(unknown)), asked))
-    for (producer, start), count in placed.items():
-        steps = found.setdefault(producer, {})
-        before = steps.get(start, Read())
-        steps[start] = replace(before, refused=before.refused + count)
+    start, end = asked.bounds
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE {REFUSED} AS SELECT ''::VARCHAR AS producer, 0::BIGINT AS step{asked.ids_sql}, "
+        "0::BIGINT AS _alone FROM blank LIMIT 0"
+    )
+    ids = list_own_ids(asked.pipeline)
+    known = " AND ".join(f"{name} IS NOT NULL" for name in ids) or "false"
+    unnamed = "producer IS NULL" if asked.counts.producer else "false"
+    names = "".join(f", {name}" for name in ids)
+    unplaced = seen = 0
+    for places in refused:
+        with register_tables(placed=places):
+            [(unknown,)] = con.execute(
+                f"SELECT count(*) FROM placed WHERE {AT} IS NULL OR {unnamed}"
+            ).fetchall()
+            con.execute(
+                f"INSERT INTO {REFUSED} SELECT coalesce(producer, ''), {asked.step_sql(AT)}"
+                f"{names}, CASE WHEN NOT ({known}) THEN {seen} + row_number() OVER () END FROM placed "
+                f"WHERE epoch_us({AT}) >= {start} AND epoch_us({AT}) < {end} AND {asked.expected_sql('producer')}"
+            )
+        unplaced, seen = unplaced + unknown, seen + places.num_rows
     return unplaced
-
-
-def list_steps(places: pa.Table, asked: Counting) -> Iterator[tuple[str, datetime]]:
-    """List producer and step of each record that is of the interval and of somebody who is expected."""
-    known: Collection[str] = set(asked.producers)
-    for at, producer in zip(places["at"].to_pylist(), places["producer"].to_pylist(), strict=True):
-        if at in asked.interval and (not asked.counts.producer or producer in known):
-            since = at - asked.interval.start
-            yield producer or "", at - since % asked.step
 
 
 def read_refused_records(
     pipeline: CompiledPipeline, layout: Layout, asked: Counting, epochs: Sequence[Epoch]
 ) -> Iterator[pa.Table]:
-    """Read the refused records that Kafka got at about the time of an interval, or that came with rows of it."""
+    """Read the refused records that Kafka got at about the time of an interval, or that came with rows of it.
+
+    At about that time is from ``max_future`` before it until ``very_late`` after it; rows of it come late in a replay.
+    """
     again = Reprocessed(pipeline, layout)
     judged = ", ".join(map(str, again.verdicts()))
     first = max(asked.interval.start, EARLIEST + asked.pipeline.max_future) - asked.pipeline.max_future
@@ -198,7 +224,8 @@ def read_refused_records(
         (again.files(), f"{REASON} IS NOT NULL"),
     ):
         if files and (paths := list_near_files(files, span, with_rows)):
-            with register_tables() as con:
+            # Who reads this counts by the thread's own DuckDB meanwhile.
+            with open_beside() as con:
                 text = f"SELECT * FROM {read_parquet_sql(paths, uneven=True)} WHERE {where} AND {which}"
                 if any(each.begun for each in epochs):
                     text = records_once_sql(text)

@@ -8,6 +8,11 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.record_rules import SOURCE
 
 
+def list_own_ids(pipeline: CompiledPipeline) -> dict[str, str]:
+    """List the columns of the event id of a pipeline's only source, by names that no column has."""
+    return {f"_id_{number}": name for number, name in enumerate(pipeline.source.event_id)}
+
+
 def list_id_expressions(pipeline: CompiledPipeline, quote: Callable[[str], str]) -> list[str]:
     """Write the expressions whose values are equal for two rows of one event, in the SQL of both engines.
 

@@ -9,6 +9,7 @@ from tests.unit.counts_world import DAY, FIRST, START, Orders, gaps, order, outc
 from seamline import Counts
 from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.store.locations import Location
+from seamline.model.protocol.counts.comparison import Read
 from seamline.model.time.intervals import Interval
 
 BY_SHOP = Counts("orders.counts", producer="shop")
@@ -69,14 +70,27 @@ def test_a_refused_record_was_read_and_one_that_says_nothing_may_be_what_is_miss
 def test_a_refused_record_that_is_read_again_from_another_cluster_hides_no_loss(
     warehouse: Location,
 ) -> None:
-    """It has no id by which the log knows it; two that are equal in one cluster are two."""
-    shop = Orders(warehouse, Counts("orders.counts", producer="shop"))
+    """Where there is no id by which it is known; two that are equal in one cluster are two."""
+    shop = Orders(warehouse, BY_SHOP, event_id=())
     bad = order(2, "01:20", amount=0)
     shop.read([order(1, "01:10"), bad, bad])
     shop.state(says("eu", "2026-01-01", "2026-01-02", 4))
     shop.read([bad, bad], other="n")
     [found] = shop.counted().counts
     assert (found.read.refused, [(each.said, each.read) for each in found.gaps]) == (2, [(4, 3)])
+
+
+def test_copies_of_a_refused_event_hide_no_loss(warehouse: Location) -> None:
+    """Its bytes tell its id: read twice, and accepted once that it was corrected, it is one; without an id each is."""
+    orders = Orders(warehouse, BY_SHOP)
+    bad, mended, nameless = (order(2, "01:20", amount=0), order(3, "01:30"), order(4, "01:40", amount=0))
+    nameless = nameless.replace(b'"id": 4, ', b"")
+    orders.read([order(1, "01:10"), bad, bad, nameless, nameless, order(3, "01:30", amount=0)])
+    orders.read([mended, bad])
+    orders.state(says("eu", "00:00", "2026-01-02", 6))
+    found = orders.counted()
+    assert found.counts[0].read == Read(2, 0, 3)
+    assert gaps(found) == [("eu", "00:00", 6, 5)]
 
 
 def test_refused_records_of_another_time_are_not_looked_at(warehouse: Location) -> None:
