@@ -11,11 +11,13 @@ from tests.unit.counts_world import DAY, FIRST, SAID, START, Orders, order, says
 
 from seamline import Counts
 from seamline.cli import main
+from seamline.lake.audit.counted_intervals import find_certified_counts
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.counts.statements_table import LaneState, StatementsTable
 from seamline.model.protocol.certificate_checks import Certificate
 from seamline.model.protocol.counts.statement import TakenStatement
+from seamline.model.time.intervals import Interval
 from seamline.supervisor.auditing import audit_producers
 
 DEFINITION = """
@@ -94,6 +96,29 @@ def test_an_audit_finds_what_is_missing_and_where_the_certificate_differs(orders
     orders.read([order(3, "03:10"), order(4, "03:20"), order(5, "2026", amount=0)], watermark=FIRST.end)
     _, findings = audit_producers(orders.compiled, orders.layout, FIRST, {})
     assert [(str(each.wrong), each.count) for each in findings] == [("surplus", 1)]
+
+
+def test_one_look_finds_the_newest_certificate_of_each_interval(orders: Orders) -> None:
+    """A look for each interval would open the table as often as there are intervals: an audit has years of them."""
+    days = [Interval(START + at * DAY, START + (at + 1) * DAY) for at in range(5)]
+    view, said = orders.compiled.views[0], orders.counted()
+    for number, day in ((2, days[1]), (3, days[0]), (4, days[3]), (5, days[3])):
+        kept = Certificate(
+            "by_shop",
+            view.fingerprint,
+            "g",
+            day,
+            0,
+            f"run-{number}",
+            "",
+            START + number * DAY,
+            (),
+            counts=(said,),
+        )
+        Certificates.ensure(orders.layout).append([kept])
+    found = find_certified_counts(orders.layout, "", [days[0], days[2], days[3], days[4]])
+    assert {id[:10]: run for id, (_, run) in found.items()} == {"2026-01-01": "run-3", "2026-01-04": "run-5"}
+    assert find_certified_counts(orders.layout, "other", days) == {}
 
 
 def test_an_open_interval_has_no_findings(warehouse: Location) -> None:

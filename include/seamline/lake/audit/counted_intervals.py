@@ -18,6 +18,9 @@ from seamline.model.protocol.counts.comparison import SourceCounts
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.time.intervals import LAST, Interval
 
+AT_ONCE = 50
+"""Intervals whose certificates are read together."""
+
 
 @dataclass(frozen=True)
 class CountedInterval:
@@ -73,12 +76,16 @@ def count_intervals(
     epochs = read_reprocessed_log(pipeline, layout)
     watermark = epochs[-1].watermark if epochs else None
     for source, _ in list_counting_sources(pipeline):
-        for interval in list_told_intervals(pipeline, layout, source.name, epochs, span):
-            cut = epochs[-1].number if epochs else -1
-            counts = count_producers(pipeline, layout, source.name, interval, cut, epochs, place)
-            certified, run = find_certified_counts(layout, source.name, interval)
-            closed = watermark is not None and watermark >= interval.end
-            yield CountedInterval(interval, closed, counts, certified, run)
+        cut = epochs[-1].number if epochs else -1
+        told = list_told_intervals(pipeline, layout, source.name, epochs, span)
+        for first in range(0, len(told), AT_ONCE):
+            intervals = told[first : first + AT_ONCE]
+            known = find_certified_counts(layout, source.name, intervals)
+            for interval in intervals:
+                counts = count_producers(pipeline, layout, source.name, interval, cut, epochs, place)
+                certified, run = known.get(interval.id, (None, ""))
+                closed = watermark is not None and watermark >= interval.end
+                yield CountedInterval(interval, closed, counts, certified, run)
 
 
 def list_told_intervals(
@@ -92,12 +99,15 @@ def list_told_intervals(
     return [grid.of(start) for start in sorted(starts) if start in asked]
 
 
-def find_certified_counts(layout: Layout, source: str, interval: Interval) -> tuple[SourceCounts | None, str]:
-    """Find what the newest certificate of an interval says of a source's producers, and its run."""
+def find_certified_counts(
+    layout: Layout, source: str, intervals: Sequence[Interval]
+) -> dict[str, tuple[SourceCounts, str]]:
+    """Find by interval id what its newest certificate that tells of a source's producers says, and that one's run."""
     if not Table.exists(layout.table("certificates")):
-        return None, ""
-    for certificate in reversed(Certificates.ensure(layout).of(interval=interval.id)):
+        return {}
+    found: dict[str, tuple[SourceCounts, str]] = {}
+    for certificate in Certificates.ensure(layout).of_intervals([each.id for each in intervals]):
         for each in certificate.counts:
             if each.source == source:
-                return each, certificate.run
-    return None, ""
+                found[certificate.interval.id] = each, certificate.run
+    return found
