@@ -129,6 +129,7 @@ def test_with_another_number_of_partitions_all_are_read_from_the_least_time_on()
     assert found == dict.fromkeys(lanes, AT - 2 * MINUTE)
     assert find_read_again(found, LEFT, three) == dict.fromkeys(LEFT, AT - 2 * MINUTE)
     assert (list_reordered_topics(LEFT, three), list_reordered_topics(LEFT, OTHER)) == (("t",), ())
+    assert list_reordered_topics({}, OTHER) == ()
 
 
 def test_a_lane_of_which_the_log_has_no_record_is_read_whole() -> None:

@@ -145,7 +145,7 @@ def list_reordered_topics(left: Mapping[Lane, LeftLane], other: OtherCluster) ->
         name: (sum(lane.topic_id == id for lane in other.ends), len(find_last_instants(name, left)))
         for id, name in other.names.items()
     }
-    return tuple(name for name, (there, here) in sorted(numbers.items()) if there != here)
+    return tuple(name for name, (there, here) in sorted(numbers.items()) if here and there != here)
 
 
 def find_read_again(
