@@ -26,7 +26,7 @@ def require_counting(pipeline: CompiledPipeline) -> None:
     """Raise NotFound where no source has a topic of statements."""
     if not list_counting_sources(pipeline):
         raise NotFound(
-            f"No producer of {pipeline.name} says how much it has sent.",
+            f"No source of {pipeline.name} has counts=, so producers' statements are not read.",
             hint='declare the topic of the statements: KafkaSource(..., counts=Counts("orders.counts")).',
         )
 

@@ -290,7 +290,7 @@ WRONG = {
     "a source of rules": (ruled(), "source[orders].lookups[limits].of", "take rules out of force"),
     "no key": (changed(key=[], order=""), "source.key", "no key= says"),
     "no key of JSON": (changed(SCHEMA, "json", key=[], order=""), "source.key", "no key= says"),
-    "an unknown unit": (changed(format=Debezium(timestamps="seconds")), "source.format.timestamps", "no unit"),
+    "an unknown unit": (changed(format=Debezium(timestamps="seconds")), "source.format.timestamps", "is not a unit"),
     "unknown decimals": (
         changed(format=Debezium(decimals="precise")), "source.format.decimals", "how decimals are written",
     ),
@@ -298,7 +298,7 @@ WRONG = {
         changed(SCHEMA.replace("lsn BIGINT", "lsn TIMESTAMP")), "source.format", "does not tell its unit",
     ),
     "a day that is told": (
-        changed(SCHEMA.replace("lsn BIGINT", "lsn DATE")), "source.format", "told about a change",
+        changed(SCHEMA.replace("lsn BIGINT", "lsn DATE")), "source.format", "facts about a change",
     ),
     "a number of deletions": (
         changed(SCHEMA.replace("deleted BOOLEAN", "deleted BIGINT")), "source.schema", "declare __deleted BOOLEAN",

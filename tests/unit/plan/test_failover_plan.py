@@ -49,7 +49,7 @@ def ask(by: By = By.OFFSETS, **more: object) -> FailoverRequest:
 def test_a_topic_with_fewer_partitions_is_no_replica() -> None:
     """Kafka can never lower their number: it is another topic, unless somebody says so."""
     one = OtherCluster({"new": "t"}, {Lane("new", 0): 0}, {Lane("new", 0): 9})
-    with pytest.raises(BadRange, match="has 2 partitions, and 1 there"):
+    with pytest.raises(BadRange, match="has 2 partitions, but 1 in the other cluster"):
         require_partitions(LEFT, one, fewer=False)
     require_partitions(LEFT, one, fewer=True)
     require_partitions(LEFT, OTHER, fewer=False)
@@ -143,9 +143,9 @@ def test_a_lane_of_which_the_log_has_no_record_is_read_whole() -> None:
 def test_event_ids_are_no_way_where_they_are_not_known_that_long() -> None:
     """The stream would count what it has forgotten."""
     again = ReadAgain(5, 0, HOUR)
-    with pytest.raises(BadRange, match="no event_id with dedup_within"):
+    with pytest.raises(BadRange, match="Without event_id and dedup_within"):
         require_known_ids(again, AT, None)
-    with pytest.raises(BadRange, match="are known from 2026-01-05T06:30:00Z on"):
+    with pytest.raises(BadRange, match="are only kept from 2026-01-05T06:30:00Z on"):
         require_known_ids(again, AT + 90 * MINUTE, 60 * MINUTE)
     require_known_ids(again, AT + 60 * MINUTE, 60 * MINUTE)
     require_known_ids(again, None, 60 * MINUTE)
@@ -158,11 +158,11 @@ MIXED = ReadAgain(5, 1, HOUR, ("t",))
 @pytest.mark.parametrize(
     ("request_", "unread", "again", "doubtful", "bounds", "words"),
     [
-        (ask(), None, ReadAgain(), True, None, "an unknown number of records that were not read"),
+        (ask(), None, ReadAgain(), True, None, "an unknown number of offsets were not read"),
         (ask(lost=DAY), None, ReadAgain(), True, DAY, "an unknown number"),
-        (ask(), 3, ReadAgain(), True, None, "lacks of 6 offsets that were not read"),
-        (ask(), 0, ReadAgain(), False, None, "nothing is missing: all that"),
-        (ask(whole=True), None, ReadAgain(), False, None, "nothing is missing, says ada"),
+        (ask(), 3, ReadAgain(), True, None, "6 offsets were not read: records of them that the other cluster lacks"),
+        (ask(), 0, ReadAgain(), False, None, "nothing is missing: all records"),
+        (ask(whole=True), None, ReadAgain(), False, None, "nothing is missing, as ada declares"),
         (ask(By.EVENT_ID, whole=True), None, AGAIN, False, None, "up to 5 accepted and 1 refused"),
         (ask(By.TIMESTAMP, whole=True), None, AGAIN, True, HOUR, "and may count twice"),
         (ask(By.TIMESTAMP, lost=DAY), None, AGAIN, True, DAY, "and may count twice"),

@@ -30,33 +30,36 @@ WORDS = ("event_id", "timestamp")
     "--by",
     "way",
     metavar="FILE|event_id|timestamp",
-    help="How the place is found: a JSON file of the first offset to read of each partition there, the event ids of "
-    "the records, or the time of the last one that was read.",
+    help="Where reading continues: at the offset that a JSON file has for each partition, or --margin before the last "
+    "record that was read. Records that are read again are recognised by their ids (event_id), or may count twice.",
 )
 @click.option(
-    "--margin", default="5 minutes", show_default=True, help="How long before that time reading begins."
+    "--margin",
+    default="5 minutes",
+    show_default=True,
+    help="With event_id and timestamp, how long before the last record that was read reading begins.",
 )
-@click.option("--since", help="The instant of Kafka's time from which on all is read instead, UTC.")
+@click.option("--since", help="Read from this Kafka timestamp on instead, UTC.")
 @click.option(
     "--nothing-missing",
     "whole",
     is_flag=True,
-    help="Declare that the other cluster has all records that this one had.",
+    help="Declare that the other cluster has all records of this one.",
 )
 @click.option("--lost-from", help="First event time of records that the other cluster may lack, UTC.")
 @click.option(
     "--lost-to",
     help="Last event time of such records, UTC (exclusive). Without it no interval is certified if any may be missing.",
 )
-@click.option("--fewer-partitions", "fewer", is_flag=True, help="Let a topic have fewer partitions there.")
-@click.option("--restart", is_flag=True, help="Stop the stream before, and start it afterwards.")
+@click.option(
+    "--fewer-partitions", "fewer", is_flag=True, help="Allow a topic to have fewer partitions there."
+)
+@click.option("--restart", is_flag=True, help="Stop the stream first, and start it afterwards.")
 @click.option(
     "--here", is_flag=True, help="With --restart, start the supervisor on this machine if none lives."
 )
 @click.option("--dry-run", "dry", is_flag=True, help="Only show the plan.")
-@click.option(
-    "--cancel", "back", is_flag=True, help="Take back a failover that the stream has not begun yet."
-)
+@click.option("--cancel", "back", is_flag=True, help="Take back a failover that no start has registered yet.")
 @click.option("--reason", default="", help="Reason, recorded in the control log and in the ledger.")
 def failover(
     pipeline: str,
@@ -71,8 +74,8 @@ def failover(
 ) -> None:
     """Continue from another cluster, where the same records have other offsets; prints the plan first.
 
-    The stream's next start closes the partitions that are left and begins the others, and records in the log what may
-    be missing or count twice. Going back is another failover.
+    The stream's next start closes the partitions of the old cluster and begins those of the other one, and records in
+    the log what may be missing or count twice. Failing back is another failover.
     """
     from seamline.supervisor.clusters import failing_over
 
@@ -83,7 +86,9 @@ def failover(
                 "--cancel takes a decision back at once: of the others it takes --reason alone."
             )
         made = failing_over.cancel(compiled, layout, actor=current_actor(), reason=asked["reason"])
-        click.echo(f"{compiled.name}: the failover to {made.connection} is taken back; {made.left} is read.")
+        click.echo(
+            f"{compiled.name}: the failover to {made.connection} is taken back; the next start reads {made.left}."
+        )
         return
     if not connection or not way:
         raise click.UsageError("--to and --by are required.")

@@ -43,7 +43,7 @@ class Debezium(Format):
     def check(self, schema: Schema) -> None:
         if self.timestamps and self.timestamps not in UNITS:
             raise DefinitionError(
-                f"{self.timestamps!r} is no unit of timestamps.",
+                f"{self.timestamps!r} is not a unit of timestamps.",
                 hint=f"use one of {', '.join(UNITS)}, or leave it out.",
                 field="timestamps",
             )
@@ -55,7 +55,7 @@ class Debezium(Format):
             )
         if schema.field(DELETED) is None:
             raise DefinitionError(
-                f"No column says of a row that it was deleted: {DELETED} is not declared.",
+                f"Column {DELETED} is not declared: without it deleted rows cannot be told from others.",
                 hint=f"add {DELETED} BOOLEAN to schema=.",
             )
         for field in schema.fields:
@@ -68,13 +68,13 @@ def check_told_column(field: Field) -> None:
     name, type = field.name, field.type
     if type.nested or type.kind in (TypeKind.DATE, TypeKind.BINARY):
         raise DefinitionError(
-            f"Column {name!r} is {type}, but what is told about a change is a text, a number or a moment.",
+            f"Column {name!r} is {type}, but facts about a change are texts, numbers or timestamps.",
             hint="declare it STRING or BIGINT.",
         )
     if type.kind is TypeKind.TIMESTAMP and find_unit(name) is None:
         raise DefinitionError(
-            f"Column {name!r} is TIMESTAMP, and its name does not tell its unit.",
-            hint=f"moments are in columns whose names end with {', '.join(CLOCKS)}; declare others BIGINT.",
+            f"Column {name!r} is TIMESTAMP, but its name does not tell its unit.",
+            hint=f"timestamps are in columns whose names end with {', '.join(CLOCKS)}; declare others BIGINT.",
         )
 
 

@@ -39,8 +39,8 @@ def check_registry(name: str) -> None:
     """Refuse a registry by whose name neither a connection nor a folder can be called."""
     if name and not CONNECTION.fullmatch(name):
         raise DefinitionError(
-            f"{name!r} is no name of a connection.",
-            hint="name an Airflow connection by letters, digits, _, - and dots.",
+            f"{name!r} is not a valid name of a connection.",
+            hint="the name of an Airflow connection has letters, digits, _, - and dots.",
             field="registry",
         )
 

@@ -31,13 +31,13 @@ def find_doubt(request: FailoverRequest, left: Iterable[LeftLane], again: ReadAg
     twice = again.span if request.by is By.TIMESTAMP else None
     said = [describe_overlap(request, again)]
     if sure:
-        said.append("nothing is missing: all that the cluster that is left has was read")
+        said.append("nothing is missing: all records of the old cluster were read")
     elif request.whole:
-        said.append(f"nothing is missing, says {request.actor}")
+        said.append(f"nothing is missing, as {request.actor} declares")
     else:
         known = [count for count in unread if count is not None]
-        many = f"{sum(known)} offsets" if len(known) == len(unread) else "an unknown number of records"
-        said.append(f"missing is what the other cluster lacks of {many} that were not read")
+        many = f"{sum(known)} offsets" if len(known) == len(unread) else "an unknown number of offsets"
+        said.append(f"{many} were not read: records of them that the other cluster lacks are missing")
     missing = not sure and not request.whole
     if missing and request.lost is None:
         return Doubt(True, None, "; ".join(said))
@@ -51,13 +51,13 @@ def find_doubt(request: FailoverRequest, left: Iterable[LeftLane], again: ReadAg
 def describe_overlap(request: FailoverRequest, again: ReadAgain) -> str:
     """Say what is read again, what becomes of it, and where no more than a guess is possible."""
     if request.by is By.OFFSETS:
-        return "each partition goes on at the offset that was stated for it"
+        return "each partition continues at the offset that was stated for it"
     said = describe_known_overlap(request, again)
     if not again.reordered:
         return said
     return (
-        f"{said}; {', '.join(again.reordered)} has another number of partitions there than the log: where its records "
-        "stand in another order, older ones are read again too, and unread ones from before that instant never"
+        f"{said}; {', '.join(again.reordered)} has another number of partitions there than the log: if its records "
+        "have another order there, older ones are read again too, and unread ones of before that instant are not read"
     )
 
 
@@ -70,7 +70,7 @@ def describe_known_overlap(request: FailoverRequest, again: ReadAgain) -> str:
         of = f" with event times from {format_utc_instant(again.span.start)} to {format_utc_instant(again.span.end)}"
     count = f"up to {again.accepted} accepted and {again.refused} refused records are read again{of}"
     if request.by is By.EVENT_ID:
-        return f"{count}, and known by their event ids"
+        return f"{count}, and recognised by their event ids"
     return f"{count}, and may count twice"
 
 

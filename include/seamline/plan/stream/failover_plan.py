@@ -97,8 +97,8 @@ def require_partitions(left: Mapping[Lane, LeftLane], other: OtherCluster, *, fe
         has = sum(other.names[lane.topic_id] == name for lane in other.ends)
         if has < had:
             raise BadRange(
-                f"Topic {name!r} has {had} partitions, and {has} there: a replica has no fewer.",
-                hint="check connection and topic; pass --fewer-partitions where that is so on purpose.",
+                f"Topic {name!r} has {had} partitions, but {has} in the other cluster: a replica has as many.",
+                hint="check connection and topic; pass --fewer-partitions if that is intended.",
             )
 
 
@@ -180,14 +180,14 @@ def place_by_offsets(request: FailoverRequest, other: OtherCluster) -> dict[Lane
             listed = ", ".join(f"{topic}/{part}" for topic, part in sorted(places))
             raise BadRange(
                 what.format(listed),
-                hint="name the first offset to read of every partition of every topic there, and of no other.",
+                hint="name the first offset to read of every partition that the topics have there, and no other.",
             )
     for place, lane in lanes.items():
         low = max(other.beginnings[lane], other.read.get(lane, 0))
         if not low <= stated[place] <= other.ends[lane]:
             raise BadRange(
-                f"{other.name(lane)}: {stated[place]} is not in {low}..{other.ends[lane]}, which can be read there.",
-                hint="what was read of a partition is not read again, and what Kafka does not have cannot be.",
+                f"{other.name(lane)}: {stated[place]} is not in {low}..{other.ends[lane]}, which can be read.",
+                hint="offsets that were read before are not read again, and Kafka must have the others.",
             )
     return {lane: stated[place] for place, lane in lanes.items()}
 
@@ -208,13 +208,13 @@ def require_known_ids(again: ReadAgain, watermark: datetime | None, within: time
     """Raise BadRange unless all that is read again is known by its event id."""
     if within is None:
         raise BadRange(
-            "The definition has no event_id with dedup_within by which a record is known that is read again.",
+            "Without event_id and dedup_within in the definition, records that are read again are not recognised.",
             hint="add both, or use --by offsets.json, or --by timestamp, which states what may count twice.",
         )
     horizon = watermark - within if watermark else None
     if again.span and horizon and again.span.start < horizon:
         raise BadRange(
-            f"Records from {format_utc_instant(again.span.start)} on are read again, but event ids are known from "
+            f"Records from {format_utc_instant(again.span.start)} on are read again, but event ids are only kept from "
             f"{format_utc_instant(horizon)} on.",
             hint="pass a smaller --margin, or a longer dedup_within; --by timestamp states what may count twice.",
         )
@@ -223,8 +223,8 @@ def require_known_ids(again: ReadAgain, watermark: datetime | None, within: time
 def refuse_same_cluster(pipeline: str, connection: str) -> NoReturn:
     """Raise BadRange for topics that are those that are read already, or of the same cluster."""
     raise BadRange(
-        f"Connection {connection!r} leads to the cluster that is read already.",
+        f"Connection {connection!r} leads to the cluster that is already read.",
         hint="another address or login of a cluster needs no failover: change the Airflow connection, or connection= "
-        f"in the definition, and `seamline stream restart {pipeline}`. A topic that was made again there is a hole: "
+        f"in the definition, and `seamline stream restart {pipeline}`. A topic that was created again is a hole: "
         f"`seamline holes list {pipeline}`.",
     )

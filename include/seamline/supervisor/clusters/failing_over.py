@@ -105,26 +105,26 @@ def require_possible(pipeline: CompiledPipeline, request: FailoverRequest, ledge
     """Raise BadRange for what no failover is possible of."""
     name = pipeline.name
     if not pipeline.definition.kafka_topics:
-        raise BadRange(f"{name} reads no topic of Kafka's.", hint="tables need no failover.")
+        raise BadRange(f"{name} reads no Kafka topic.", hint="Delta tables need no failover.")
     if not list_kafka_ends(ledger):
         raise BadRange(
-            f"{name} has read nothing of Kafka yet.",
+            f"{name} has read nothing from Kafka yet.",
             hint=f'write connection="{request.connection}" into the definition, and start the stream.',
         )
     if pipeline.asks:
         raise BadRange(
-            f"{name} asks other systems, and the topic of the answers is written to by itself alone.",
+            f"{name} asks other systems, and nobody else may write to the topic of the answers.",
             hint="run another pipeline from the beginning of the other cluster's topics.",
         )
     if request.by is not By.OFFSETS and list_rule_tables(pipeline):
         raise BadRange(
-            f"Rules of {name} come from a topic: older ones, read again, would be in force for a while.",
+            f"Rules of {name} come from a topic: older rules that are read again would be in force for a while.",
             hint="use --by offsets.json.",
         )
     if request.whole and request.lost:
         raise BadRange(
-            "Nothing is missing, or something is.",
-            hint="pass --nothing-missing or --lost-from and --lost-to.",
+            "--nothing-missing and --lost-from contradict each other.",
+            hint="pass either --nothing-missing, or --lost-from and --lost-to.",
         )
 
 
@@ -207,7 +207,7 @@ def require_times_of_producers(admin: TopicAdmin, topic: str) -> str:
         return f"note: whether records of {topic!r} have the times that they had is not known: no right to its settings"
     if kind == BY_BROKER:
         raise BadRange(
-            f"Records of {topic!r} have the times there at which they came to that cluster ({BY_BROKER}).",
+            f"Records of {topic!r} have the times at which they arrived in the other cluster ({BY_BROKER}).",
             hint="use --by offsets.json.",
         )
     return ""
@@ -235,7 +235,7 @@ def hold_stream(pipeline: CompiledPipeline, layout: Layout) -> Iterator[tuple[Co
     found = control.read()
     if found.desired in (Desired.RUNNING, Desired.PAUSED):
         raise BadRange(
-            f"The stream of {pipeline.name} is wanted {found.desired}: while it reads, nobody knows where it is left.",
+            f"The stream of {pipeline.name} is to be {found.desired}: while it reads, its position changes.",
             hint=f"`seamline stream stop {pipeline.name}` first, or pass --restart.",
         )
     repair_torn_logs(layout, now=datetime.now(UTC))
@@ -267,7 +267,7 @@ def cancel(pipeline: CompiledPipeline, layout: Layout, *, actor: str, reason: st
         if before == known:
             raise BadRange(
                 f"{pipeline.name} has no failover that can be taken back.",
-                hint="one that a driver has begun is followed by another one, back.",
+                hint="if a driver has registered it, fail back with another failover.",
             )
         take_back_failover(control, lease, before, actor=actor, reason=reason, now=datetime.now(UTC))
         return known[-1]

@@ -153,12 +153,12 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
         "views[by_shop].measures[m]",
         "left",
     ),
-    "a session": (with_view(window=Session("1 hour")), "views[by_shop].window", "cannot be made without"),
-    "a count window": (with_view(window=CountWindow(3)), "views[by_shop].window", "cannot be made without"),
+    "a session": (with_view(window=Session("1 hour")), "views[by_shop].window", "cannot take them out"),
+    "a count window": (with_view(window=CountWindow(3)), "views[by_shop].window", "cannot take them out"),
     "rows that explode": (
         with_view(explode={"x": "split(orders_shop, ',')"}),
         "views[by_shop].explode",
-        "has no explode",
+        "cannot have explode",
     ),
     "the kind of a row": (with_view(keys=["_kind"]), "views[by_shop].keys", "no column '_kind'"),
 }

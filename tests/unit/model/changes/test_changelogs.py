@@ -99,7 +99,7 @@ def test_what_makes_another_table_makes_another_version(changes: dict[str, Any])
         (
             with_view(window=Tumbling("1 hour")),
             "views[by_country].window",
-            "A change takes away a row of any age, so that what a window in time has would not be what the table had.",
+            "A change may replace a row of any age, so the rows of a time window would not be what the table had then.",
         ),
         (
             with_view(measures={"top": max("balance")}),
@@ -112,7 +112,7 @@ def test_what_makes_another_table_makes_another_version(changes: dict[str, Any])
         (
             with_view(expect=ExpectRows(at_least=1)),
             "views[by_country].expect",
-            "One interval of a changelog has what its changes added and took away, and not what the table has.",
+            "An interval of a changelog has only what its changes add and take away, not what the table has.",
         ),
         (
             with_view(where="1 / version > 2"),
@@ -123,7 +123,7 @@ def test_what_makes_another_table_makes_another_version(changes: dict[str, Any])
         (
             with_source(key=(), order="", deleted=""),
             "derive[open].of",
-            "'accounts' does not say which row of a table each of its records is a change of.",
+            "'accounts' does not say which row of the table a record changes.",
         ),
         (
             with_source(event_id=["id"], dedup_within="1 hour"),

@@ -55,7 +55,7 @@ def test_changes_are_stored_and_do_not_change_what_a_record_means() -> None:
         (
             {"order": "rate"},
             "source[accounts].order",
-            "rate is DOUBLE, and changes are not put in order by that.",
+            "rate is DOUBLE, which cannot be used as order=.",
         ),
         ({"deleted": "op"}, "source[accounts].deleted", "'op' is STRING, not a condition."),
         (

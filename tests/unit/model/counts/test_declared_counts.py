@@ -20,11 +20,11 @@ GOOD = Counts("orders.counts", producer="shop")
     ("counts", "field", "words"),
     [
         (Counts("orders counts"), "source.counts.topic", "not the name of a topic"),
-        (Counts("orders"), "source.counts.topic", "has records too"),
+        (Counts("orders"), "source.counts.topic", "is also read"),
         (replace(GOOD, producer="store"), "source.counts.producer", "no column 'store'"),
-        (replace(GOOD, producer="at"), "source.counts.producer", "names nobody"),
+        (replace(GOOD, producer="at"), "source.counts.producer", "cannot hold the name"),
         (replace(GOOD, producers=["eu", ""]), "source.counts.producers", "an empty name"),
-        (replace(GOOD, producers=["eu", "eu"]), "source.counts.producers", "one twice"),
+        (replace(GOOD, producers=["eu", "eu"]), "source.counts.producers", "a name twice"),
         (replace(GOOD, remember="soon"), "source.counts.remember", "not a duration"),
         (replace(GOOD, remember=""), "source.counts.remember", "not a duration"),
         (replace(GOOD, grace="soon", required=True), "source.counts.grace", "not a duration"),
@@ -43,7 +43,7 @@ def test_event_time_must_be_known_to_producers() -> None:
     declared = declare(GOOD)
     source: Any = replace(declared.source, event_time="processing_time()")  # type: ignore[type-var]
     _, problems = compile_with_problems(replace(declared, source=source))
-    assert "of which no producer knows" in problems[0].message
+    assert "which producers cannot know" in problems[0].message
 
 
 def test_counts_change_no_number_and_are_stored() -> None:

@@ -34,13 +34,13 @@ def check_as_of_view(view: View, problems: Problems) -> None:
         problems.note(
             f"{place}.window",
             view.origin,
-            "Rows may be withdrawn for a late version, and a session or a count window cannot be made without them.",
-            "use a window in time, or a view of the left source.",
+            "A late version may withdraw rows, and a session or a count window cannot take them out again.",
+            "use a time window, or a view of the left source.",
         )
     if view.explode:
         problems.note(
             f"{place}.explode",
             view.origin,
-            "A view of an as-of join has no explode.",
+            "A view of an as-of join cannot have explode.",
             "explode in a view of a source.",
         )

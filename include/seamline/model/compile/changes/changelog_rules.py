@@ -62,7 +62,7 @@ def check_changed_source(
         problems.note(
             place,
             changelog.origin,
-            f"{changelog.of!r} does not say which row of a table each of its records is a change of.",
+            f"{changelog.of!r} does not say which row of the table a record changes.",
             'write key=["id"] in the source, for example.',
         )
     elif source.event_id and said and {*source.event_id} <= {each.name for each in said.key}:
@@ -111,7 +111,7 @@ def check_changelog_view(view: View, problems: Problems) -> None:
         problems.note(
             f"{place}.window",
             view.origin,
-            "A change takes away a row of any age, so that what a window in time has would not be what the table had.",
+            "A change may replace a row of any age, so the rows of a time window would not be what the table had then.",
             "write window=Global(); read it as of an epoch of the past for what the table had then.",
         )
     if view.explode:
@@ -125,8 +125,8 @@ def check_changelog_view(view: View, problems: Problems) -> None:
         problems.note(
             f"{place}.expect",
             view.origin,
-            "One interval of a changelog has what its changes added and took away, and not what the table has.",
-            "remove expect=, or expect something of a view of the source.",
+            "An interval of a changelog has only what its changes add and take away, not what the table has.",
+            "remove expect=, or put it on a view of the source.",
         )
 
 

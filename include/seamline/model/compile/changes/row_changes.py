@@ -60,7 +60,7 @@ def compile_row_changes(
             problems.note(
                 f"source.{name}",
                 source.origin,
-                f"{name}= says something of changes, and no key= says of which row each one is.",
+                f"{name}= is about changes of rows, but key= is missing: it names the columns that identify a row.",
                 'write key=["id"], for example: the columns that say which row of the table a record is about.',
             )
     if source.order:
@@ -91,7 +91,7 @@ def require_order_column(name: str, schema: Schema) -> Field:
     found = require_column(name, schema)
     if not (found.type.spark in ORDERS or found.type.kind is TypeKind.DECIMAL):
         raise DefinitionError(
-            f"{name} is {found.type}, and changes are not put in order by that.",
+            f"{name} is {found.type}, which cannot be used as order=.",
             hint="name a BIGINT, INT, DECIMAL, TIMESTAMP or STRING; select= makes one of another column.",
         )
     return found

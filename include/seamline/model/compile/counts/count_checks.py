@@ -29,7 +29,7 @@ def check_source_counts(source: Source, schema: Schema, problems: Problems) -> N
         problems.note(
             "source.counts",
             counts.origin,
-            "Event time is when a record is read, of which no producer knows.",
+            "The event time is when a record is read, which producers cannot know.",
             "use an event_time that producers know, or leave counts= out.",
         )
     check_producers(counts, schema, problems)
@@ -60,14 +60,14 @@ def check_producers(counts: Counts, schema: Schema, problems: Problems) -> None:
         problems.note(
             "source.counts.producer",
             counts.origin,
-            f"{counts.producer} is {column.type}, which names nobody.",
+            f"{counts.producer} is {column.type}, which cannot hold the name of a producer.",
             "name a column that is STRING, INT or BIGINT.",
         )
     if not all(counts.producers) or len(set(counts.producers)) < len(counts.producers):
         problems.note(
             "source.counts.producers",
             counts.origin,
-            f"{list(counts.producers)!r} has an empty name, or one twice.",
+            f"{list(counts.producers)!r} has an empty name, or a name twice.",
             "name each producer once, as it names itself in its statements.",
         )
 
@@ -81,6 +81,6 @@ def check_count_topics(pipeline: Pipeline, problems: Problems) -> None:
             problems.note(
                 "source.counts.topic",
                 each.origin,
-                f"Topic {each.topic!r} has records too, or the statements of another source.",
+                f"Topic {each.topic!r} is also read for records, or for the statements of another source.",
                 "give each source a topic of statements of its own.",
             )

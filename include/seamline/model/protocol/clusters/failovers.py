@@ -150,7 +150,7 @@ def require_fitting(
     moved += [f"topic id {id} is not among those of connection {failover.connection!r}" for id in gone]
     if moved:
         raise OutOfStep(
-            f"The failover to {failover.connection!r} was decided about another state: {'; '.join(moved)}.",
-            hint=f"run `seamline stream failover {pipeline}` again, which decides about the state as it is now, or "
+            f"The failover to {failover.connection!r} was decided for another state of the log: {'; '.join(moved)}.",
+            hint=f"run `seamline stream failover {pipeline}` again, which decides for the present state, or "
             f"`seamline stream failover {pipeline} --cancel`.",
         )
