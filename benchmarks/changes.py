@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from statistics import median
 from confluent_kafka import Producer
 
 from benchmarks.ads import PARTITIONS, bulk_producer
-from benchmarks.drain import PATIENCE, WATCH, Drain, Run, measured, progress, shown
+from benchmarks.drain import PATIENCE, WATCH, Drain, Run, measured, progress, run_in_turns
 from benchmarks.machine import machine, names
 from benchmarks.peers.flink import flink
 from benchmarks.peers.flink_counts import Counts
@@ -236,17 +235,12 @@ def main(argv: list[str]) -> int:
     if not wanted:
         return SetupError.exit_code
     print(machine(), flush=True)
-    runs: list[Run] = []
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         answer = preload(connection, "bank", options.records, options.keys)
         drain = Drain(connection, "bank", options.records, {})
-        for number in range(options.rounds):
-            turn = number % len(wanted)
-            for name in [*wanted[turn:], *wanted[:turn]]:
-                home = Path(folder) / f"{name}-{number}"
-                runs.append(SYSTEMS[name](drain, home, answer))
-                shutil.rmtree(home)
-                print(shown(runs[-1]), flush=True)
+        runs = run_in_turns(
+            wanted, options.rounds, Path(folder), lambda name, home: SYSTEMS[name](drain, home, answer)
+        )
     print()
     for name in wanted:
         mine = [run for run in runs if run.system == name]

@@ -271,20 +271,14 @@ def main(argv: list[str]) -> int:
     if not wanted:
         return SetupError.exit_code
     print(machine(), flush=True)
-    runs: list[Run] = []
     with tempfile.TemporaryDirectory() as folder, broker(Path(folder)) as connection:
         began = time.monotonic()
         truth = ads.preload(connection, "ads", options.records)
         drain = Drain(connection, "ads", options.records, truth)
         print(f"{options.records:,} events loaded in {time.monotonic() - began:.0f} s", flush=True)
-        for number in range(options.rounds):
-            turn = number % len(wanted)
-            for name in [*wanted[turn:], *wanted[:turn]]:
-                home = Path(folder) / f"{name}-{number}"
-                run = SYSTEMS[name](drain, home)
-                shutil.rmtree(home)
-                runs.append(run)
-                print(shown(run), flush=True)
+        runs = run_in_turns(
+            wanted, options.rounds, Path(folder), lambda name, home: SYSTEMS[name](drain, home)
+        )
     print()
     for name in wanted:
         mine = [run for run in runs if run.system in (name, f"spark_{name}")]
@@ -294,6 +288,21 @@ def main(argv: list[str]) -> int:
         )
     Results("drain").write({"machine": machine(), "runs": [asdict(run) for run in runs]})
     return 0
+
+
+def run_in_turns(
+    wanted: Sequence[str], rounds: int, folder: Path, run: Callable[[str, Path], Run]
+) -> list[Run]:
+    """Run systems by their names, each once a round in a folder of its own, and print what each run was."""
+    runs: list[Run] = []
+    for number in range(rounds):
+        turn = number % len(wanted)
+        for name in [*wanted[turn:], *wanted[:turn]]:
+            home = folder / f"{name}-{number}"
+            runs.append(run(name, home))
+            shutil.rmtree(home)
+            print(shown(runs[-1]), flush=True)
+    return runs
 
 
 def shown(run: Run) -> str:

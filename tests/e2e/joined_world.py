@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 from kafka import KafkaConsumer, TopicPartition
 from tests.e2e.joined_oracle import VIEWS, Held, Late, View
 from tests.e2e.world import ROOT
+from tests.faults.rig.processes import end_all
 
 from seamline import read
 from seamline.kafka.admin import TopicAdmin
@@ -102,6 +104,14 @@ class Example:
         pid = eventually("a driver", self.find_driver)
         os.kill(pid, signal.SIGKILL)
         eventually("another driver", lambda: self.find_driver() not in (None, pid))
+
+    @contextmanager
+    def at_work(self) -> Iterator[Example]:
+        """Have its topics in the block; then nothing of it runs, and they are gone."""
+        self.create_topics()
+        yield self
+        end_all(self.home)
+        self.delete_topics()
 
     def create_topics(self) -> None:
         """Create its topics, as its page says."""

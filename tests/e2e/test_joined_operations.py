@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from tests.e2e.joined_oracle import LATE, Held
 from tests.e2e.joined_world import Example, eventually
-from tests.faults.rig.processes import end_all
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.lake.tables.certificates_table import Certificates
@@ -31,10 +30,8 @@ HOUR = BUILT[0]
 def example(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Example]:
     """Have the topics; nothing of it runs afterwards."""
     made = Example(tmp_path, kafka, NAME, BUILT)
-    made.create_topics()
-    yield made
-    end_all(made.home)
-    made.delete_topics()
+    with made.at_work():
+        yield made
 
 
 def start(example: Example, *words: str) -> None:

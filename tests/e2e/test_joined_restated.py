@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from tests.e2e.joined_oracle import LATE, Held
 from tests.e2e.joined_world import Example, eventually
-from tests.faults.rig.processes import end_all
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.supervisor.outside import stop_stream
@@ -31,10 +30,8 @@ def example(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Example]:
     text = file.read_text().replace("    Join,\n", "    Join,\n    Lookup,\n")
     file.write_text(text.replace('rules=[Rule("no negative cost", "cost_micros >= 0")],', LOOKUP))
     correct(made, None)
-    made.create_topics()
-    yield made
-    end_all(made.home)
-    made.delete_topics()
+    with made.at_work():
+        yield made
 
 
 def correct(example: Example, internal: int | None) -> None:

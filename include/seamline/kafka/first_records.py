@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 
 import kafka.errors as errors
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
-from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.consumers import open_consumer
 from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import read_timestamp, without_contents
 from seamline.model.protocol.log_tail import Tail, hash_record_value
@@ -33,20 +33,14 @@ def read_first_records(
         return found
     until = time.monotonic() + timeout
     try:
-        consumer = open_client(
-            KafkaConsumer,
-            **connection.for_client(),
-            client_id="seamline-tail",
-            group_id=None,
-            enable_auto_commit=False,
+        with open_consumer(
+            connection,
+            "seamline-tail",
+            timeout=timeout,
             auto_offset_reset="earliest",
-            isolation_level=connection.isolation_level,
             max_partition_fetch_bytes=4096,
             fetch_max_wait_ms=100,
-            bootstrap_timeout_ms=int(timeout * 1000),
-            request_timeout_ms=max(int(timeout * 1000), 1000),
-        )
-        try:
+        ) as consumer:
             without_contents(consumer, timed=True, hashed=True)
             consumer.assign(list(waiting))
             for place, at in waiting.items():
@@ -61,8 +55,6 @@ def read_first_records(
                         )
                         found[place.topic, place.partition] = Tail(first.offset, read_timestamp(first), value)
                         consumer.pause(place)
-        finally:
-            consumer.close(autocommit=False)
     except errors.KafkaError as problem:
         raise explain_kafka_error(problem, connection) from problem
     return found

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.consumers import open_consumer
 from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import without_contents
 from seamline.model.errors import KafkaUnavailable
@@ -33,26 +33,15 @@ def find_present_offsets(
     if not any(asked.values()):
         return {}
     try:
-        consumer = open_client(
-            KafkaConsumer,
-            **connection.for_client(),
-            client_id="seamline-audit",
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            isolation_level=connection.isolation_level,
-            bootstrap_timeout_ms=int(timeout * 1000),
-            request_timeout_ms=max(int(timeout * 1000), 1000),
-        )
-        try:
+        with open_consumer(
+            connection, "seamline-audit", timeout=timeout, auto_offset_reset="earliest"
+        ) as consumer:
             without_contents(consumer, timed=False)
             return {
                 place: read(consumer, TopicPartition(*place), runs, timeout)
                 for place, runs in asked.items()
                 if runs
             }
-        finally:
-            consumer.close(autocommit=False)
     except errors.KafkaError as problem:
         raise explain_kafka_error(problem, connection) from problem
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 
 import kafka.errors as errors
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.consumers import open_consumer
 from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.record_places import NO_TIMESTAMP, read_timestamp, without_contents
 from seamline.model.errors import KafkaUnavailable
@@ -133,19 +133,9 @@ def oldest_from(
     found: list[int] = []
     until = time.monotonic() + timeout
     try:
-        consumer = open_client(
-            KafkaConsumer,
-            **connection.for_client(),
-            client_id="seamline-lag",
-            group_id=None,
-            enable_auto_commit=False,
-            isolation_level=connection.isolation_level,
-            max_partition_fetch_bytes=4096,
-            fetch_max_wait_ms=100,
-            bootstrap_timeout_ms=int(timeout * 1000),
-            request_timeout_ms=max(int(timeout * 1000), 1000),
-        )
-        try:
+        with open_consumer(
+            connection, "seamline-lag", timeout=timeout, max_partition_fetch_bytes=4096, fetch_max_wait_ms=100
+        ) as consumer:
             without_contents(consumer, timed=True)
             consumer.assign(list(waiting))
             for place, at in waiting.items():
@@ -155,8 +145,6 @@ def oldest_from(
                     if waiting.pop(place, None) is not None:
                         found.append(read_timestamp(records[0]))
                         consumer.pause(place)
-        finally:
-            consumer.close(autocommit=False)
     except errors.KafkaError as problem:
         raise explain_kafka_error(problem, connection) from problem
     return to_nearest_instant(min(found)) if found and not waiting and NO_TIMESTAMP not in found else None

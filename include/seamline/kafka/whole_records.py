@@ -10,8 +10,8 @@ from datetime import datetime
 import kafka.errors as errors
 from kafka import KafkaConsumer, TopicPartition
 
-from seamline.kafka.clients import open_client
 from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.consumers import open_consumer
 from seamline.kafka.explained_errors import explain_kafka_error
 from seamline.kafka.topic_ends import to_nearest_instant
 from seamline.model.errors import KafkaUnavailable
@@ -59,23 +59,12 @@ def read_whole_records(
     if not waiting:
         return
     try:
-        consumer = open_client(
-            KafkaConsumer,
-            **connection.for_client(),
-            client_id="seamline-counts",
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            isolation_level=connection.isolation_level,
-            bootstrap_timeout_ms=int(timeout * 1000),
-            request_timeout_ms=max(int(timeout * 1000), 1000),
-        )
-        try:
+        with open_consumer(
+            connection, "seamline-counts", timeout=timeout, auto_offset_reset="earliest"
+        ) as consumer:
             yield from poll_pieces(
                 consumer, waiting, {place: ranges[place.partition][0] for place in waiting}, timeout
             )
-        finally:
-            consumer.close(autocommit=False)
     except errors.KafkaError as problem:
         raise explain_kafka_error(problem, connection, topic) from problem
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from tests.e2e.joined_oracle import Held, Late, floors, sum_or_null
 from tests.e2e.joined_world import Example, eventually
-from tests.faults.rig.processes import end_all
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.supervisor.outside import stop_stream
@@ -72,10 +71,8 @@ def example(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Example]:
     """Have the topics, and the definition."""
     views = {"by_shop": by_shop, "by_price": by_price, "orders": count_orders}
     made = Example(tmp_path, kafka, NAME, BUILT, views)
-    made.create_topics()
-    yield made
-    end_all(made.home)
-    made.delete_topics()
+    with made.at_work():
+        yield made
 
 
 @pytest.mark.faults

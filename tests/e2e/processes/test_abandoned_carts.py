@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.e2e.joined_oracle import LATE
 from tests.e2e.joined_world import Example, eventually
-from tests.faults.rig.processes import end_all
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.supervisor.outside import stop_stream
@@ -22,10 +21,8 @@ SENT = ("--from", "2026-03-01T09:00", "--rate", "1")
 def example(kafka: KafkaConnection, tmp_path: Path) -> Iterator[Example]:
     """Have the topic, and the definition."""
     made = Example(tmp_path, kafka, NAME, BUILT)
-    made.create_topics()
-    yield made
-    end_all(made.home)
-    made.delete_topics()
+    with made.at_work():
+        yield made
 
 
 @pytest.mark.faults

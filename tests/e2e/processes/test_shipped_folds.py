@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from tests.e2e.joined_world import Example, eventually
 from tests.e2e.processes.folded_oracle import FOLDED, LATER
-from tests.faults.rig.processes import end_all
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.supervisor.outside import stop_stream
@@ -24,10 +23,8 @@ def example(request: pytest.FixtureRequest, kafka: KafkaConnection, tmp_path: Pa
     """Have the topics, and the definition."""
     built, _ = CASES[request.param]
     made = Example(tmp_path, kafka, request.param, built, FOLDED[request.param])
-    made.create_topics()
-    yield made
-    end_all(made.home)
-    made.delete_topics()
+    with made.at_work():
+        yield made
 
 
 def test_it_is_right_in_both_layers(example: Example) -> None:

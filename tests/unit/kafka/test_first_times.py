@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka import TopicPartition
 
-from seamline.kafka import first_records, topic_ends
+from seamline.kafka import consumers
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.first_records import read_first_records
 from seamline.kafka.topic_ends import EARLIEST, LATEST, oldest_from
@@ -41,8 +41,7 @@ class Consumer:
 @pytest.fixture
 def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     def give(*times: int | None) -> None:
-        for module in (first_records, topic_ends):
-            monkeypatch.setattr(module, "open_client", lambda *_, **__: Consumer(times))
+        monkeypatch.setattr(consumers, "open_client", lambda *_, **__: Consumer(times))
 
     return give
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.unit.model.refused import require_refused
 
 from seamline import (
     Ask,
@@ -235,14 +236,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_question_is_refused_with_its_place(name: str) -> None:
     """Else it is the process that asks which finds out, when rows wait."""
-    pipeline, field, words = WRONG[name]
-    compiled, problems = compile_with_problems(pipeline)
-    assert compiled is None
-    found = [each for each in problems if each.field.startswith(field)]
-    assert found, [each.field for each in problems]
-    assert words in f"{found[0].message} Hint: {found[0].hint}"
-    assert found[0].hint
-    assert found[0].file == __file__
+    require_refused(*WRONG[name], __file__)
 
 
 @pytest.mark.parametrize(

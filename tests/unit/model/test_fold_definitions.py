@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from tests.unit.group_functions import AsksClock, Both, NoGroup, WrongGroup
+from tests.unit.model.refused import require_refused
 
 from seamline import Batch, CoGroup, KafkaSource, Pattern, Pipeline, Tumbling, View, count, max, sum
-from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.processes.compiled_process import CompiledProcess
 from seamline.model.compile.processes.lawfulness import list_broken_laws
 from seamline.model.compile.processes.pattern_rules import unite_conditions
@@ -183,14 +184,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_refused_with_its_place(name: str) -> None:
     """And with the way out."""
-    pipeline, field, words = WRONG[name]
-    compiled, problems = compile_with_problems(pipeline)
-    assert compiled is None
-    found = [each for each in problems if each.field.startswith(field)]
-    assert found, [(each.field, each.message) for each in problems]
-    assert words in found[0].message + found[0].hint
-    assert found[0].hint
-    assert found[0].file == __file__
+    require_refused(*WRONG[name], __file__)
 
 
 def derived(name: str, pipeline: Pipeline = SHOP) -> CompiledProcess:

@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.unit.model.refused import require_refused
 from tests.unit.process_functions import Abandoned, Counts
 
 from seamline import Batch, Join, KafkaSource, Pipeline, Process, Session, Tumbling, View, count, max
-from seamline.model.compile.compiled_pipeline import compile_pipeline, compile_with_problems
+from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.processes.lawfulness import list_broken_laws, require_all_lawful
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.errors import DefinitionError
@@ -109,14 +110,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_process_is_refused_with_its_place(name: str) -> None:
     """And with the way out."""
-    pipeline, field, words = WRONG[name]
-    compiled, problems = compile_with_problems(pipeline)
-    assert compiled is None
-    found = [each for each in problems if each.field.startswith(field)]
-    assert found, [each.field for each in problems]
-    assert words in found[0].message + found[0].hint
-    assert found[0].hint
-    assert found[0].file == __file__
+    require_refused(*WRONG[name], __file__)
 
 
 def test_a_view_has_the_columns_of_the_key_and_of_its_side() -> None:

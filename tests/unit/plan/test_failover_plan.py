@@ -160,7 +160,14 @@ MIXED = ReadAgain(5, 1, HOUR, ("t",))
     [
         (ask(), None, ReadAgain(), True, None, "an unknown number of offsets were not read"),
         (ask(lost=DAY), None, ReadAgain(), True, DAY, "an unknown number"),
-        (ask(), 3, ReadAgain(), True, None, "6 offsets were not read: records of them that the other cluster lacks"),
+        (
+            ask(),
+            3,
+            ReadAgain(),
+            True,
+            None,
+            "6 offsets were not read: records of them that the other cluster lacks",
+        ),
         (ask(), 0, ReadAgain(), False, None, "nothing is missing: all records"),
         (ask(whole=True), None, ReadAgain(), False, None, "nothing is missing, as ada declares"),
         (ask(By.EVENT_ID, whole=True), None, AGAIN, False, None, "up to 5 accepted and 1 refused"),

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.unit.model.refused import require_refused
 
 from seamline import (
     AsOf,
@@ -26,7 +27,7 @@ from seamline import (
     sum,
 )
 from seamline.model.compile.compiled_join import CompiledJoin
-from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline, compile_with_problems
+from seamline.model.compile.compiled_pipeline import CompiledView, compile_pipeline
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.used_names import list_pipeline_expressions
 from seamline.model.time.reached_intervals import list_reaching_intervals, widen_by_reach
@@ -167,14 +168,7 @@ WRONG: Mapping[str, tuple[Pipeline, str, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_as_of_join_is_refused_with_its_place(name: str) -> None:
     """A version that is not the one its author means gives numbers that look right."""
-    pipeline, field, words = WRONG[name]
-    compiled, problems = compile_with_problems(pipeline)
-    assert compiled is None
-    found = [each for each in problems if each.field.startswith(field)]
-    assert found, [each.field for each in problems]
-    assert words in found[0].message + found[0].hint
-    assert found[0].hint
-    assert found[0].file == __file__
+    require_refused(*WRONG[name], __file__)
 
 
 def test_a_row_has_the_columns_of_both() -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from seamline.model.compile.changes.compiled_changelog import CompiledChangelog
 from seamline.model.compile.changes.row_changes import RowChanges
-from seamline.model.compile.compiled_view import CompiledView, compile_view
+from seamline.model.compile.compiled_view import CompiledView
 from seamline.model.compile.derived_names import check_derived_name
-from seamline.model.compile.derived_view import list_expressions, list_read_columns
-from seamline.model.compile.join_rules import require_sound_expression
+from seamline.model.compile.derived_view import list_read_columns
 from seamline.model.compile.problems import Problems
+from seamline.model.compile.processes.process_view import compile_net_view
 from seamline.model.compile.record_rules import Record
 from seamline.model.definition.changes import Changelog
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.windows import Global
-from seamline.model.measures import make_net
 from seamline.model.time.intervals import Grid
 
 
@@ -87,21 +85,12 @@ def compile_changelog_view(
     pipeline: Pipeline, view: View, changelog: CompiledChangelog, grid: Grid, problems: Problems
 ) -> CompiledView | None:
     """Compile a view of a table's rows, without a fingerprint; note its problems and return None where it has any."""
-    before, place = len(problems.found), f"views[{view.name}]"
+    before = len(problems.found)
     check_changelog_view(view, problems)
-    measures = dict(view.measures)
-    for name, measure in view.measures.items():
-        made = problems.attempt(f"{place}.measures[{name}]", view.origin, partial(make_net, measure))
-        measures[name] = made or measure
     if len(problems.found) > before:
         return None
-    record = Record(changelog.schema)
-    compiled = compile_view(pipeline, replace(view, measures=measures), record, grid, problems)
-    for field, expression in list_expressions(compiled) if compiled else ():
-        problems.attempt(f"{place}.{field}", view.origin, partial(require_sound_expression, expression))
-    if compiled is None or len(problems.found) > before:
-        return None
-    return replace(compiled, changelog=changelog)
+    compiled = compile_net_view(pipeline, view, changelog.schema, grid, problems)
+    return compiled and replace(compiled, changelog=changelog)
 
 
 def check_changelog_view(view: View, problems: Problems) -> None:
