@@ -90,6 +90,7 @@ def test_the_demo_ends_right_and_leaves_nothing_running(tmp_path: Path) -> None:
     code, said = run_demo(home)
     assert code == 0, said[-6000:]
     assert "everything is right" in said
+    assert "Certificate of 2013-01-04" in (home / "report.txt").read_text()
     assert left(home) == []
     assert (environment.read_bytes() if environment.exists() else None) == before
 

@@ -64,9 +64,7 @@ class Scene:
     @property
     def exports(self) -> str:
         """The file that another terminal reads, as it is named there."""
-        file = self.options.home / "env"
-        here = Path.cwd()
-        return shlex.quote(str(file.relative_to(here) if file.is_relative_to(here) else file))
+        return shlex.quote(str(name_from_here(self.options.home / "env")))
 
     @property
     def warehouse(self) -> Location:
@@ -171,6 +169,12 @@ class Scene:
             # Airflow first: its DAGs start the stream of a definition that was added a moment ago.
             airflow.stop()
             stop_all()
+
+
+def name_from_here(file: Path) -> Path:
+    """Return a file's path as this terminal names it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def require_nothing_there(warehouse: Location) -> None:

@@ -17,10 +17,12 @@ from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
 from seamline.local.demo import report
+from seamline.local.demo.next_steps import list_next_steps
 from seamline.local.demo.options import DAY, Options
-from seamline.local.demo.scene import Scene
+from seamline.local.demo.scene import Scene, name_from_here
 from seamline.local.flights import Span, replay_flights
 from seamline.model.compile.catalog import load_pipeline
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import NotFound, SetupError
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import list_moving_ranges
@@ -70,16 +72,28 @@ class Demo:
             for side in ("merged", "batch", "speed"):
                 self.keep_answer(side, side)
             self.keep_answer("airports", "merged", view="delay_by_airport")
-            report.print_demo_summary(pipeline, self.layout)
+            found = self.write_report(pipeline)
             right = self.verify(connection, topic)
-            self.say(f"done; Airflow is at {self.scene.url}, login admin / {self.scene.password}")
-            self.say(f"the pages of this pipeline: {self.scene.url}/seamline/pipelines/flights")
             if not self.options.exit:
-                self.say(
-                    f"other terminals: . {self.scene.exports} ; Ctrl-C stops everything the demo started"
-                )
+                self.show_next_steps(found)
                 wait_for_interrupt()
         return 0 if right else 1
+
+    def write_report(self, pipeline: CompiledPipeline) -> report.Report:
+        """Write the report, and say where it is."""
+        file = self.options.home / "report.txt"
+        found = report.write_demo_report(pipeline, self.layout, file)
+        self.say(
+            f"{found.rows:,} served rows of {found.days} days; the numbers are in {name_from_here(file)}"
+        )
+        return found
+
+    def show_next_steps(self, found: report.Report) -> None:
+        """Print what to look at while everything is up."""
+        print()
+        for line in list_next_steps(self.scene.url, self.scene.exports, found.told):
+            print(line)
+        print(f"\nAirflow's login is admin / {self.scene.password}. Ctrl-C stops everything.", flush=True)
 
     def await_stream(self) -> None:
         """Wait until the reconcile DAG has brought the stream up."""
