@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from tests.unit.model.test_process_pipelines import CARTS
+from tests.unit.model.processes.test_process_pipelines import CARTS
 
 from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.protocol.epoch import Epoch

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.model.test_rule_topics import LIMITS, LOOKUP, PAYMENTS, card_limits
+from tests.unit.model.rules.test_rule_topics import LIMITS, LOOKUP, PAYMENTS, card_limits
 
 from seamline.lake.storage.arrow_types import COORDINATES
 from seamline.lake.storage.layout import Layout

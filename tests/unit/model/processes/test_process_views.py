@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.model.test_processes import CARTS, compiled
+from tests.unit.model.processes.test_processes import CARTS, compiled
 from tests.unit.process_functions import Counts
 
 from seamline.model.compile.compiled_pipeline import compile_pipeline
