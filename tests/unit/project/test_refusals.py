@@ -22,15 +22,15 @@ from tests.unit.model import (
     test_fold_definitions,
     test_joins,
     test_lookups,
-    test_process_pipelines,
     test_record,
-    test_rule_tables,
     test_sources,
     test_transform,
     test_wrong_types,
 )
 from tests.unit.model.as_of import test_as_of_definitions
 from tests.unit.model.functions import test_last_rows
+from tests.unit.model.processes import test_process_pipelines
+from tests.unit.model.rules import test_rule_tables
 
 from seamline.model.compile.compiled_pipeline import compile_with_problems
 from seamline.model.definition.pipeline import Pipeline, View
