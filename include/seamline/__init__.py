@@ -49,6 +49,7 @@ from seamline.model.protocol.watermark import Watermark
 if TYPE_CHECKING:
     from seamline.serve.read import read
     from seamline.serve.side import side
+    from seamline.serve.sql.asked import sql
 
     __version__: str
 
@@ -109,6 +110,7 @@ __all__ = [
     "ratio",
     "read",
     "side",
+    "sql",
     "stddev",
     "sum",
     "top",
@@ -129,4 +131,8 @@ def __getattr__(name: str) -> Any:
         from seamline.serve.side import side
 
         return side
+    if name == "sql":
+        from seamline.serve.sql.asked import sql
+
+        return sql
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

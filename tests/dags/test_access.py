@@ -108,8 +108,10 @@ def test_a_viewer_reads_and_changes_nothing(ask: Ask, method: str, path: str) ->
     if method == "POST":
         assert answer.status_code == 403, answer.text
     else:
-        # A key and a window are missing for an explanation, and no run has a report here.
-        missing = ("explain" in path and 400) or ("reports" in path and 404) or 200
+        # A key and a window are missing for an explanation, a question for SQL, and no run has a report here.
+        missing = (
+            ("explain" in path and 400) or ("/sql" in path and 422) or ("reports" in path and 404) or 200
+        )
         assert answer.status_code in (missing, 200, 303), answer.text
 
 

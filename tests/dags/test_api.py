@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from tests.dags.server import EVIL
+from tests.dags.server import EVIL, Everything
 from tests.unit.shop import START, Sale
 
 from seamline import Counts
@@ -31,7 +31,7 @@ from seamline.quality.run_comparing import compare_run
 from seamline.serve import streamed as streamed_answers
 from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
-from seamline.web import api, downloads
+from seamline.web import access, api, downloads
 from seamline.web.limits import run_with_time_limit
 
 waiting = claims_table.Waiting
@@ -203,6 +203,20 @@ def test_csv_and_arrow_have_the_same_rows(client) -> None:
     assert pa.ipc.open_stream(arrow.content).read_all().equals(table)
     csv = pyarrow.csv.read_csv(io.BytesIO(client.get(VIEW, params={"format": "csv"}).content))
     assert csv["total"].to_pylist() == table["total"].to_pylist()
+
+
+def test_sql_is_answered_over_views(client, monkeypatch) -> None:
+    """With how far each view is right; what is wrong, or is not to be read, is told as such."""
+    text = "SELECT customer, sum(total) AS total FROM shop.sales GROUP BY 1 ORDER BY 2 DESC"
+    found = client.get("/api/v1/sql", params={"q": text, "limit": 2}).json()
+    assert found["rows"] == [{"customer": "a", "total": 11}, {"customer": EVIL, "total": 5}]
+    assert found["more"] and not found["final"]
+    assert [(each["view"], each["complete_to"]) for each in found["views"]] == [("shop.sales", 0)]
+    assert client.get("/api/v1/sql", params={"q": text, "end": "2013-01-02"}).json()["final"]
+    refused = client.get("/api/v1/sql", params={"q": "DROP TABLE shop.sales"})
+    assert refused.status_code == 400 and "Only a SELECT" in refused.json()["message"]
+    monkeypatch.setattr(access, "get_auth_manager", lambda: Everything("POST"))
+    assert client.get("/api/v1/sql", params={"q": text}).status_code == 404
 
 
 def test_a_number_is_taken_apart(client) -> None:

@@ -29,6 +29,7 @@ from seamline.cli import (
     streams,
     upgrade,
 )
+from seamline.cli.answers import sql
 from seamline.cli.clusters import failover
 from seamline.cli.definitions import contract
 from seamline.model.errors import SeamlineError
@@ -67,6 +68,7 @@ for module in (
     init,
     demo,
     look,
+    sql,
     contract,
     quarantine,
     stream,

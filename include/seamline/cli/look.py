@@ -148,23 +148,6 @@ def open_to_write(file: Path, mode: Literal["wb", "xb"]) -> BinaryIO:
 
 
 @click.command()
-@click.argument("name", metavar="PIPELINE[.VIEW]")
-@click.option(
-    "--engine", type=click.Choice(["duckdb", "spark", "trino"]), default="duckdb", show_default=True
-)
-def sql(name: str, engine: str) -> None:
-    """Print SQL views for another engine, over the serving tables."""
-    from seamline.lake.tables.view_versions import find_view
-    from seamline.serve.bi import bi_views_sql
-
-    pipeline, _, view = name.partition(".")
-    compiled, layout = open_pipeline(pipeline)
-    views = [find_view(compiled, layout, view)] if view else compiled.views
-    for line in bi_views_sql(compiled, layout, views, engine):
-        click.echo(line)
-
-
-@click.command()
 @click.argument("view", metavar="PIPELINE.VIEW")
 @click.option("--key", "keys", multiple=True, metavar="NAME=VALUE", help="One for each key column.")
 @click.option("--window", default="", help="The window's start, UTC; START/END where several start there.")
@@ -296,4 +279,4 @@ def side(name: str, format: str, limit: int | None) -> None:
     rows_written(read(name).slice(0, limit), format, sys.stdout)
 
 
-COMMANDS = (check, query, sql, explain, compare, status, lookups, side)
+COMMANDS = (check, query, explain, compare, status, lookups, side)

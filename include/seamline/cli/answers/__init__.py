@@ -1,0 +1,1 @@
+"""Commands that answer in a language of their own."""

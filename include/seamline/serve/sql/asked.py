@@ -1,0 +1,136 @@
+"""The answer to a question in SQL: rows, and how far each view that they are made of is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from seamline.lake.engine.duckdb_connections import open_beside
+from seamline.lake.read.answers import Answer
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.serve.bi import quote_ansi_name
+from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement
+from seamline.serve.streamed import read_memory_setting, stream_answer
+
+LIMIT = 10_000
+"""Rows of an answer, if nobody says how many."""
+BATCH = 10_000
+LOCKED = "SET python_enable_replacements = false; SET enable_external_access = false; SET lock_configuration = true"
+
+
+@dataclass(frozen=True)
+class SqlAnswer:
+    """Rows, and what they are made of."""
+
+    rows: pa.Table
+    """At most as many as were asked for."""
+    more: bool
+    """Whether the statement gives more rows than these."""
+    views: tuple[Answer, ...]
+    """How far each view is right, by name; the tables in them have no rows."""
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing that any of the views says can change, unless by a correction."""
+        return all(each.final for each in self.views)
+
+
+def sql(
+    text: str,
+    *,
+    start: str | None = None,
+    end: str | None = None,
+    limit: int = LIMIT,
+    memory: int | None = None,
+    may_read: Callable[[str], bool] = lambda _: True,
+) -> SqlAnswer:
+    """Answer one SELECT in DuckDB's SQL over merged views, each named ``PIPELINE.VIEW``.
+
+    Of a view the windows are read that start in ``[start, end)``, UTC, and for which the WHERE beside it lets
+    ``window_start`` be. Each view is as of one state of its tables. DuckDB reads no file and changes nothing.
+    ``may_read`` tells of a pipeline whether its views are there for whoever asks. Raises BadRange, NotFound,
+    ReadUnstable, and duckdb.InterruptException where it is broken off.
+    """
+    asked = parse_statement(text)
+    for named in asked.views:
+        if not may_read(named.pipeline):
+            raise NotFound(f"There is no pipeline {named.pipeline!r}.", hint="`seamline check` lists them.")
+    most = (read_memory_setting(os.environ) if memory is None else memory) // len(asked.views)
+    with open_beside(1) as con:
+        told = [
+            load_view(con, named, most, add_bounds(windows, start, end))
+            for named, windows in asked.views.items()
+        ]
+        con.execute(LOCKED)
+        rows = fetch_rows(con, asked.text, limit + 1)
+    return SqlAnswer(rows.slice(0, limit), rows.num_rows > limit, tuple(told))
+
+
+def add_bounds(windows: AskedWindows, start: str | None, end: str | None) -> dict[str, str | None]:
+    """Return the bounds of a read: those of the statement within those that were given."""
+    given = AskedWindows(parse_moment(start) if start else None, parse_moment(end) if end else None)
+    both = windows & given
+    return {
+        "start": format_utc_instant(both.start) if both.start else None,
+        "end": format_utc_instant(both.end) if both.end else None,
+    }
+
+
+def load_view(
+    con: duckdb.DuckDBPyConnection, named: NamedView, memory: int, bounds: Mapping[str, Any]
+) -> Answer:
+    """Make a view's answer a table of DuckDB, which spills to disk; tell how far it is right."""
+    schema, table = quote_ansi_name(named.pipeline), quote_ansi_name(named.view)
+    with closing(stream_answer(str(named), memory=memory, **bounds)) as stream:
+        con.register("_rows", stream.reader({}))
+        con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        con.execute(f"CREATE TABLE {schema}.{table} AS SELECT * FROM _rows")
+        con.unregister("_rows")
+        return stream.told()
+
+
+def fetch_rows(con: duckdb.DuckDBPyConnection, text: str, most: int) -> pa.Table:
+    """Run a statement and fetch its first rows; BadRange for what DuckDB refuses."""
+    try:
+        reader = con.sql(text).to_arrow_reader(BATCH)
+        batches = list(take_rows(reader, most))
+    except duckdb.InterruptException:
+        raise
+    except duckdb.OutOfMemoryException:
+        raise BadRange(
+            "The SQL needs more memory than DuckDB may take, and cannot do with the disk.",
+            hint="bound window_start, or group by fewer columns.",
+        ) from None
+    except duckdb.Error as problem:
+        raise BadRange(
+            f"The SQL is wrong: {first_line(problem)}", hint="DuckDB's SQL is possible, over the views."
+        ) from None
+    names = unique_names(reader.schema.names)
+    return pa.Table.from_batches(batches, reader.schema).rename_columns(names)
+
+
+def take_rows(batches: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
+    """Take batches up to a number of rows."""
+    for batch in batches:
+        yield batch.slice(0, most)
+        most -= batch.num_rows
+        if most <= 0:
+            return
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Make the names of columns unique: JSON has each once."""
+    found: list[str] = []
+    for name in names:
+        number, own = 1, name
+        while own in found:
+            own, number = f"{name}_{number}", number + 1
+        found.append(own)
+    return found

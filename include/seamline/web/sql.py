@@ -1,0 +1,62 @@
+"""Questions in SQL by HTTP: over the views of all pipelines that the user may read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from seamline.serve.answer_request import MOST_ROWS
+from seamline.web.access import list_readable_pipelines
+from seamline.web.api import ANSWERS, Text
+from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit
+from seamline.web.render import as_json
+
+router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS)
+
+
+class SqlQuery(BaseModel):
+    """The query of a question in SQL."""
+
+    q: Annotated[str, Field(min_length=1, max_length=8000)]
+    """One SELECT in DuckDB's SQL, over PIPELINE.VIEW."""
+    start: Text = None
+    """First window start of each view, inclusive."""
+    end: Text = None
+    """Instant before which windows start, exclusive."""
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 1000
+    """Rows of the answer."""
+
+
+@router.get("/sql")
+def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
+    """Answer one SELECT over merged views; ``views`` tells how far each of them is right."""
+    from seamline.serve.sql.asked import sql as answer_sql
+
+    readable = frozenset(list_readable_pipelines(user))
+    found = run_with_time_limit(
+        lambda: answer_sql(
+            asked.q,
+            start=asked.start,
+            end=asked.end,
+            limit=asked.limit,
+            memory=read_memory_share(),
+            may_read=readable.__contains__,
+        )
+    )
+    views: list[dict[str, Any]] = [
+        {
+            "view": each.view,
+            "version": each.version,
+            "epoch": each.epoch,
+            "complete_to": each.complete_to,
+            "manifest_version": each.manifest_version,
+            "final": each.final,
+            "summary": each.summary(),
+        }
+        for each in found.views
+    ]
+    return as_json({"rows": found.rows.to_pylist(), "more": found.more, "final": found.final, "views": views})
