@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from tests.conformance.lives import START, end, happen, spoil, with_ids
 from tests.conformance.test_engines_agree import in_order, near
 
 from seamline import (
@@ -33,7 +34,6 @@ from seamline import (
 from seamline.model.errors import CertificateFailed, PublishRefused
 from seamline.plan.batch import join_slices
 
-START = datetime(2026, 1, 5, tzinfo=UTC)
 HOURS = 6
 HELD_BACK = "held back"
 COUNTED = {
@@ -114,13 +114,7 @@ ADS = Pipeline(
 )
 
 
-COPIED = replace(
-    ADS,
-    source=[
-        replace(each, schema=f"id INT, {each.schema}", event_id=["id"], dedup_within="1 day")
-        for each in ADS.sources
-    ],
-)
+COPIED = with_ids(ADS)
 FORGETFUL = replace(COPIED, source=[replace(each, dedup_within="10 minutes") for each in COPIED.sources])
 LENIENT = replace(FORGETFUL, derive=[replace(each, copies=True) for each in FORGETFUL.derive])
 
@@ -147,18 +141,9 @@ def steps(seed):
                     else {"who": dice.choice(["ada", "bob", None]), "worth": dice.choice([None, 3, 4])}
                 )
                 records.append({**record, **own})
-            yield "send", (topic, [*records, *dice.choices([b"{bad"], k=dice.randint(0, 1))])
-        yield dice.choice(
-            [("epoch", True), ("epoch", True), ("epoch", False), ("crash", "master"), ("crash", "ledger")]
-        )
-        if dice.random() < 0.3:
-            yield "restart", None
-        if dice.random() < 0.4:
-            yield "dirty", None
-    for topic in ("shown", "clicked"):
-        yield "send", (topic, [{"at": (START + timedelta(days=1)).isoformat()}])
-    yield "epoch", True
-    yield "dirty", None
+            yield "send", (topic, spoil(dice, records))
+        yield from happen(dice)
+    yield from end(["shown", "clicked"])
 
 
 def copied(seed, *, often):

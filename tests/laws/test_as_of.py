@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,14 +15,22 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.laws.test_joins import MINUTE, START, rows_of, seen
+from tests.laws.test_joins import (
+    MINUTE,
+    START,
+    derive_both_ways,
+    join_of,
+    older_rows,
+    placed_rows,
+    rows_of,
+    seen,
+    two_sources,
+)
 
-from seamline import AsOf, Batch, KafkaSource, Pipeline, Tumbling, View, count, sum
+from seamline import AsOf, Batch, Pipeline, Tumbling, View, count, sum
 from seamline.lake.engine.derived_rows import DUCKDB
-from seamline.lake.engine.joined_index import JoinedIndex, no_rows
+from seamline.lake.engine.joined_index import JoinedIndex
 from seamline.lake.engine.latest_changes import ADDED, WITHDRAWN, change_latest
-from seamline.lake.engine.near_rows import find_older_spans
-from seamline.lake.storage.arrow_types import master_schema
 from seamline.model.compile.compiled_join import CompiledJoin
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.compile.derived_rows import derived_rows_sql
@@ -34,21 +42,13 @@ EPOCHS = 4
 
 def declare(joined: AsOf) -> CompiledPipeline:
     """Compile a pipeline of two sources of which one has versions for the other."""
-    sources = [
-        KafkaSource(
-            name=name,
-            topic=name,
-            schema="k INT, n INT, at TIMESTAMP",
-            event_time="at",
-            where="n IS NULL OR n > 0" if name == "a" else "",
-        )
-        for name in ("a", "b")
-    ]
     right = "right" if joined.left == joined.versions else "b"
     measures = {"n": count(), "s": sum(f"{right}_n")}
     view = View("v", of="j", keys=[f"{right}_n"], window=Tumbling("1 hour"), measures=measures)
     batch = Batch("1 hour", "2026-01-05")
-    return compile_pipeline(Pipeline(name="p", source=sources, derive=[joined], views=[view], batch=batch))
+    return compile_pipeline(
+        Pipeline(name="p", source=two_sources(), derive=[joined], views=[view], batch=batch)
+    )
 
 
 PLAIN = AsOf("j", left="a", versions="b", on={"k": "k"}, at_most="3 minutes")
@@ -72,30 +72,7 @@ Rows = list[tuple[str, int, int | None, int | None, int, int]]
 
 def master_rows(pipeline: CompiledPipeline, rows: Rows) -> pa.Table:
     """Return rows as the master has them; offsets are those of the list, backwards."""
-    made = [
-        {
-            "_topic": source,
-            "_topic_id": source.upper(),
-            "_partition": partition,
-            "_offset": len(rows) - number,
-            "_epoch": epoch,
-            "_event_time": START + timedelta(minutes=minute),
-            "_source": source,
-            "_selected": source == "b" or n is None or n > 0,
-            "_duplicate": False,
-            "k": key,
-            "n": n,
-        }
-        for number, (source, epoch, key, n, minute, partition) in enumerate(rows)
-    ]
-    return pa.Table.from_pylist(made, master_schema(pipeline))
-
-
-def join_of(pipeline: CompiledPipeline) -> CompiledJoin:
-    """Return the pipeline's join, with all columns."""
-    join = pipeline.views[0].join
-    assert join
-    return join
+    return placed_rows(pipeline, [(*row, len(rows) - number) for number, row in enumerate(rows)])
 
 
 def plain_rows(join: CompiledJoin, whole: pa.Table, until: int) -> Counter[tuple[object, ...]]:
@@ -124,16 +101,8 @@ def change_epoch_by_epoch(
         con.register("logged", whole)
         index = JoinedIndex(join, Path(folder))
         for epoch in range(EPOCHS):
-            new, older = rows_of(con, join, f"_epoch = {epoch}"), no_rows(join)
-            if spans := find_older_spans(join, new, border):
-                within = " OR ".join(
-                    f"(epoch_us(_event_time) >= {first} AND epoch_us(_event_time) < {end})"
-                    for first, end in spans
-                )
-                con.register("new_left", new[0])
-                con.register("new_right", new[1])
-                older = rows_of(con, join, f"_epoch < {epoch} AND ({within})", border)
-            change_latest(index, new, older)
+            new = rows_of(con, join, f"_epoch = {epoch}")
+            change_latest(index, new, older_rows(con, join, new, epoch, border))
             added, gone = (
                 without_epoch(seen(join, index.con.table(name).to_arrow_table(), right=False))
                 for name in (ADDED, WITHDRAWN)
@@ -166,11 +135,7 @@ def test_a_build_has_each_left_row_with_its_latest_version(which: int, rows: Row
     """In one sort of all rows, as by comparing each with each."""
     pipeline = PIPELINES[which]
     join, whole = join_of(pipeline), master_rows(pipeline, rows)
-    with duckdb.connect() as con:
-        con.execute("SET TimeZone = 'UTC'")
-        con.register("logged", whole)
-        found = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
-        plain = derive_plain_rows(con, join, [whole])
+    found, plain = derive_both_ways(join, whole)
     assert seen(join, found, right=False) == seen(join, plain, right=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,9 +30,9 @@ START = datetime(2026, 1, 5, tzinfo=UTC)
 MINUTE = 60_000_000
 
 
-def declare(join: Join, *ids: str) -> CompiledPipeline:
-    """Compile a pipeline of two sources whose rows are joined, and have event ids if columns are named."""
-    sources = [
+def two_sources(*ids: str) -> list[KafkaSource]:
+    """Declare sources of like rows, with event ids if columns are named; of one some rows are left out."""
+    return [
         KafkaSource(
             name=name,
             topic=name,
@@ -44,6 +44,10 @@ def declare(join: Join, *ids: str) -> CompiledPipeline:
         )
         for name in ("a", "b")
     ]
+
+
+def declare(join: Join, *ids: str) -> CompiledPipeline:
+    """Compile a pipeline of two sources whose rows are joined, and have event ids if columns are named."""
     left, right = (join.left, join.right) if join.left != join.right else ("left", "right")
     of_left = {"all": count("left"), "hit": count("matched"), "missed": count("unmatched")}
     views = [
@@ -51,7 +55,9 @@ def declare(join: Join, *ids: str) -> CompiledPipeline:
         View("pairs", of="j", keys=[], window=Tumbling("1 hour"), measures={"n": count(f"{right}_n")}),
     ]
     batch = Batch("1 hour", "2026-01-05")
-    return compile_pipeline(Pipeline(name="p", source=sources, derive=[join], views=views, batch=batch))
+    return compile_pipeline(
+        Pipeline(name="p", source=two_sources(*ids), derive=[join], views=views, batch=batch)
+    )
 
 
 PLAIN = Join("j", left="a", right="b", on={"k": "k"}, before="2 minutes", after="3 minutes")
@@ -79,11 +85,18 @@ def master_rows(
     pipeline: CompiledPipeline, rows: list[tuple[str, int, int | None, int | None, int]]
 ) -> pa.Table:
     """Return rows as the master has them; offsets are those of the list."""
+    return placed_rows(pipeline, [(*row, 0, offset) for offset, row in enumerate(rows)])
+
+
+def placed_rows(
+    pipeline: CompiledPipeline, rows: Iterable[tuple[str, int, int | None, int | None, int, int, int]]
+) -> pa.Table:
+    """Return rows, each with its partition and offset, as the master has them."""
     made = [
         {
             "_topic": source,
             "_topic_id": source.upper(),
-            "_partition": 0,
+            "_partition": partition,
             "_offset": offset,
             "_epoch": epoch,
             "_event_time": START + timedelta(minutes=minute),
@@ -93,7 +106,7 @@ def master_rows(
             "k": key,
             "n": n,
         }
-        for offset, (source, epoch, key, n, minute) in enumerate(rows)
+        for source, epoch, key, n, minute, partition, offset in rows
     ]
     return pa.Table.from_pylist(made, master_schema(pipeline))
 
@@ -103,6 +116,15 @@ def join_of(pipeline: CompiledPipeline) -> CompiledJoin:
     join = pipeline.views[0].join
     assert join
     return join
+
+
+def derive_both_ways(join: CompiledJoin, whole: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the derived rows of a log as a build makes them, and as the dull oracle does."""
+    with duckdb.connect() as con:
+        con.execute("SET TimeZone = 'UTC'")
+        con.register("logged", whole)
+        built = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
+        return built, derive_plain_rows(con, join, [whole])
 
 
 def seen(join: CompiledJoin, table: pa.Table, *, right: bool) -> Counter[tuple[object, ...]]:
@@ -121,11 +143,7 @@ def test_what_epochs_add_is_what_there_is(
     """An index that keeps what is above a horizon, with older rows from the log, adds each derived row once."""
     pipeline = PIPELINES[which]
     join, whole = join_of(pipeline), master_rows(pipeline, rows)
-    with duckdb.connect() as con:
-        con.execute("SET TimeZone = 'UTC'")
-        con.register("logged", whole)
-        expected = con.sql(derived_rows_sql(join, "logged", DUCKDB)).to_arrow_table()
-        plain = derive_plain_rows(con, join, [whole])
+    expected, plain = derive_both_ways(join, whole)
     assert seen(join, plain, right=False) == seen(join, expected, right=False)
     added = Counter[tuple[object, ...]]()
     for epoch, found in enumerate(add_epoch_by_epoch(join, whole, range(5), horizon)):
@@ -146,20 +164,30 @@ def add_epoch_by_epoch(
         index = JoinedIndex(join, Path(folder))
         for epoch in epochs:
             new = rows_of(con, join, f"_epoch = {epoch}")
-            older = no_rows(join)
-            if spans := find_older_spans(join, new, border):
-                assert all(first < end <= border for first, end in spans)
-                within = " OR ".join(
-                    f"(epoch_us(_event_time) >= {first} AND epoch_us(_event_time) < {end})"
-                    for first, end in spans
-                )
-                con.register("new_left", new[0])
-                con.register("new_right", new[1])
-                older = rows_of(con, join, f"_epoch < {epoch} AND ({within})", border)
-            relation = index.derive(new, older)
+            relation = index.derive(new, older_rows(con, join, new, epoch, border))
             yield seen(join, index.con.table(relation).to_arrow_table(), right=True)
             index.take(new, border)
         index.close()
+
+
+def older_rows(
+    con: duckdb.DuckDBPyConnection,
+    join: CompiledJoin,
+    new: tuple[pa.Table, pa.Table],
+    epoch: int,
+    border: int,
+) -> tuple[pa.Table, pa.Table]:
+    """Return the rows before an epoch and below a border that its new rows may be joined with."""
+    spans = find_older_spans(join, new, border)
+    if not spans:
+        return no_rows(join)
+    assert all(first < end <= border for first, end in spans)
+    within = " OR ".join(
+        f"(epoch_us(_event_time) >= {first} AND epoch_us(_event_time) < {end})" for first, end in spans
+    )
+    con.register("new_left", new[0])
+    con.register("new_right", new[1])
+    return rows_of(con, join, f"_epoch < {epoch} AND ({within})", border)
 
 
 def rows_of(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pyarrow.compute as pc
 import pytest
+from tests.conformance.lives import START, end, happen, spoil, with_ids
 from tests.conformance.test_joins import compare
 
 from seamline import (
@@ -44,7 +45,6 @@ from seamline.spark.stream.catch_up import compute_missing_slices
 from seamline.spark.stream.derived import joined_rows
 
 DAY = "2026-01-05"
-START = datetime(2026, 1, 5, tzinfo=UTC)
 NOW = "2026-01-07"
 HOUR = Tumbling("1 hour")
 PRICED = {"n": count(), "worth": sum("prices_price"), "mean": avg("prices_price")}
@@ -95,13 +95,7 @@ SHOP = Pipeline(
     ],
     batch=Batch("1 hour", DAY),
 )
-COPIED = replace(
-    SHOP,
-    source=[
-        replace(each, schema=f"id INT, {each.schema}", event_id=["id"], dedup_within="1 day")
-        for each in SHOP.sources
-    ],
-)
+COPIED = with_ids(SHOP)
 
 
 def steps(seed):
@@ -121,18 +115,9 @@ def steps(seed):
                     else {"tier": dice.choice(["low", "high"]), "price": dice.choice([None, 3, 4])}
                 )
                 records.append({"sku": dice.choice(["a", "b", None]), "at": moment.isoformat(), **own})
-            yield "send", (topic, [*records, *dice.choices([b"{bad"], k=dice.randint(0, 1))])
-        yield dice.choice(
-            [("epoch", True), ("epoch", True), ("epoch", False), ("crash", "master"), ("crash", "ledger")]
-        )
-        if dice.random() < 0.3:
-            yield "restart", None
-        if dice.random() < 0.4:
-            yield "dirty", None
-    for topic in ("orders", "prices"):
-        yield "send", (topic, [{"at": (START + timedelta(days=1)).isoformat()}])
-    yield "epoch", True
-    yield "dirty", None
+            yield "send", (topic, spoil(dice, records))
+        yield from happen(dice)
+    yield from end(["orders", "prices"])
 
 
 SEEDS = [int(each) for each in os.environ.get("JOIN_SEEDS", "3").split(",")]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from tests.conformance.lives import START, end, happen, spoil
 from tests.conformance.test_joins import compare
 
 from seamline import (
@@ -24,7 +25,6 @@ from seamline import (
     sum,
 )
 
-START = datetime(2026, 1, 5, tzinfo=UTC)
 SEEDS = [int(each) for each in os.environ.get("CHANGE_SEEDS", "3").split(",")]
 COUNTED = {
     "n": count(),
@@ -91,23 +91,9 @@ def steps(seed):
                     "at": moment.isoformat(),
                 }
             )
-        yield "send", ("accounts", [*records, *dice.choices([b"{bad"], k=dice.randint(0, 1))])
-        yield dice.choice(
-            [("epoch", True), ("epoch", True), ("epoch", False), ("crash", "master"), ("crash", "ledger")]
-        )
-        if dice.random() < 0.3:
-            yield "restart", None
-        if dice.random() < 0.4:
-            yield "dirty", None
-    yield (
-        "send",
-        (
-            "accounts",
-            [{"id": 9, "version": 1, "country": "y", "at": (START + timedelta(days=1)).isoformat()}],
-        ),
-    )
-    yield "epoch", True
-    yield "dirty", None
+        yield "send", ("accounts", spoil(dice, records))
+        yield from happen(dice)
+    yield from end(["accounts"], id=9, version=1, country="y")
 
 
 @pytest.mark.faults

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from tests.conformance.lives import START, end, happen, spoil
 from tests.conformance.processes.saving import save_each_epoch
 from tests.conformance.test_joins import compare
 from tests.unit.process_functions import Abandoned, Fails, Remembers
@@ -27,7 +28,6 @@ from seamline import (
 )
 from seamline.model.definition.processes import Process
 
-START = datetime(2026, 1, 5, tzinfo=UTC)
 SEEDS = [int(each) for each in os.environ.get("PROCESS_SEEDS", "3").split(",")]
 SPANS = {"carts": "3 hours", "long": "1 day", "pasts": "2 hours"}
 """Spans of several intervals."""
@@ -123,17 +123,9 @@ def steps(seed):
                     "at": moment.isoformat(),
                 }
             )
-        yield "send", ("clicks", [*records, *dice.choices([b"{bad"], k=dice.randint(0, 1))])
-        yield dice.choice(
-            [("epoch", True), ("epoch", True), ("epoch", False), ("crash", "master"), ("crash", "ledger")]
-        )
-        if dice.random() < 0.3:
-            yield "restart", None
-        if dice.random() < 0.4:
-            yield "dirty", None
-    yield "send", ("clicks", [{"at": (START + timedelta(days=1)).isoformat()}])
-    yield "epoch", True
-    yield "dirty", None
+        yield "send", ("clicks", spoil(dice, records))
+        yield from happen(dice)
+    yield from end(["clicks"])
 
 
 LONG = replace(
