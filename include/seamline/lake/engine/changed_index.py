@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from seamline.lake.engine.derived_rows import DUCKDB
 from seamline.lake.engine.joined_index import side_schema
+from seamline.lake.engine.ordered_changes import OrderedChanges, order_changes
 from seamline.lake.engine.stamped_file import StampedFile
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.storage.arrow_types import arrow_type
 from seamline.model.compile.changes.changes_sql import (
     GREATEST,
     changes_sql,
-    contributions_sql,
     last_images_sql,
     list_image_fields,
 )
@@ -49,7 +49,8 @@ class ChangedIndex(StampedFile):
         fields = list_image_fields(changelog)
         # By number: a definition's columns may be called ``rowid``.
         self.names = {each.name: f"c{number}" for number, each in enumerate(fields)}
-        self.prepared: pa.Table | None = None
+        self.prepared: tuple[pa.Table, OrderedChanges] | None = None
+        """The rows of an epoch that is being committed, and the changes among them."""
         super().__init__(folder)
 
     def create_tables(self) -> None:
@@ -61,19 +62,27 @@ class ChangedIndex(StampedFile):
         own = (f"{quote_identifier(name)} AS {kept}" for name, kept in self.names.items())
         return f"SELECT {', '.join([*own, GREATEST, DELETED])} FROM {relation}"
 
-    def named_sql(self, relation: str, alias: str = "") -> str:
-        """Write what is kept by the names of columns."""
-        own = (f"{alias}{kept} AS {quote_identifier(name)}" for name, kept in self.names.items())
-        return f"SELECT {', '.join([*own, GREATEST, DELETED])} FROM {relation}"
+    def named_sql(self, relation: str, *more: str) -> str:
+        """Write what is kept by the names of columns, and more columns behind them."""
+        own = (f"{kept} AS {quote_identifier(name)}" for name, kept in self.names.items())
+        return f"SELECT {', '.join([*own, GREATEST, DELETED, *more])} FROM {relation}"
 
-    def prepare(self, rows: pa.Table) -> None:
-        """Find the changes among the rows of an epoch that is read: ``changes``, and where their keys are kept."""
+    def prepare(self, rows: pa.Table) -> OrderedChanges:
+        """Find the changes among the rows of an epoch that is read, and where what they replace is kept."""
+        if self.prepared and self.prepared[0] is rows:
+            return self.prepared[1]
         self.register(new_rows=rows)
-        self.prepare_relation("new_rows")
-        self.prepared = rows
+        self.find_places("new_rows")
+        known = self.con.sql(self.known_sql("place")).to_arrow_table()
+        images = known.drop_columns(["place"]).cast(image_schema(self.changelog))
+        changes = order_changes(self.changelog, images, rows)
+        gone = pa.table({"place": known["place"].take(pa.array(changes.replaced()))})
+        self.register(gone=gone, learned=changes.list_new_images())
+        self.prepared = rows, changes
+        return changes
 
-    def prepare_relation(self, relation: str) -> None:
-        """Find the changes among the rows of a relation."""
+    def find_places(self, relation: str) -> None:
+        """Find where what is known of the keys of a relation is kept: ``places``."""
         keys = [each.name for each in self.changelog.changes.key]
         sought = ", ".join(map(quote_identifier, keys))
         same = " AND ".join(
@@ -83,40 +92,36 @@ class ChangedIndex(StampedFile):
             f"CREATE OR REPLACE TEMP TABLE places AS SELECT k.rowid AS place FROM kept.images k "
             f"SEMI JOIN (SELECT DISTINCT {sought} FROM {relation}) s ON {same}"
         )
-        known = self.named_sql("kept.images k JOIN places p ON k.rowid = p.place")
-        self.con.execute(f"CREATE OR REPLACE TEMP TABLE known AS {known}")
-        self.con.execute(
-            f"CREATE OR REPLACE TEMP TABLE changes AS {changes_sql(self.changelog, 'known', relation, DUCKDB)}"
-        )
+
+    def known_sql(self, *more: str) -> str:
+        """Write what is known at ``places``, with more columns."""
+        return self.named_sql("kept.images k JOIN places p ON k.rowid = p.place", *more)
 
     def derive(self, rows: pa.Table) -> str:
         """Find what the rows of an epoch take away and add; return the name of the relation, which has a sign."""
-        self.prepare(rows)
-        self.con.execute(
-            f"CREATE OR REPLACE TEMP TABLE derived AS {contributions_sql(self.changelog, 'changes', DUCKDB)}"
-        )
+        self.register(derived=self.prepare(rows).list_contributions())
         return "derived"
 
     def take(self, rows: pa.Table, stamp: str = "") -> None:
         """Take in the rows of an epoch that is committed."""
-        if self.prepared is not rows:
-            self.prepare(rows)
-        with self.stamped(stamp):
-            self.keep_prepared()
-        self.prepared = None
+        self.prepare(rows)
+        self.keep("gone", "learned", stamp)
 
-    def keep_prepared(self) -> None:
-        """Keep what is known after the changes that were found."""
-        last = last_images_sql(self.changelog, "changes", DUCKDB)
-        self.con.execute("DELETE FROM kept.images WHERE rowid IN (SELECT place FROM places)")
-        self.con.execute(f"INSERT INTO kept.images {self.numbered_sql(f'({last})')}")
+    def keep(self, gone: str, learned: str, stamp: str) -> None:
+        """Keep what a relation has in place of what is at the places of another one."""
+        self.prepared = None
+        with self.stamped(stamp):
+            self.con.execute(f"DELETE FROM kept.images WHERE rowid IN (SELECT place FROM {gone})")
+            self.con.execute(f"INSERT INTO kept.images {self.numbered_sql(learned)}")
 
     def take_relation(self, relation: str, stamp: str) -> None:
-        """Take in the rows of a relation of the connection."""
-        self.prepared = None
-        self.prepare_relation(relation)
-        with self.stamped(stamp):
-            self.keep_prepared()
+        """Take in the rows of a relation of the connection, of which there may be more than memory has room for."""
+        self.find_places(relation)
+        self.con.execute(f"CREATE OR REPLACE TEMP TABLE known AS {self.known_sql()}")
+        changes = f"({changes_sql(self.changelog, 'known', relation, DUCKDB)})"
+        last = last_images_sql(self.changelog, changes, DUCKDB)
+        self.con.execute(f"CREATE OR REPLACE TEMP TABLE learned_of_many AS {last}")
+        self.keep("places", "learned_of_many", stamp)
 
     def load(self, relation: str, stamp: str) -> None:
         """Begin with what a snapshot knows, in place of all that is kept."""
