@@ -1,11 +1,10 @@
-"""The answer to a question in SQL: rows, and how far each view that they are made of is right."""
+"""Answers questions in SQL: views are read into DuckDB, which is then shut off from all else."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -16,6 +15,7 @@ from seamline.lake.read.answers import Answer
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 from seamline.serve.bi import quote_ansi_name
+from seamline.serve.sql.sql_answer import SqlAnswer
 from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement
 from seamline.serve.streamed import read_memory_setting, stream_answer
 
@@ -23,23 +23,6 @@ LIMIT = 10_000
 """Rows of an answer, if nobody says how many."""
 BATCH = 10_000
 LOCKED = "SET python_enable_replacements = false; SET enable_external_access = false; SET lock_configuration = true"
-
-
-@dataclass(frozen=True)
-class SqlAnswer:
-    """Rows, and what they are made of."""
-
-    rows: pa.Table
-    """At most as many as were asked for."""
-    more: bool
-    """Whether the statement gives more rows than these."""
-    views: tuple[Answer, ...]
-    """How far each view is right, by name; the tables in them have no rows."""
-
-    @property
-    def final(self) -> bool:
-        """Whether nothing that any of the views says can change, unless by a correction."""
-        return all(each.final for each in self.views)
 
 
 def sql(
