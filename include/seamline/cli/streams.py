@@ -117,7 +117,7 @@ def metrics(host: str, port: int, once: bool, no_broker: bool) -> None:
     from prometheus_client import generate_latest, start_http_server
 
     from seamline.model.errors import SetupError
-    from seamline.supervisor.stream_metrics import make_metrics_registry
+    from seamline.supervisor.metrics.registry import make_metrics_registry
 
     made = make_metrics_registry(broker=not no_broker)
     if once:

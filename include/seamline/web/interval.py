@@ -11,7 +11,7 @@ from seamline.lake.tables.certificates_table import Certificates
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.wording.plan_text import format_plan as planned
-from seamline.web.calendar import Square
+from seamline.serve.trust.interval_shades import Square
 
 
 def load_interval_detail(pipeline: CompiledPipeline, layout: Layout, square: Square) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.errors import SeamlineError
 from seamline.plan.wording.observation_text import FINE
 from seamline.serve.completeness import list_completeness
+from seamline.serve.trust.interval_shades import Shade, find_certified_end, shade_cells
 from seamline.supervisor.observe import observe
 from seamline.web.access import open_requested_pipeline
-from seamline.web.calendar import Shade, find_certified_end, shade_cells
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.questions import list_question_states
 from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
+from seamline.serve.trust.interval_shades import SIGNS, Square, find_certified_end, shade_cells
 from seamline.web import charts
 from seamline.web.access import (
     kafka_env,
@@ -38,7 +39,7 @@ from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
-from seamline.web.calendar import SIGNS, Square, find_certified_end, lay_out_strips, shade_cells
+from seamline.web.calendar import lay_out_strips
 from seamline.web.inside import InsideAirflow
 from seamline.web.interval import load_interval_detail
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from seamline.model.protocol.seam import Status
 from seamline.model.time.intervals import Grid
 from seamline.serve.completeness import Cell
-from seamline.web.calendar import Shade, shade_interval
+from seamline.serve.trust.interval_shades import Shade, shade_interval
 
 GRID = Grid(timedelta(days=1), datetime(2026, 3, 1, tzinfo=UTC))
 DAY = Cell(

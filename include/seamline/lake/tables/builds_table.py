@@ -123,6 +123,15 @@ class Builds:
             known = self.table.read(["cut"])["cut"].to_pylist()
         return max(known, default=NOTHING)
 
+    def newest(self) -> BuildRow | None:
+        """Return a row of the attempt that ended last, by the files' statistics; None if there is none."""
+        found = Files.of(self.table)
+        ends = found.high("at").to_pylist() if found.actions.num_rows else []
+        if None in ends:
+            ends = self.table.read(["at"])["at"].to_pylist()
+        rows = self._rows(pc.field("at") >= pa.scalar(max(ends), INSTANT)) if ends else []
+        return max(rows, key=lambda row: row.at, default=None)
+
     def about(self, interval: str) -> list[BuildRow]:
         """List every attempt at an interval, oldest first."""
         return sorted(self._rows(pc.field("interval") == interval), key=lambda row: row.at)
@@ -158,3 +167,8 @@ def keep_newest_attempt(rows: Sequence[BuildRow]) -> list[BuildRow]:
     newest = max(rows, key=lambda row: (row.at, row.generation), default=None)
     mine = [row for row in rows if newest and row.generation == newest.generation]
     return sorted(mine, key=lambda row: (row.view, row.interval))
+
+
+def read_newest_build(layout: Layout) -> BuildRow | None:
+    """Return a row of the attempt that ended last; None if there is none, or no table, which is not made for it."""
+    return Builds.ensure(layout).newest() if Table.exists(layout.table("builds")) else None

@@ -59,6 +59,15 @@ class Comparisons:
             [data_files.write_data_file(written, self.table.root, f"{uuid.uuid4().hex}.parquet")]
         )
 
+    def count_unexplained(self, view: str) -> int:
+        """Count the intervals of a view version whose newest comparison has an alarm."""
+        dataset = self.table.refresh().handle.to_pyarrow_dataset()
+        rows = dataset.to_table(columns=["interval", "at", "alarm"], filter=pc.field("view") == view)
+        newest = dict(
+            zip(*(rows.sort_by("at")[name].to_pylist() for name in ("interval", "alarm")), strict=True)
+        )
+        return sum(map(bool, newest.values()))
+
     def of(self, view: str, interval: str = "") -> list[Comparison]:
         """List those of a view version (``name/fingerprint``), or of one interval of it; oldest first."""
         condition = pc.field("view") == view
@@ -68,6 +77,12 @@ class Comparisons:
             self.table.refresh().handle.to_pyarrow_dataset().to_table(columns=["at", "row"], filter=condition)
         )
         return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]
+
+
+def count_unexplained(layout: Layout, view: str) -> int:
+    """Count the intervals of a view version with a change that nothing explains, in its newest comparison."""
+    exists = Table.exists(layout.table("comparisons"))
+    return Comparisons.ensure(layout).count_unexplained(view) if exists else 0
 
 
 def comparisons_of(layout: Layout, view: str, interval: str = "") -> list[Comparison]:

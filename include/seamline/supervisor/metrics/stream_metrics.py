@@ -1,50 +1,24 @@
-"""Observations as Prometheus reads them: https://prometheus.io/docs/practices/naming."""
+"""Streams in numbers: what is observed of each."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from seamline.lake.storage.layout import definitions_folder
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
-from seamline.supervisor.observe import observe_all, streams_of
-from seamline.supervisor.watcher import Definitions
+from seamline.supervisor.metrics.metric_families import (
+    Family,
+    collect_families,
+    make_unlabelled_sample,
+    to_unix_seconds,
+)
 
-Samples = Iterator[tuple[Sequence[str], float | None]]
-
-
-@dataclass(frozen=True)
-class Family:
-    """One metric. A counter's name ends in ``_total``."""
-
-    name: str
-    """As Prometheus has it: ``seamline_...``."""
-    help: str
-    """What it counts or measures, and in which unit."""
-    of: Callable[[Observation], Samples]
-    """Label values and number of each sample; a number of None is unknown, and left out."""
-    labels: Sequence[str] = ()
-    """Names of the labels after ``pipeline``."""
-
-
-def make_unlabelled_sample(value: Callable[[Observation], float | None]) -> Callable[[Observation], Samples]:
-    """Make a sample without labels."""
-    return lambda found: iter([((), value(found))])
-
-
-def to_unix_seconds(moment: datetime | None) -> float | None:
-    """Write an instant as seconds since 1970."""
-    return None if moment is None else moment.timestamp()
-
-
-FAMILIES = (
+FAMILIES: tuple[Family[Observation], ...] = (
     Family(
         "seamline_stream_up",
         "1 if the stream runs, 0 if not, or if it is unknown.",
@@ -237,20 +211,6 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def collect_metrics(observed: Iterable[Observation]) -> Iterator[Metric]:
-    """Collect all metrics of some observations."""
-    found = list(observed)
-    for family in FAMILIES:
-        labels = ["pipeline", *family.labels]
-        kind = CounterMetricFamily if family.name.endswith("_total") else GaugeMetricFamily
-        metric = kind(family.name, family.help, labels=labels)
-        for each in found:
-            for values, sample in family.of(each):
-                if sample is not None:
-                    metric.add_metric([each.pipeline, *values], float(sample))
-        yield metric
-
-
 @dataclass(eq=False)
 class Streams(Collector):
     """Observes all streams whenever it is scraped."""
@@ -263,16 +223,4 @@ class Streams(Collector):
     def collect(self) -> Iterator[Metric]:
         """Collect the metrics of a fresh look."""
         with self.lock:
-            return collect_metrics(self.look())
-
-
-def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
-    """Make a registry of all streams of this installation, by the settings."""
-    known = Definitions(definitions_folder())
-
-    def look() -> Sequence[Observation]:
-        return observe_all(streams_of(known.now()), broker=broker)
-
-    made = CollectorRegistry()
-    made.register(Streams(look))
-    return made
+            return collect_families(FAMILIES, self.look())

@@ -28,9 +28,9 @@ from seamline.lake.tables.occupied_places import require_no_log_elsewhere
 from seamline.model.errors import BadRange, NotFound, SetupError, StoreUnavailable
 from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.savepoint import Savepoint
+from seamline.supervisor.metrics.registry import make_metrics_registry
 from seamline.supervisor.observe import streams_of
 from seamline.supervisor.outside import list_own_layouts, list_shared_layouts, read_stream_status, stop_all
-from seamline.supervisor.stream_metrics import make_metrics_registry
 
 KIOSK = DEFINITION.replace('name="shop"', 'name="kiosk"')
 LANE = Lane("sales", 0)

@@ -1,0 +1,1 @@
+"""What intervals and published answers are worth."""

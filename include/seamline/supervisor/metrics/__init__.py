@@ -1,0 +1,1 @@
+"""What is measured of pipelines, as Prometheus reads it."""

@@ -1,0 +1,27 @@
+"""What Prometheus scrapes: all streams of this installation, and the published answers of its pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry
+
+from seamline.lake.storage.layout import definitions_folder
+from seamline.plan.stream.observation import Observation
+from seamline.supervisor.metrics.stream_metrics import Streams
+from seamline.supervisor.metrics.trust_metrics import Trusts
+from seamline.supervisor.observe import observe_all, streams_of
+from seamline.supervisor.watcher import Definitions
+
+
+def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
+    """Make a registry of all streams and pipelines, by the settings."""
+    known = Definitions(definitions_folder())
+
+    def look() -> Sequence[Observation]:
+        return observe_all(streams_of(known.now()), broker=broker)
+
+    made = CollectorRegistry()
+    made.register(Streams(look))
+    made.register(Trusts(known.now))
+    return made

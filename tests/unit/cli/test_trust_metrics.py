@@ -1,0 +1,90 @@
+"""What Prometheus reads of published answers: intervals by hand, and a scrape that costs no more than it may."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.unit.past import build
+from tests.unit.shop import DAY, START, Sale, Shop, opened
+
+from seamline.lake.store.locations import Location
+from seamline.supervisor.metrics import trust_metrics
+from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES, Trusts
+
+
+@pytest.fixture
+def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """Three days of sales, of which two are built."""
+    made = opened(tmp_path, monkeypatch, warehouse)
+    made.epoch([Sale(1), Sale(2, "b"), Sale(1500), Sale(3000)])
+    build(made, "g", cut=0)
+    return made
+
+
+def scrape(trusts: Trusts) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return the samples that a scrape shows, by name and the values of the labels after the pipeline."""
+    registry = CollectorRegistry()
+    registry.register(trusts)
+    return {
+        family.name: {
+            tuple(value for name, value in sorted(each.labels.items()) if name != "pipeline"): each.value
+            for each in family.samples
+        }
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+    }
+
+
+@pytest.mark.everywhere
+def test_published_answers_are_counted_by_what_they_are_worth(shop: Shop) -> None:
+    """A day that is certified, until a late sale makes it dirty; days that were never built have no generation."""
+    first = scrape(Trusts(lambda: {"shop": shop.compiled}))
+    assert first["seamline_intervals"][("certified", "sales")] == 1
+    assert first["seamline_certified_through_timestamp_seconds"] == {("sales",): (START + DAY).timestamp()}
+    assert first["seamline_late_rows"] == {("sales",): 0}
+    assert first["seamline_differences_unexplained"] == {("sales",): 0}
+    assert first["seamline_audit_findings"] == {}
+    shop.epoch([Sale(3), Sale(4)])
+    then = scrape(Trusts(lambda: {"shop": shop.compiled}))
+    assert then["seamline_intervals"][("certified", "sales")] == 0
+    assert then["seamline_intervals"][("dirty", "sales")] == 1
+    assert then["seamline_certified_through_timestamp_seconds"] == {}
+    assert then["seamline_late_rows"] == {("sales",): 2}
+    assert then["seamline_owed_since_timestamp_seconds"] == {("sales",): (START + DAY).timestamp()}
+    assert {*then} == {each.name for each in TRUST_FAMILIES}
+
+
+def test_a_pipeline_is_read_again_after_a_minute(shop: Shop) -> None:
+    """Between two scrapes of a quarter of a minute nothing is built; a pipeline that is gone is not shown."""
+    now, pipelines = [0.0], {"shop": shop.compiled}
+    trusts = Trusts(lambda: pipelines, clock=lambda: now[0])
+    assert scrape(trusts)["seamline_late_rows"] == {("sales",): 0}
+    shop.epoch([Sale(3)])
+    now[0] = trust_metrics.EVERY - 1
+    assert scrape(trusts)["seamline_late_rows"] == {("sales",): 0}
+    now[0] = trust_metrics.EVERY
+    assert scrape(trusts)["seamline_late_rows"] == {("sales",): 1}
+    pipelines.clear()
+    assert scrape(trusts)["seamline_late_rows"] == {}
+
+
+def test_a_scrape_reads_as_many_pipelines_as_there_is_time_for(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next goes on with those that were not read, and one that is broken is in nobody's way."""
+    now, read = [0.0], list[str]()
+
+    def reading(pipeline: object, layout: object) -> None:
+        read.append(str(layout))
+        now[0] += 2.0
+        if len(read) == 2:
+            raise OSError("the disk is gone")
+
+    monkeypatch.setattr(trust_metrics, "read_trust", reading)
+    trusts = Trusts(lambda: dict.fromkeys("abc", shop.compiled), clock=lambda: now[0])
+    scrape(trusts)
+    assert (len(read), sorted(trusts.known)) == (2, ["a", "b"])
+    scrape(trusts)
+    assert (len(read), sorted(trusts.known)) == (3, ["a", "b", "c"])
