@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pyarrow.compute as pc
 import pytest
+from tests.conformance.joins.test_joins import compare
 from tests.conformance.lives import START, end, happen, spoil, with_ids
-from tests.conformance.test_joins import compare
 
 from seamline import (
     AsOf,

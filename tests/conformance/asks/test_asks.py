@@ -8,7 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.conformance.test_joins import compare, live
+from tests.conformance.joins.test_joins import compare, live
 
 from seamline import (
     Ask,

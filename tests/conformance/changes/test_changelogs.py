@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.conformance.joins.test_joins import compare
 from tests.conformance.lives import START, end, happen, spoil
-from tests.conformance.test_joins import compare
 
 from seamline import (
     Batch,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.conformance.test_joins import compare
+from tests.conformance.joins.test_joins import compare
 from tests.unit.group_functions import Both
 
 from seamline import Batch, CoGroup, KafkaSource, Pattern, Pipeline, Tumbling, View, Watermark, count, sum

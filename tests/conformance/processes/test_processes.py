@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from tests.conformance.joins.test_joins import compare
 from tests.conformance.lives import START, end, happen, spoil
 from tests.conformance.processes.saving import save_each_epoch
-from tests.conformance.test_joins import compare
 from tests.unit.process_functions import Abandoned, Fails, Remembers
 
 from seamline import (
