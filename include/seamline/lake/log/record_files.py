@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seamline.lake.storage.column_bounds import Bounds, delta_statistics_json, list_bounded_columns
@@ -15,6 +16,10 @@ from seamline.lake.store.locations import Location
 RAW = ("_key", "_value", "_headers")
 ASCENDING = ("_offset",)
 """Columns that go up one by one: as differences they take next to nothing, and a dictionary of them helps nobody."""
+
+
+SAMPLE = 4096
+"""Rows by which it is judged whether numbers differ: then a dictionary of them takes time and room for nothing."""
 
 
 class Sink:
@@ -44,13 +49,14 @@ class Sink:
             return
         if self.writer is None:
             plain = [name for name in self.schema.names if name not in RAW]
+            differing = list_differing_numbers(rows)
             self.target = None if self.memory else DataTarget(self.root / self.name)
             self.writer = pq.ParquetWriter(
                 self.target.sink if self.target else self.memory,
                 self.schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=[name for name in plain if name not in ASCENDING],
+                use_dictionary=[name for name in plain if name not in {*ASCENDING, *differing}],
                 column_encoding={name: "DELTA_BINARY_PACKED" for name in ASCENDING if name in plain},
                 write_statistics=[name for name in list_bounded_columns(self.schema) if name not in RAW],
             )
@@ -68,6 +74,21 @@ class Sink:
             return []
         assert self.target
         return [describe_target(self.target, self.name, self.doubles, partition=self.partition)]
+
+
+def list_differing_numbers(rows: pa.Table) -> list[str]:
+    """List the columns of numbers and instants most of whose values differ from each other, by the first rows."""
+    some = rows.slice(0, SAMPLE)
+    return [
+        each.name
+        for each in rows.schema
+        if (
+            pa.types.is_integer(each.type)
+            or pa.types.is_floating(each.type)
+            or pa.types.is_timestamp(each.type)
+        )
+        and 2 * pc.count_distinct(some[each.name]).as_py() > some.num_rows
+    ]
 
 
 def fill_missing_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:

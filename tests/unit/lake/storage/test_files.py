@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import QueryBuilder
 from hypothesis import given, settings
@@ -210,3 +211,28 @@ def test_states_of_another_release_are_told(tmp_path: Path) -> None:
     with pytest.raises(ProtocolError, match="'total__sum' of .* keeps a state of .*long"):
         table.holding(pa.schema([("total__sum", pa.int64())]))
     assert table.holding(schema.remove(1)) is table
+
+
+def test_numbers_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
+    """Of those that all differ it would be as large as they are, and is not made."""
+    count = 1000
+    columns = {
+        "few": pa.array([number % 7 for number in range(count)], pa.int64()),
+        "many": pa.array(range(count), pa.int64()),
+        "at": pa.array(range(count), pa.timestamp("us", tz="UTC")),
+        "same": pa.repeat(pa.scalar(1.5), count),
+        "none": pa.nulls(count, pa.int64()),
+        "text": pa.array(map(str, range(count))),
+    }
+    rows = pa.table(columns)
+    sink = Sink(tmp_path, "a.parquet", rows.schema)
+    sink.write(rows)
+    sink.close()
+    group = pq.read_metadata(tmp_path / "a.parquet").row_group(0)
+    found = {group.column(at).path_in_schema: group.column(at).encodings for at in range(group.num_columns)}
+    assert {name for name, each in found.items() if "RLE_DICTIONARY" in each} == {
+        "few",
+        "same",
+        "none",
+        "text",
+    }
