@@ -27,6 +27,12 @@ COLLECTOR = "-XX:+UseParallelGC -XX:MaxNewSize=256m"
 A_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 # The second compiler takes as much CPU as all else that a small build's JVM does, and pays it back later than that.
 BRIEF = "-XX:TieredStopAtLevel=1"
+# Ten times Java's own. What each record goes through is called this often within a second, and compiled as it would be;
+# on what runs a few times an epoch the second compiler would spend as much CPU as tasks do over the first millions.
+LATER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 "
+    "-XX:Tier4BackEdgeThreshold=400000"
+)
 # Spark's upper and lower follow the JVM's language: Turkish, Greek, Lithuanian and Armenian have rules of their own.
 LANGUAGE = "-Duser.language=en"
 READ_BY_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
@@ -134,7 +140,7 @@ def store_class_path(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def jvm_options(others: str = "", *, brief: bool = False) -> str:
-    """Return what every driver's JVM is started with: archive, collector, language, SEAMLINE_JAVA_OPTIONS.
+    """Return what every driver's JVM is started with: archive, collector, compilers, language, SEAMLINE_JAVA_OPTIONS.
 
     A JVM does not start with two collectors: ours is left out where ``others`` of its options name one. ``brief``:
     it ends before it has done much.
@@ -143,7 +149,7 @@ def jvm_options(others: str = "", *, brief: bool = False) -> str:
     given = f'"-XX:SharedArchiveFile={archive}" -Xshare:auto {QUIET}' if archive.exists() else ""
     everywhere = " ".join(os.environ.get(name, "") for name in READ_BY_JAVA)
     ours = "" if A_COLLECTOR.search(f"{asked} {others} {everywhere}") else COLLECTOR
-    return " ".join(each for each in (given, ours, BRIEF if brief else "", LANGUAGE, asked) if each)
+    return " ".join(each for each in (given, ours, BRIEF if brief else LATER, LANGUAGE, asked) if each)
 
 
 def find_java() -> Java | None:

@@ -150,7 +150,7 @@ def test_jvms_are_started_with_the_archive_and_what_was_asked_for(
     """Spark cuts its options at blanks, unless they are quoted; a folder may have some."""
     monkeypatch.setenv("SEAMLINE_JARS", str(empty.jars))
     monkeypatch.delenv("SEAMLINE_JAVA_OPTIONS")
-    assert java.jvm_options() == f"{java.COLLECTOR} -Duser.language=en"
+    assert java.jvm_options() == f"{java.COLLECTOR} {java.LATER} -Duser.language=en"
     assert java.jvm_options(brief=True) == f"{java.COLLECTOR} -XX:TieredStopAtLevel=1 -Duser.language=en"
     program(empty.classes, "")
     assert shlex.split(java.jvm_options())[0] == f"-XX:SharedArchiveFile={empty.classes}"
@@ -168,6 +168,7 @@ def test_a_heap_dump_is_written_for_who_asks_for_one(monkeypatch: pytest.MonkeyP
     ).stdout
     flags = {words[1]: words[3] for line in told.splitlines() if len(words := line.split()) > 3}
     assert flags["HeapDumpOnOutOfMemoryError"] == ("true" if asked else "false")
+    assert (flags["Tier4InvocationThreshold"], flags["TieredStopAtLevel"]) == ("50000", "4")
 
 
 @pytest.mark.parametrize(
