@@ -40,6 +40,7 @@ VALUES = {
 }
 BODIES = {
     "/api/v1/streams/{pipeline}": {"action": "start", "reason": "a test"},
+    "/api/v1/failovers/{pipeline}": {"action": "cancel-failover"},
     "/api/v1/runs/{pipeline}": {"dirty": True},
     "/api/v1/backfills/{pipeline}": {"from": "2013-01-01T00:00:00Z", "to": "2013-01-02T00:00:00Z"},
     "/api/v1/imports/{pipeline}": {"from": "/lake/sales", "dry_run": True},

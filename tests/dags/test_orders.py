@@ -17,7 +17,7 @@ from seamline.model.errors import BadRange, GaveUp, MovedAway
 from seamline.model.protocol.moving import Moved
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration import reconciling
-from seamline.orchestration.orders import FORM, order_of
+from seamline.orchestration.orders import FORM, read_order
 from seamline.orchestration.pipeline_dags import stream_dag
 from seamline.plan.stream.start_positions import From, StartPlace
 from seamline.supervisor.operations import Action, Upgrade
@@ -29,14 +29,14 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_a_scheduled_run_asks_for_nothing():
     """It has the form's defaults."""
-    assert order_of(EMPTY, "airflow") is None
+    assert read_order(EMPTY, "airflow") is None
 
 
 def test_an_order_under_another_spelling_is_refused():
     """Airflow takes any configuration: a stream that somebody stops would be kept up in silence."""
     with pytest.raises(BadRange, match="Action: there is no such field"):
-        order_of({**EMPTY, "Action": "stop"}, "airflow:ada")
-    assert order_of({**EMPTY, "ticket": "OPS-7"}, "airflow:ada") is None
+        read_order({**EMPTY, "Action": "stop"}, "airflow:ada")
+    assert read_order({**EMPTY, "ticket": "OPS-7"}, "airflow:ada") is None
 
 
 def test_every_field_of_the_form_is_meant():
@@ -51,7 +51,7 @@ def test_every_field_of_the_form_is_meant():
         "from": "2026-01-01T00:00:00Z",
         "to": "2026-01-02T00:00:00Z",
     }
-    order = order_of({**EMPTY, **given}, "airflow:ada")
+    order = read_order({**EMPTY, **given}, "airflow:ada")
     assert order is not None
     assert (order.action, order.actor, order.place) == (
         Action.RESTART,
@@ -81,7 +81,7 @@ def test_every_field_of_the_form_is_meant():
 def test_a_wrong_field_is_named(given):
     """REST's conf is not checked by a form."""
     with pytest.raises(BadRange):
-        order_of({**EMPTY, **given}, "airflow")
+        read_order({**EMPTY, **given}, "airflow")
 
 
 @pytest.fixture

@@ -37,3 +37,8 @@ def connection_env_if_any(name: str) -> dict[str, str]:
         return connection_env(name)
     except AirflowNotFoundException:
         return {}
+
+
+def connections_env_if_any(names: Iterable[str]) -> dict[str, str]:
+    """Resolve those of several connections that there are."""
+    return {variable: text for name in names for variable, text in connection_env_if_any(name).items()}

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from airflow.sdk import Param
 
 from seamline.model.errors import BadRange
+from seamline.orchestration import failover_orders
 from seamline.orchestration.run_intervals import form_span, parse_flag, require_known_fields
 from seamline.plan.stream.start_positions import StartPlace
 
 if TYPE_CHECKING:
+    from seamline.supervisor.clusters.failover_orders import FailoverOrder
     from seamline.supervisor.operations import Order
 
-ACTIONS = ("start", "stop", "pause", "restart", "savepoint", "restore")
+STEPS = ("start", "stop", "pause", "restart", "savepoint", "restore")
+ACTIONS = (*STEPS, *failover_orders.ACTIONS)
 UPGRADES = ("last-state", "savepoint", "stateless")
 FORM = {
     "action": Param(
@@ -38,7 +41,8 @@ FORM = {
         description="Read what is passed over by it too, beside the live stream.",
     ),
     "from": Param(None, type=["null", "string"], format="date-time", title="Passed over from",
-                  description="First event time, with its zone, that may be passed over; empty for any."),
+                  description="First event time, with its zone, that may be passed over, or missing after a failover; "
+                  "empty for any."),
     "to": Param(None, type=["null", "string"], format="date-time", title="Passed over to",
                 description="Exclusive end of it."),
     "upgrade": Param(
@@ -50,18 +54,26 @@ FORM = {
     ),
     "name": Param(None, type=["null", "string"], title="Savepoint", description="Of a savepoint, restore or restart."),
     "reason": Param(None, type=["null", "string"], title="Reason", description="Reason, recorded in the control log."),
+    **failover_orders.FORM,
 }  # fmt: skip
 
 
-def order_of(params: Mapping[str, object], actor: str) -> Order | None:
+def read_order(params: Mapping[str, object], actor: str) -> Order | FailoverOrder | None:
     """Read the form; None if nothing is asked for. BadRange names the field that is wrong."""
+    require_known_fields(params, FORM)
+    if params.get("action") in failover_orders.ACTIONS:
+        return failover_orders.read_failover_order(params, actor)
+    return order_of(params, actor)
+
+
+def order_of(params: Mapping[str, object], actor: str) -> Order | None:
+    """Read what the form says of the stream alone."""
     from seamline.supervisor.operations import Action, Order, Upgrade
 
-    require_known_fields(params, FORM)
     asked = params.get("action")
     if asked in (None, ""):
         return None
-    if asked not in ACTIONS:
+    if asked not in STEPS:
         raise BadRange(f"action: {asked!r} does not exist.", hint=f"available: {', '.join(ACTIONS)}.")
     name = str(params.get("name") or "")
     if asked in ("savepoint", "restore") and not name:

@@ -13,10 +13,15 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import BadRange, GaveUp, SeamlineError, SetupError
 from seamline.model.time.intervals import format_utc_instant
-from seamline.orchestration.airflow_connections import connection_env_if_any, connections_env, name_in_force
+from seamline.orchestration.airflow_connections import (
+    connection_env_if_any,
+    connections_env,
+    connections_env_if_any,
+    name_in_force,
+)
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
-from seamline.orchestration.orders import order_of
+from seamline.orchestration.orders import read_order
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
 
@@ -41,6 +46,8 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     from seamline.lake.status.marks import RECONCILED, leave_mark
     from seamline.lake.storage.layout import locate_tables
     from seamline.lake.tables.control_table import ControlTable, Desired
+    from seamline.supervisor.clusters.failover_orders import FailoverOrder
+    from seamline.supervisor.clusters.failover_process import run_failover
     from seamline.supervisor.operations import carry_out
     from seamline.supervisor.outside import read_stream_status
 
@@ -48,8 +55,11 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     layout, connection = locate_tables(name), name_in_force(name, connection)
     leave_mark(layout, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)
-    if order := order_of(context["params"], find_run_actor(context)):
+    if order := read_order(context["params"], find_run_actor(context)):
         require_new(order.action, context["dag_run"].run_after, now=datetime.now(UTC))
+        if isinstance(order, FailoverOrder):
+            run_failover(name, order, connections_env_if_any([connection, order.connection]), print)
+            raise AirflowSkipException(f"{order.action}: done; the order start starts the stream")
         for line in carry_out(order, *open_compiled_pipeline(name), env=connection_env_if_any(connection)):
             print(line)
     if control.read().desired is Desired.UNSET:

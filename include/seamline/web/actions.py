@@ -11,9 +11,12 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from seamline.lake.tables.control_table import ControlTable
 from seamline.model.errors import BadRange
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.orchestration.airflow_api import AirflowApi
+from seamline.orchestration.airflow_connections import connection_env_if_any
+from seamline.orchestration.failover_orders import read_failover_order
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.run_intervals import form_span
 from seamline.web.access import (
@@ -68,6 +71,24 @@ class StreamOrder(Span):
     name: str | None = Field(default=None, max_length=200)
 
 
+class FailoverBody(Span):
+    """A failover to be planned, decided on or taken back; the fields are those of the stream's DAG's form."""
+
+    action: Literal["plan-failover", "failover", "cancel-failover"]
+    connection: str = Field(default="", max_length=250)
+    by: Literal["", "offsets", "event_id", "timestamp"] = ""
+    offsets: str = Field(default="", max_length=50_000)
+    margin: str = Field(default="5 minutes", max_length=100)
+    since: str | None = Field(default=None, max_length=200)
+    nothing_missing: bool = False
+    fewer_partitions: bool = False
+
+    @property
+    def conf(self) -> dict[str, object]:
+        """What a run of the DAG is given."""
+        return {name: each for name, each in self.model_dump(by_alias=True).items() if each not in ("", None)}
+
+
 class ImportOrder(BaseModel):
     """Files to be imported; the fields are those of the DAG's form, but for ``map``, which is a text of lines."""
 
@@ -106,6 +127,30 @@ def steer_stream(pipeline: str, order: StreamOrder, user: GetUserDep) -> Respons
     asked = order_of(order.model_dump(by_alias=True), f"airflow:{user.get_name()}")
     assert asked is not None
     return as_json({"done": carry_out(asked, compiled, layout, env=kafka_env(compiled))}, 202)
+
+
+@router.post(
+    "/failovers/{pipeline}", status_code=202, dependencies=[operators, *build_action_dependencies("stream")]
+)
+def steer_failover(pipeline: str, body: FailoverBody, user: GetUserDep, request: Request) -> Response:
+    """Plan a failover, which changes nothing; or start a run of the stream's DAG that decides on it, or takes it back.
+
+    What is refused is refused before there is a run.
+    """
+    from seamline.supervisor.clusters.failover_drafts import draft_failover, require_stopped
+    from seamline.supervisor.clusters.failover_orders import FailoverAction
+
+    compiled, layout = open_requested_pipeline(pipeline)
+    order = read_failover_order(body.conf, f"airflow:{user.get_name()}")
+    plan: tuple[str, ...] = ()
+    if order.action is not FailoverAction.CANCEL:
+        env = {**kafka_env(compiled), **connection_env_if_any(order.connection)}
+        plan = draft_failover(compiled, layout, order.read(), env).lines
+        if order.action is FailoverAction.PLAN:
+            return as_json({"plan": plan}, 202)
+    require_stopped(compiled.name, ControlTable.ensure(layout).read())
+    run = InsideAirflow.of(request).trigger(f"{pipeline}__stream", body.conf)
+    return as_json({"plan": plan, "dag_id": f"{pipeline}__stream", "run_id": run}, 202)
 
 
 @router.post(

@@ -179,6 +179,7 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
         lag=list(facts_of(seen)["lag"]["partitions"].items()),
         reads=list_source_facts(compiled.definition),
         refused=list_refusals(compiled, layout),
+        fails_over=bool(compiled.definition.kafka_topics),
         operates=may_operate(pipeline, user),
     )
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from seamline.cli.context import current_actor, open_pipeline, parse_range
+from seamline.cli.context import current_actor, open_pipeline
 from seamline.cli.stream import ensure_supervisor, stream
 from seamline.model.errors import BadRange, NotFound
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
-    from seamline.plan.stream.failover_plan import FailoverRequest
-    from seamline.supervisor.clusters.failing_over import Drafted
+    from seamline.supervisor.clusters.failover_orders import FailoverOrder
 
 WORDS = ("event_id", "timestamp")
 
@@ -42,7 +42,6 @@ WORDS = ("event_id", "timestamp")
 @click.option("--since", help="Read from this Kafka timestamp on instead, UTC.")
 @click.option(
     "--nothing-missing",
-    "whole",
     is_flag=True,
     help="Declare that the other cluster has all records of this one.",
 )
@@ -51,9 +50,7 @@ WORDS = ("event_id", "timestamp")
     "--lost-to",
     help="Last event time of such records, UTC (exclusive). Without it no interval is certified if any may be missing.",
 )
-@click.option(
-    "--fewer-partitions", "fewer", is_flag=True, help="Allow a topic to have fewer partitions there."
-)
+@click.option("--fewer-partitions", is_flag=True, help="Allow a topic to have fewer partitions there.")
 @click.option("--restart", is_flag=True, help="Stop the stream first, and start it afterwards.")
 @click.option(
     "--here", is_flag=True, help="With --restart, start the supervisor on this machine if none lives."
@@ -77,7 +74,8 @@ def failover(
     The stream's next start closes the partitions of the old cluster and begins those of the other one, and records in
     the log what may be missing or count twice. Failing back is another failover.
     """
-    from seamline.supervisor.clusters import failing_over
+    from seamline.supervisor.clusters.failing_over import carry_out_failover
+    from seamline.supervisor.clusters.failover_orders import FailoverAction, FailoverOrder
 
     compiled, layout = open_pipeline(pipeline)
     if back:
@@ -85,59 +83,37 @@ def failover(
             raise click.UsageError(
                 "--cancel takes a decision back at once: of the others it takes --reason alone."
             )
-        made = failing_over.cancel(compiled, layout, actor=current_actor(), reason=asked["reason"])
-        click.echo(
-            f"{compiled.name}: the failover to {made.connection} is taken back; the next start reads {made.left}."
-        )
+        cancelling = FailoverOrder(FailoverAction.CANCEL, current_actor(), asked["reason"])
+        print_lines(carry_out_failover(cancelling, compiled, layout, os.environ))
         return
     if not connection or not way:
         raise click.UsageError("--to and --by are required.")
-    request = read_request(connection, way, **asked)
+    order = make_order(connection, way, **asked)
+    order.read()
+    planning = replace(order, action=FailoverAction.PLAN)
     if dry:
-        show_plan(failing_over.draft_failover(compiled, layout, request, os.environ))
-        click.echo("It was a dry run.")
+        print_lines([*carry_out_failover(planning, compiled, layout, os.environ), "It was a dry run."])
         return
     if restart:
         # What is refused is refused before the stream is stopped for it.
-        failing_over.draft_failover(compiled, layout, request, os.environ)
-    with started_again(layout, request) if restart else nullcontext():
-        show_plan(failing_over.fail_over(compiled, layout, request, os.environ))
+        carry_out_failover(planning, compiled, layout, os.environ)
+    with started_again(layout, order) if restart else nullcontext():
+        print_lines(carry_out_failover(order, compiled, layout, os.environ))
     click.echo(f"{compiled.name}: {'it' if restart else 'the next start'} reads {connection}.")
     if restart and here:
         ensure_supervisor(compiled.name)
 
 
-def read_request(
-    connection: str,
-    way: str,
-    *,
-    margin: str,
-    since: str | None,
-    lost_from: str | None,
-    lost_to: str | None,
-    **asked: Any,
-) -> FailoverRequest:
-    """Read what is asked for; BadRange, NotFound for a file that is not there."""
-    from seamline.model.protocol.clusters.failovers import By
-    from seamline.model.time.intervals import parse_duration, parse_moment
-    from seamline.plan.stream.failover_plan import FailoverRequest
-    from seamline.plan.stream.start_positions import parse_spark_offsets
+def make_order(connection: str, way: str, **asked: Any) -> FailoverOrder:
+    """Make an order of the command's words; NotFound for a file that is not there, BadRange for one that is no text."""
+    from seamline.supervisor.clusters.failover_orders import FailoverAction, FailoverOrder
 
-    if (lost_from is None) != (lost_to is None):
-        raise BadRange("--lost-from and --lost-to belong together.", hint="pass both, or neither.")
-    offsets = {}
-    if way not in WORDS:
-        if since is not None:
-            raise BadRange("--since belongs to the other ways.", hint="the file says where reading begins.")
-        offsets = parse_spark_offsets(read_offsets_file(way))
-    return FailoverRequest(
+    return FailoverOrder(
+        FailoverAction.DECIDE,
+        current_actor(),
         connection=connection,
-        by=By(way) if way in WORDS else By.OFFSETS,
-        actor=current_actor(),
-        offsets=offsets,
-        margin=parse_duration(margin),
-        since=parse_moment(since) if since is not None else None,
-        lost=parse_range(lost_from, lost_to),
+        by=way if way in WORDS else "offsets",
+        offsets="" if way in WORDS or asked["since"] is not None else read_offsets_file(way),
         **asked,
     )
 
@@ -155,22 +131,22 @@ def read_offsets_file(name: str) -> str:
 
 
 @contextmanager
-def started_again(layout: Layout, request: FailoverRequest) -> Iterator[None]:
+def started_again(layout: Layout, order: FailoverOrder) -> Iterator[None]:
     """Stop a stream, and let it run afterwards, whatever has come of it."""
     from seamline.lake.tables.control_table import ControlTable
     from seamline.supervisor.outside import stop_stream
 
-    reason = f"failover to {request.connection}"
-    stop_stream(layout, actor=request.actor, reason=reason)
+    reason = f"failover to {order.connection}"
+    stop_stream(layout, actor=order.actor, reason=reason)
     try:
         yield
     finally:
-        ControlTable.ensure(layout).restart(actor=request.actor, reason=reason, now=datetime.now(UTC))
+        ControlTable.ensure(layout).restart(actor=order.actor, reason=reason, now=datetime.now(UTC))
 
 
-def show_plan(drafted: Drafted) -> None:
-    """Print the plan."""
-    for line in drafted.lines:
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines."""
+    for line in lines:
         click.echo(line)
 
 

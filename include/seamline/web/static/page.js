@@ -204,9 +204,15 @@ function told(found) {
   return lines.join("\n");
 }
 
+// Buttons for what another one has shown: not before it, and not once a field has changed since.
+function follow(form, shown) {
+  for (const button of form.querySelectorAll("button[data-after]")) button.disabled = button.dataset.after !== shown;
+}
+
 // Forms that change something: JSON, after a question where one is due.
 function posting(root) {
   for (const form of root.querySelectorAll("form[data-post]")) {
+    form.addEventListener("input", () => follow(form, ""));
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       const pressed = event.submitter;
@@ -223,6 +229,9 @@ function posting(root) {
         const found = await answer.json();
         said.className = answer.ok ? "good" : "bad";
         said.textContent = answer.ok ? told(found) : [found.message, found.hint].filter(Boolean).join(" ");
+        // What was typed while the answer was awaited is not what was planned.
+        const same = answer.ok && pressed && JSON.stringify(bodyOf(form, pressed)) === body;
+        follow(form, same ? pressed.value : "");
       } catch (error) {
         said.className = "bad";
         said.textContent = "No answer: nothing is known of what became of it.";

@@ -30,7 +30,7 @@ from seamline.model.protocol.savepoint import Savepoint
 from seamline.plan.stream.failover_plan import FailoverRequest
 from seamline.spark.stream.decisions import register_decisions
 from seamline.spark.stream.epoch_writer import Writer
-from seamline.supervisor.clusters import failing_over
+from seamline.supervisor.clusters import failing_over, failover_drafts
 from seamline.supervisor.sources import source_ends
 
 OLD, NEW = Lane("t", 0), Lane("n", 0)
@@ -71,9 +71,9 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Three sales that were read, sent a minute apart; two clusters."""
     made = opened(tmp_path, monkeypatch)
     made.epoch([Sale(at, sent_at=START + timedelta(minutes=at)) for at in (1, 2, 9)])
-    monkeypatch.setattr(failing_over, "TopicAdmin", Admin)
-    monkeypatch.setattr(failing_over, "read_airflow_connection", lambda name, env: name)
-    monkeypatch.setattr(failing_over, "fetch_ends", fetch)
+    monkeypatch.setattr(failover_drafts, "TopicAdmin", Admin)
+    monkeypatch.setattr(failover_drafts, "read_airflow_connection", lambda name, env: name)
+    monkeypatch.setattr(failover_drafts, "fetch_ends", fetch)
     monkeypatch.setattr(Admin, "away", set())
     monkeypatch.setattr(Admin, "asked", [])
     return made
@@ -91,7 +91,7 @@ def ask(to: str = "kafka_b", by: By = By.OFFSETS, **more: Any) -> FailoverReques
     return FailoverRequest(to, by, "ada", "fire", **more)
 
 
-def fail_over(shop: Shop, **asked: Any) -> failing_over.Drafted:
+def fail_over(shop: Shop, **asked: Any) -> failover_drafts.Drafted:
     """Decide on one."""
     return failing_over.fail_over(shop.compiled, shop.layout, ask(**asked), {})
 
@@ -167,7 +167,7 @@ def test_a_partition_that_was_never_read_may_be_missing(shop: Shop, monkeypatch:
         ends = dict(zip(lanes, (3, 5) if admin.name == "kafka_default" else (50, 50), strict=True))
         return TopicEnds(datetime.now(UTC), {lanes[0].topic_id: "sales"}, dict.fromkeys(lanes, 0), ends)
 
-    monkeypatch.setattr(failing_over, "fetch_ends", two)
+    monkeypatch.setattr(failover_drafts, "fetch_ends", two)
     made = fail_over(shop, offsets={("sales", 0): 17, ("sales", 1): 0}).failover
     assert made.doubtful and "5 offsets were not read" in made.statement
 
