@@ -30,6 +30,7 @@ PAGES = (
     "stream",
     "lookups",
     "questions",
+    "counts",
     "plan",
     "imports",
     "audits",

@@ -41,6 +41,7 @@ PAGES = (
     f"{SHOWN}/views/delay_by_carrier",
     f"{SHOWN}/stream",
     f"{SHOWN}/lookups",
+    f"{SHOWN}/counts",
     f"{SHOWN}/questions",
     f"{SHOWN}/plan",
     f"{SHOWN}/imports",

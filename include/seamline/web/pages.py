@@ -17,6 +17,7 @@ from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.audits_table import audits_of
 from seamline.model.compile.catalog import load_cached_catalog
+from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.audit_text import format_audit as audited
@@ -139,6 +140,7 @@ def completeness(
         signs=SIGNS,
         length=str(compiled.definition.batch.interval),
         watermark=watermark,
+        counting=bool(list_counting_sources(compiled)),
         views=[
             {
                 "name": name,
