@@ -22,10 +22,10 @@ import pytest
 from deltalake import DeltaTable
 from obstore.store import from_url
 from pyspark.sql import SparkSession
-from tests.conformance import test_rejudged as mended
-from tests.conformance import test_restated as restated
 from tests.conformance.processes import test_snapshots as carts
 from tests.conformance.processes.saving import save_each_epoch
+from tests.conformance.reprocessing import test_rejudged as mended
+from tests.conformance.reprocessing import test_restated as restated
 from tests.unit.records import pipeline
 
 from seamline.lake.log.epoch_log import known_epochs

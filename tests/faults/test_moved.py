@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.conformance import test_restated as restated
+from tests.conformance.reprocessing import test_restated as restated
 from tests.faults.rig.store_settings import set_store
 from tests.services.addresses import Bucket
 
