@@ -49,6 +49,8 @@ PLACES: Mapping[str, str] = {
 """Where each table is, below a pipeline's folder."""
 LACKS = "its table lacks rows"
 """What is said of generations: the stream does not need them, and whoever reads them is refused."""
+UNKNOWN = "epochs name"
+"""What is said of decisions that the control table has lost, and that slices are made with: it has to come back."""
 WITH_THE_STREAM = ("master", "quarantine", "ledger", "slices", "manifest", "control")
 MEANWHILE: tuple[Operation | None, ...] = (
     None,
@@ -115,8 +117,15 @@ class BringBack(Operation):
     def run(self, world: World) -> None:
         if backup := self.back_up(world):
             world.power_off()
-            former = world.held
+            former, decided = world.held, (world.wanted, [*world.named], [*world.restated])
+            aside = world.folder / "control aside"
+            shutil.copytree(pipeline_of(world) / "control", aside)
             self.bring_back(world, backup)
+            if any(UNKNOWN in why for why in contradicted(world)):
+                require_refusal(world)
+                put_control_back(world, aside)
+                world.wanted, world.named, world.restated = decided
+            shutil.rmtree(aside)
             self.go_on(world, backup, former)
 
     def back_up(self, world: World) -> Backup | None:
@@ -194,6 +203,24 @@ class BringBack(Operation):
         if "quarantine" in self.tables:
             let_go(world, above=backup.newest)
         check(world)
+
+
+def put_control_back(world: World, aside: Path) -> None:
+    """Bring the control table back to what it was, alone."""
+    shutil.rmtree(pipeline_of(world) / "control")
+    shutil.copytree(aside, pipeline_of(world) / "control")
+    world.forget()
+
+
+def require_refusal(world: World) -> None:
+    """Raise Wrong where a start or a person's repair goes on without decisions that rows are made with."""
+    refused = refusal(world)
+    world.gone()
+    with world.process(), suppress(OutOfStep):
+        repair_pipeline(world.pipeline, world.layout, Acceptance("a person", "it is gone"))
+        refused = None
+    if refused is None:
+        raise Wrong("a start or a repair has gone on without restatements that epochs name")
 
 
 def look(world: World, former: Sequence[Held]) -> None:

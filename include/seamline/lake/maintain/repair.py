@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from seamline.lake.joins.restatements import read_restated
-from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
+from seamline.lake.log.epoch_log import condense_open_log, newest_epochs, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.log_lines import (
     BOOT,
@@ -26,6 +26,7 @@ from seamline.lake.log.log_lines import (
 from seamline.lake.log.master import FRONTIER, Master
 from seamline.lake.maintain.absent_rows import list_absent_generations
 from seamline.lake.maintain.ledger_trimming import trim_ledger
+from seamline.lake.maintain.lost_decisions import find_lost_restatement, list_lost_restatements
 from seamline.lake.maintain.table_states import (
     find_overmerged_panes,
     newest_named_epoch,
@@ -83,10 +84,11 @@ class Tables:
 
 
 def require_committed_cuts(layout: Layout, ledger: Ledger, master: Master) -> None:
-    """Raise OutOfStep if a generation is served that has counted epochs that are not committed."""
+    """Raise OutOfStep if a generation is served that has counted epochs that are not committed, or lost decisions."""
     manifest = ManifestTable.ensure(layout).read()
     why = next(find_master_losses(MasterState(master.epoch), {}, highest_served_cut(manifest)), "")
-    if why := why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master)):
+    why = why or find_uncommitted_cut(manifest, lambda: condense_open_log(ledger, master))
+    if why := why or find_lost_restatement(layout, manifest):
         raise out_of_step(layout.pipeline, why)
 
 
@@ -113,6 +115,7 @@ def find_contradictions(layout: Layout, views: Collection[str] = ()) -> Iterator
         )
         if why := find_uncommitted_cut(manifest, lambda: read_condensed_log(layout)):
             yield why
+        yield from list_lost_restatements(layout, manifest, newest_epochs(layout, 1))
         for each in list_absent_generations(layout, manifest):
             what = f"generation {each.generation} of {each.view} {each.interval}"
             yield f"{what} is served, and its table lacks rows of it"

@@ -16,7 +16,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import require_committed, require_repaired
+from seamline.lake.tables.readiness import require_committed, require_known_decisions, require_repaired
 from seamline.lake.tables.view_versions import find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.certificate_checks import Certificate
@@ -139,6 +139,7 @@ def roll_back_interval(
             restated=read_restated(pipeline, layout, read_condensed_log(layout)),
         )
         require_committed(layout, chosen.epoch, chosen.generation)
+        require_known_decisions(layout, chosen.restated, chosen.generation)
         return chosen
 
     require_repaired(layout)

@@ -12,7 +12,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.readiness import require_committed, require_repaired
+from seamline.lake.tables.readiness import require_committed, require_known_decisions, require_repaired
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.live_versions import list_primary_views
@@ -123,6 +123,10 @@ def commit_publication(
             raise publication_refusal(offered[0].generation.run, offer)
         for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
             require_committed(layout, cut, generation)
+        for known, generation in {
+            each.generation.restated: each.generation.id for each in offer.green
+        }.items():
+            require_known_decisions(layout, known, generation)
         statements = plan_publication(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         table.commit(statements)
         hit_failpoint("published")

@@ -18,6 +18,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout, name_warehouse
 from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.control_table import ControlTable
+from seamline.lake.tables.decided import list_restatements
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.torn_logs import QUARANTINE
 from seamline.model.errors import OutOfStep, PublishRefused
@@ -108,6 +109,15 @@ def require_committed(layout: Layout, cut: int, generation: str) -> None:
         f"Generation {generation} was built up to epoch {cut}, which the log has since lost.",
         hint="its records are read again under another number: build the interval again.",
     )
+
+
+def require_known_decisions(layout: Layout, restated: int, generation: str) -> None:
+    """Raise PublishRefused if a generation was made with restatements that the control table has lost since."""
+    if restated > (made := len(list_restatements(layout))):
+        raise PublishRefused(
+            f"Generation {generation} was made with {restated} restatements, of which the control table has {made}.",
+            hint="the others were lost with it: make them again, and build the interval again.",
+        )
 
 
 def is_epoch_committed(layout: Layout, number: int) -> bool:

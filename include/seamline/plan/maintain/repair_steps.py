@@ -189,11 +189,11 @@ def plan_withdrawals(
     """Return the statements of one commit after which no answer uses anything above E that the master does not contain.
 
     Generations up to epochs that are not ``held`` are withdrawn, and those that are ``absent``, by view, interval and
-    name: rows of them are not in their table. Slices answer for their intervals, and whoever plans
-    next has these built. Intervals whose slices are ``unsure``, by view, wait for a build above ``taken``, the
-    last number that was ever assigned: slices that were merged beyond E cannot be divided, and those of another line
-    than the master may have lost what it relies on. So do those whose joined rows were ``restated`` before what is
-    withdrawn was built: of their slices some were made before, and others since.
+    name: rows of them are not in their table, and those that are made with more decisions than there are. Slices answer
+    for their intervals, and whoever plans next has these built. Intervals whose slices are ``unsure``, by view, wait
+    for a build above ``taken``, the last number that was ever assigned: slices that were merged beyond E cannot be
+    divided, and those of another line than the master may have lost what it relies on. So do those whose joined rows
+    were ``restated`` before what is withdrawn was built: of their slices some were made before, and others since.
     """
     by, said = acceptance.actor, acceptance.reason
     gone = [
@@ -201,9 +201,15 @@ def plan_withdrawals(
             Act.WITHDRAW, view, interval=interval, generation=name, epoch=cut, actor=by, reason=said, at=now
         )
         for (view, interval), some in sorted(manifest.history.items())
-        for name, cut in sorted({each.generation: each.epoch for each in some}.items())
+        for name, (cut, known) in sorted(
+            {each.generation: (each.epoch, each.restated) for each in some}.items()
+        )
         if (view, interval, name) not in manifest.forgotten
-        and ((cut > NOTHING and cut not in held) or (view, interval, name) in absent)
+        and (
+            (cut > NOTHING and cut not in held)
+            or (view, interval, name) in absent
+            or known > len(restated.decisions)
+        )
     ]
     waiting = {(view, interval) for view, intervals in unsure.items() for interval in intervals}
     for each in gone:

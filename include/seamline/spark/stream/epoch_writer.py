@@ -12,6 +12,7 @@ from seamline.lake.engine import states
 from seamline.lake.log.epoch_log import condense_open_log, read_condensed_log
 from seamline.lake.log.ledger import Ledger
 from seamline.lake.log.master import Master
+from seamline.lake.maintain.lost_decisions import require_named_restatements
 from seamline.lake.maintain.lost_verdicts import delete_lost_verdicts
 from seamline.lake.maintain.released_records import release_refused_records
 from seamline.lake.maintain.repair import Tables, repair_tables, require_committed_cuts
@@ -64,6 +65,7 @@ class Writer:
         self.layout, self.token, self.jvm = layout, token, jvm
         repair_torn_logs(layout, now=datetime.now(UTC), accepted=acceptance is not None)
         held = read_condensed_log(layout)
+        require_named_restatements(layout, held)
         require_order(pipeline.record_version, held)
         require_grid(pipeline, ManifestTable.ensure(layout).read(), held)
         self.master = Master.ensure(layout, pipeline)
