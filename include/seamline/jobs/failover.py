@@ -12,9 +12,7 @@ import sys
 from seamline.lake.storage.layout import definitions_folder, locate_tables
 from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_pipeline
-from seamline.model.errors import SeamlineError
-from seamline.runtime.process_exit import exit_process
-from seamline.runtime.storage_failures import explain_storage_failure
+from seamline.runtime.process_exit import exit_process, run_reported
 from seamline.supervisor.clusters.failing_over import carry_out_failover
 from seamline.supervisor.clusters.failover_orders import FailoverOrder
 
@@ -25,17 +23,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--pipeline", required=True)
     parser.add_argument("--order", required=True, type=FailoverOrder.from_json)
     asked = parser.parse_args(argv)
-    try:
+
+    def work() -> str:
         pipeline = load_pipeline(definitions_folder(), asked.pipeline)
         layout = require_format(locate_tables(pipeline.name))
-        print(*carry_out_failover(asked.order, pipeline, layout, os.environ), sep="\n")
-    except Exception as error:
-        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
-        if ours is None:
-            raise
-        print(ours, file=sys.stderr)
-        return ours.exit_code
-    return 0
+        return "\n".join(carry_out_failover(asked.order, pipeline, layout, os.environ))
+
+    return run_reported(work)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ import sys
 from seamline.lake.storage.layout import definitions_folder, locate_tables
 from seamline.lake.tables.table_format import require_format
 from seamline.model.compile.catalog import load_pipeline
-from seamline.model.errors import SeamlineError
-from seamline.runtime.process_exit import exit_process
-from seamline.runtime.storage_failures import explain_storage_failure
+from seamline.runtime.process_exit import exit_process, run_reported
 from seamline.supervisor.requested_upkeep import run_upkeep
 
 
@@ -19,16 +17,12 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m seamline.jobs.upkeep", description=__doc__)
     parser.add_argument("--pipeline", required=True)
     name = parser.parse_args(argv).pipeline
-    try:
+
+    def work() -> str:
         pipeline = load_pipeline(definitions_folder(), name)
-        print(run_upkeep(pipeline, require_format(locate_tables(pipeline.name))))
-    except Exception as error:
-        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
-        if ours is None:
-            raise
-        print(ours, file=sys.stderr)
-        return ours.exit_code
-    return 0
+        return run_upkeep(pipeline, require_format(locate_tables(pipeline.name)))
+
+    return run_reported(work)
 
 
 if __name__ == "__main__":
