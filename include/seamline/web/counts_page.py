@@ -19,7 +19,7 @@ router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema
 
 
 @router.get("/pipelines/{pipeline}/counts", dependencies=[readers])
-def counts(
+def show_counts(
     pipeline: str,
     request: Request,
     start: Annotated[str, Query(alias="from", max_length=200)] = "",
