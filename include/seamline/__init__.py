@@ -21,6 +21,7 @@ from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sources import DeltaSource, KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
@@ -75,6 +76,7 @@ __all__ = [
     "Global",
     "Join",
     "Json",
+    "KafkaSink",
     "KafkaSource",
     "Lookup",
     "NoAnswer",

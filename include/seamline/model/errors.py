@@ -9,8 +9,7 @@ class SeamlineError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = message, hint
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -22,9 +21,7 @@ class DefinitionError(SeamlineError):
 
     exit_code = 3
 
-    def __init__(
-        self, message: str, *, hint: str = "", field: str = "", file: str = "", line: int = 0
-    ) -> None:
+    def __init__(self, message: str, *, hint: str = "", field: str = "", file: str = "", line: int = 0):
         self.field, self.file, self.line = field, file, line
         super().__init__(message, hint=hint)
 
@@ -145,6 +142,10 @@ class FenceLost(SeamlineError):
     """A newer fencing token has been committed to a table; this writer must exit."""
 
     exit_code = 20
+
+
+class Fenced(FenceLost):
+    """Another process has taken over the target of a sink; this one has written nothing since."""
 
 
 class LeaseHeld(SeamlineError):

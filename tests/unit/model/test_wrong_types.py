@@ -32,6 +32,7 @@ from seamline import (
     Global,
     Join,
     Json,
+    KafkaSink,
     KafkaSource,
     Lookup,
     NoRestart,
@@ -179,6 +180,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
         lambda part: with_source(
             replace(SOURCE, schema=f"{SOURCE.schema}, __deleted BOOLEAN", key=["id"], format=part)
         ),
+    ),
+    "KafkaSink": (
+        KafkaSink("all", topic="orders.all", changes=True, name="out"),
+        lambda part: replace(SHOP, sinks=[part]),
     ),
     "Counts": (
         Counts("orders.counts", producer="id", producers=["eu"], required=True, grace="1 hour"),

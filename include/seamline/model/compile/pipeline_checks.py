@@ -10,6 +10,7 @@ from operator import attrgetter
 from seamline.model.compile.defaults import NEWEST, PAST
 from seamline.model.compile.fingerprint import BOUNDS
 from seamline.model.compile.problems import Problems
+from seamline.model.compile.sinks.sink_rules import check_sinks
 from seamline.model.definition.field_types import list_mismatches
 from seamline.model.definition.layers import DURABILITY
 from seamline.model.definition.origin import Origin
@@ -62,6 +63,7 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
     check_counts(pipeline, problems)
     check_durability(pipeline, problems)
     check_defaults(pipeline, problems)
+    check_sinks(pipeline, problems)
 
 
 def require_heap(declared: str) -> None:

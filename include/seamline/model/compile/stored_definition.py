@@ -29,6 +29,7 @@ from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import RESTARTS
+from seamline.model.definition.sinks.kinds import SINKS
 from seamline.model.definition.sources import ROUNDED, DeltaSource, KafkaSource, Lookup, Rule
 from seamline.model.definition.stored_code import (
     Facts,
@@ -48,7 +49,7 @@ CLASSES: Mapping[str, type] = {
     for each in (
         Pipeline, KafkaSource, DeltaSource, Counts, Lookup, Rule, Join, Open, AsOf, Ask, Process, Pattern, CoGroup,
         Changelog, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS,
-        *MEASURES,
+        *MEASURES, *SINKS,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

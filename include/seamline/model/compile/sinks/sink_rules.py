@@ -1,0 +1,93 @@
+"""What is wrong with the sinks of a definition."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from seamline.model.compile.problems import Problems
+from seamline.model.compile.record_rules import TOPIC
+from seamline.model.definition.format_base import CONNECTION
+from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sinks.kafka_sink import KafkaSink
+from seamline.model.definition.sinks.kinds import SINKS
+from seamline.model.definition.sinks.sink_base import CHANGE, WHEN, Sink
+
+POSITIONS = "seamline.sinks"
+"""The topic in which a cluster's sinks keep their positions; it is nobody's topic of rows."""
+
+
+def check_sinks(pipeline: Pipeline, problems: Problems) -> None:
+    """Note sinks of views that there are not, that share a name or a place, or whose settings cannot be."""
+    names = Counter(sink.id for sink in pipeline.sinks)
+    places = Counter(sink.place for sink in pipeline.sinks if type(sink) in SINKS)
+    for sink in pipeline.sinks:
+        if type(sink) not in SINKS:
+            known = ", ".join(each.__name__ for each in SINKS)
+            told = f"{type(sink).__name__} is not one of the sinks."
+            problems.note("sinks", sink.origin, told, f"use one of {known}.")
+            continue
+        check_common(pipeline, sink, problems)
+        field = f"sinks[{sink.id}]"
+        if names[sink.id] > 1:
+            problems.note(
+                f"{field}.name", sink.origin, f"{sink.id!r} is declared twice.", "give one of them a name=."
+            )
+        if places[sink.place] > 1:
+            problems.note(
+                field,
+                sink.origin,
+                f"Another sink writes to {sink.place} too.",
+                "give each sink a place of its own: they would overwrite each other's rows.",
+            )
+        if isinstance(sink, KafkaSink):
+            check_kafka_sink(pipeline, sink, problems)
+
+
+def check_common(pipeline: Pipeline, sink: Sink, problems: Problems) -> None:
+    """Note what may be wrong with a sink of any kind."""
+    field = f"sinks[{sink.id}]"
+    views = [view.name for view in pipeline.views]
+    if sink.view not in views:
+        told = f"{sink.view!r} is not a view."
+        problems.note(f"{field}.view", sink.origin, told, f"the pipeline has {', '.join(views)}.")
+    if sink.name:
+        problems.check_name(f"{field}.name", sink.origin, sink.name)
+    if sink.when not in WHEN:
+        problems.note(
+            f"{field}.when",
+            sink.origin,
+            f"{sink.when!r} is not one of {', '.join(WHEN)}.",
+            f'write when="{CHANGE}" for every change, or leave it out.',
+        )
+
+
+def check_kafka_sink(pipeline: Pipeline, sink: KafkaSink, problems: Problems) -> None:
+    """Note a topic that there cannot be, or that the pipeline reads."""
+    field = f"sinks[{sink.id}]"
+    read = {*pipeline.kafka_topics, *(each.counts.topic for each in pipeline.sources if each.counts)}
+    if not TOPIC.fullmatch(sink.topic):
+        problems.note(
+            f"{field}.topic",
+            sink.origin,
+            f"{sink.topic!r} is not the name of a topic.",
+            "Kafka's names have letters, digits, dots, underscores and dashes, 249 at most.",
+        )
+    elif sink.topic in read or sink.topic == POSITIONS:
+        who = "keeps the positions of sinks" if sink.topic == POSITIONS else "is one that the pipeline reads"
+        problems.note(
+            f"{field}.topic", sink.origin, f"Topic {sink.topic!r} {who}.", "name a topic of its own."
+        )
+    if not CONNECTION.fullmatch(sink.connection):
+        problems.note(
+            f"{field}.connection",
+            sink.origin,
+            f"{sink.connection!r} is not a valid name of a connection.",
+            "the name of an Airflow connection has letters, digits, _, - and dots.",
+        )
+    if sink.changes and sink.when != CHANGE:
+        problems.note(
+            f"{field}.changes",
+            sink.origin,
+            f'What a row was before cannot be told with when="{sink.when}": it may never have been sent.',
+            f'write when="{CHANGE}", or leave changes= out.',
+        )

@@ -1,0 +1,9 @@
+"""The kinds of sinks that there are."""
+
+from __future__ import annotations
+
+from seamline.model.definition.sinks.kafka_sink import KafkaSink
+from seamline.model.definition.sinks.sink_base import Sink
+
+SINKS: tuple[type[Sink], ...] = (KafkaSink,)
+"""Each class that a definition may use."""

@@ -1,0 +1,48 @@
+"""What all sinks have in common: a view, what of its answer is sent, and where to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from seamline.model.definition.origin import Origin, find_caller_origin
+
+CHANGE, COMPLETE, CERTIFIED = "change", "complete", "certified"
+WHEN = (CHANGE, COMPLETE, CERTIFIED)
+"""Which rows a sink sends: all, those of windows whose rows have all been read, those of certified intervals."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A target that is kept as the view's serving table is, by a process of its own (docs/sinks.md).
+
+    No sink takes part in a version: it may be added, changed and left out at any time.
+    """
+
+    view: str
+    """The view whose answer is sent."""
+    when: str = field(default=CHANGE, kw_only=True)
+    """The rows that are sent: "change" for all of them, each time that they change; "complete" for those of windows
+    that are complete; "certified" for those of certified intervals."""
+    name: str = field(default="", kw_only=True)
+    """The sink's name, unique in its pipeline; "" for the view's name and what kind of sink it is."""
+    origin: Origin = field(default_factory=find_caller_origin, compare=False, repr=False, kw_only=True)
+    """Where the author wrote it."""
+
+    kind: ClassVar[str] = ""
+    """What kind it is, for names and lists: "kafka"."""
+
+    @property
+    def id(self) -> str:
+        """The name by which people and its target know it."""
+        return self.name or f"{self.view}_{self.kind}"
+
+    @property
+    def place(self) -> str:
+        """Where it writes to, beside the connection: two sinks of one place would overwrite each other's rows."""
+        raise NotImplementedError
+
+    @property
+    def wants_olds(self) -> bool:
+        """True if it sends what a row was before beside what it is now."""
+        return False

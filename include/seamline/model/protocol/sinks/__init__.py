@@ -1,0 +1,1 @@
+"""What sinks and serving tables promise each other (rule 32)."""

@@ -1,0 +1,51 @@
+"""Where a sink stands: which version of the serving table its target shows, and how far it is on the way to another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from seamline.model.errors import SetupError
+
+
+@dataclass(frozen=True)
+class SinkPosition:
+    """What a target holds: the serving table as of one version, or a part of the way from that version to another.
+
+    It is kept in the target, and changed in the transactions that change its rows.
+    """
+
+    fingerprint: str
+    """The version of the view that was shown there."""
+    version: int
+    """The version of the serving table; -1 before any: nothing is there."""
+    toward: int | None = None
+    """The version on the way to which the target is; None where it is at ``version``."""
+    rows: int = 0
+    """How many changes of the difference between the two have been written, in their order."""
+
+    def __post_init__(self) -> None:
+        underway = self.toward is not None and self.toward > self.version and self.rows >= 0
+        if self.version < -1 or not (underway or (self.toward is None and self.rows == 0)):
+            raise ValueError(f"no sink stands at {asdict(self)}")
+
+    def to_json(self) -> str:
+        """Write it as JSON; the inverse of ``from_json``."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> SinkPosition:
+        """Read what ``to_json`` wrote; SetupError for anything else."""
+        try:
+            found: dict[str, Any] = json.loads(text)
+            position = cls(**found)
+            whole = [position.version, position.rows, 0 if position.toward is None else position.toward]
+            if not isinstance(position.fingerprint, str) or any(type(each) is not int for each in whole):
+                raise TypeError("a field is of another type")
+        except (ValueError, TypeError) as error:
+            raise SetupError(
+                f"The position of a sink cannot be read: {error}.",
+                hint="nobody else may write it. `seamline sinks resend PIPELINE SINK` writes everything anew.",
+            ) from error
+        return position
