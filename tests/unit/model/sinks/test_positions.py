@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 
-STANDING = st.builds(SinkPosition, st.text(max_size=8), st.integers(-1, 9))
+STANDING = st.builds(SinkPosition, st.text(max_size=8), st.integers(0, 9))
 UNDERWAY = st.builds(
     SinkPosition, st.text(max_size=8), st.integers(-1, 9), st.integers(10, 99), st.integers(0, 99)
 )
@@ -32,6 +32,7 @@ def test_a_position_comes_back_from_a_target(position: SinkPosition) -> None:
         '{"fingerprint":4,"version":3,"toward":null,"rows":0}',
         '{"fingerprint":"f","version":3,"toward":3,"rows":0}',
         '{"fingerprint":"f","version":3,"toward":null,"rows":1}',
+        '{"fingerprint":"f","version":-1,"toward":null,"rows":0}',
         '{"fingerprint":"f","version":-2,"toward":null,"rows":0}',
         '{"fingerprint":"f","version":3,"toward":4,"rows":0,"more":1}',
     ],

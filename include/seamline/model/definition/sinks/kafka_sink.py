@@ -30,5 +30,9 @@ class KafkaSink(Sink):
         return f"topic {self.topic} of {self.connection}"
 
     @property
+    def form(self) -> str:
+        return "changes" if self.changes else self.when
+
+    @property
     def wants_olds(self) -> bool:
         return self.changes

@@ -43,6 +43,11 @@ class Sink:
         raise NotImplementedError
 
     @property
+    def form(self) -> str:
+        """What is sent, in a word: a target that holds another form is written anew."""
+        return self.when
+
+    @property
     def wants_olds(self) -> bool:
         """True if it sends what a row was before beside what it is now."""
         return False

@@ -17,18 +17,25 @@ class SinkPosition:
     """
 
     fingerprint: str
-    """The version of the view that was shown there."""
+    """What is shown there, as ``marks`` says it: the version of the view, what of it is sent, and which commit of the
+    serving table it is; of a target that is underway both ends. To a target it is a text."""
     version: int
-    """The version of the serving table; -1 before any: nothing is there."""
+    """The version of the serving table; -1 on the way from nothing to the first."""
     toward: int | None = None
     """The version on the way to which the target is; None where it is at ``version``."""
     rows: int = 0
     """How many changes of the difference between the two have been written, in their order."""
 
     def __post_init__(self) -> None:
-        underway = self.toward is not None and self.toward > self.version and self.rows >= 0
-        if self.version < -1 or not (underway or (self.toward is None and self.rows == 0)):
+        underway = self.toward is not None and self.toward > self.version >= -1 and self.rows >= 0
+        standing = self.toward is None and self.version >= 0 and self.rows == 0
+        if not underway and not standing:
             raise ValueError(f"no sink stands at {asdict(self)}")
+
+    @property
+    def needed(self) -> int:
+        """The oldest version of the serving table whose rows are still to be compared with others, or sent."""
+        return self.version if self.toward is None or self.version >= 0 else self.toward
 
     def to_json(self) -> str:
         """Write it as JSON; the inverse of ``from_json``."""

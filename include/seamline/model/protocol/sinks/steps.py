@@ -1,0 +1,47 @@
+"""What a sink does next: from which version of the serving table to which, and where in their difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seamline.model.protocol.sinks.marks import join_marks
+from seamline.model.protocol.sinks.positions import SinkPosition
+
+NOTHING = -1
+"""The version before the first: no rows."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The way from one version of a serving table to a later one, whose difference is written in its order."""
+
+    start: int
+    """The version that the target shows; NOTHING for a target without rows."""
+    end: int
+    """The version that it shall show."""
+    skip: int = 0
+    """How many changes of the difference the target has already."""
+
+    def reach(self, before: str, after: str, changes: int, *, whole: bool) -> SinkPosition:
+        """Return the position after so many more changes; the marks are those of the two versions."""
+        if whole:
+            return SinkPosition(after, self.end)
+        return SinkPosition(join_marks(before, after), self.start, self.end, self.skip + changes)
+
+
+def plan_step(position: SinkPosition | None, newest: int) -> Step | None:
+    """Return what is to be done for a target at a position; None if it shows the newest version.
+
+    A way that was begun is gone to its end first: the target shows neither of its ends. Versions between are skipped.
+    """
+    if position is None:
+        return Step(NOTHING, newest)
+    if position.toward is not None:
+        return Step(position.version, position.toward, position.rows)
+    return Step(position.version, newest) if position.version < newest else None
+
+
+def find_needed_version(positions: Iterable[SinkPosition]) -> int | None:
+    """Return the version from which on sinks need what the serving table has shown; None if no sink does."""
+    return min((each.needed for each in positions), default=None)
