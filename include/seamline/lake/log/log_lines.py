@@ -23,6 +23,8 @@ SERVED = "seamline.served"
 """App id in a serving table: every row counts each event of the epochs up to this one."""
 SHOWN = "seamline.shown"
 """App id in a serving table: its rows show what the manifest had published by this version of it."""
+VIEW_VERSION = "seamline.version"
+"""In the metadata of a serving table's commit: the fingerprint of the view version that it shows."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 BITS = 60
 

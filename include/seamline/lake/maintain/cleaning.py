@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Set
 from datetime import UTC, datetime
 
 from seamline.lake.storage import set_aside
@@ -36,10 +37,13 @@ def remove_dead_epochs(root: Location, held: CommittedEpochs) -> Upkeep:
     return Upkeep(dead=len(gone))
 
 
-def vacuum_table(root: Location, held: CommittedEpochs) -> Upkeep:
+def vacuum_table(
+    root: Location, held: CommittedEpochs, *, needed: Callable[[], Set[str]] = frozenset[str]
+) -> Upkeep:
     """Delete files that no commit names and none can (rule 16), and those removed longer ago than any read.
 
-    Those of commits that were set aside stay as long as these do.
+    Those of commits that were set aside stay as long as these do, and those that are ``needed``: that is asked after
+    the table was looked at, so that who begins to need something is either seen or finds the newest version (rule 32).
     """
     set_aside.delete_expired_aside(root, now=datetime.now(UTC))
     kept = set_aside.list_aside_files(root)
@@ -48,10 +52,14 @@ def vacuum_table(root: Location, held: CommittedEpochs) -> Upkeep:
     table = Table.open(root)
     live = set(table.actions()["path"].to_pylist())
     removed, expired = list_tombstones(table, 0), list_tombstones(table, PINNED_HOURS)
+    waited = needed() if expired else frozenset()
     deleted: Counter[str] = Counter()
     left: Counter[str] = Counter()
     gone: list[Location] = []
     for name in set(on_disk) - live:
+        if name in waited:
+            left["removed files that a sink has still to compare"] += 1
+            continue
         if name in removed:
             why = "removed over a day ago" if name in expired else ""
         else:

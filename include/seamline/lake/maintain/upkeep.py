@@ -6,6 +6,7 @@ It runs beside a live stream and without its token.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from itertools import takewhile
 
 from seamline.lake.log import ledger_summaries
@@ -32,6 +33,7 @@ from seamline.lake.tables.control_table import PASSING, ControlTable
 from seamline.lake.tables.manifest_table import APP as DECIDED
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import find_repair_reason, require_here
+from seamline.lake.tables.sinks.kept_for_sinks import find_entry_for_sinks, list_files_for_sinks
 from seamline.lake.tables.torn_logs import list_table_roots
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -105,7 +107,9 @@ def of_views(pipeline: CompiledPipeline, layout: Layout, master: Master, held: C
             done = done.plus(vacuum_table(layout.slices(view), held))
     for serving in sorted({layout.serving(view) for view in views}):
         if Table.exists(serving):
-            done = done.plus(vacuum_table(serving, held))
+            done = done.plus(
+                vacuum_table(serving, held, needed=partial(list_files_for_sinks, layout, serving))
+            )
     return done
 
 
@@ -146,7 +150,13 @@ def of_logs(layout: Layout, *, now: datetime) -> Upkeep:
         (root, read_cached_table(root, "kept", lambda table: parse_log_retention(table.settings)))
         for root in list_table_roots(folder)
     )
-    return Upkeep(shortened=sum(delete_old_entries(root, span, now=now) for root, span in kept if span))
+    return Upkeep(
+        shortened=sum(
+            delete_old_entries(root, span, now=now, needed=find_entry_for_sinks(layout, root))
+            for root, span in kept
+            if span
+        )
+    )
 
 
 def whole_ledger(layout: Layout) -> tuple[Master, CommittedEpochs, int, Upkeep]:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
-from seamline.lake.log.log_lines import SERVED, SHOWN
+from seamline.lake.log.log_lines import SERVED, SHOWN, VIEW_VERSION
 from seamline.lake.read import decorations
 from seamline.lake.read.answer_ways import format_interval_id
 from seamline.lake.read.answers import Answer
@@ -34,7 +34,6 @@ from seamline.model.time.zone_clock import MICROSECOND, UTC_CLOCK
 
 APP = "seamline.serving"
 HELD = "seamline.held"
-VERSION = "seamline.version"
 LOOKUPS = "seamline.lookups"
 CLOCK = "seamline.clock"
 ATTEMPTS = 10
@@ -119,7 +118,7 @@ def refresh_serving_table(
         facts = {
             HELD: str(told),
             "seamline.manifest": str(lacks.manifest),
-            VERSION: version.fingerprint,
+            VIEW_VERSION: version.fingerprint,
             LOOKUPS: json.dumps(found.lookups),
             **zone_clock_metadata(version),
         }
@@ -145,7 +144,7 @@ def serves_other_version(table: Table, view: CompiledView) -> bool:
     """Return whether a serving table's rows, or its columns, are those of another version."""
     if table.handle.schema() != deltalake.Schema.from_arrow(serving_schema(view)):
         return True
-    return table.version > 0 and bool(table.metadata().get(VERSION) != view.fingerprint)
+    return table.version > 0 and bool(table.metadata().get(VIEW_VERSION) != view.fingerprint)
 
 
 def has_lookup_versions(table: Table, versions: Mapping[str, str]) -> bool:

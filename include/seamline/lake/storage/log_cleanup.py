@@ -23,12 +23,15 @@ BEATS = frozenset({"control", "claims"})
 """Tables that get an entry every few seconds, also where no upkeep comes: their logs are short after a checkpoint."""
 
 
-def delete_old_entries(root: Location, kept: timedelta, *, now: datetime, most: int = TURN) -> int:
+def delete_old_entries(
+    root: Location, kept: timedelta, *, now: datetime, most: int = TURN, needed: int | None = None
+) -> int:
     """Delete the files of the oldest versions of a log that were followed longer ago than it is ``kept``; count them.
 
-    Nothing is deleted at or above the newest whole checkpoint of that age: without one, nothing at all.
+    Nothing is deleted at or above the newest whole checkpoint of that age that is not above the version that somebody
+    needs: without one, nothing at all.
     """
-    found = find_log_start(root, now - kept)
+    found = find_log_start(root, now - kept, needed)
     if found is None:
         return 0
     first, files = found
@@ -40,9 +43,12 @@ def delete_old_entries(root: Location, kept: timedelta, *, now: datetime, most: 
     return len(gone)
 
 
-def find_log_start(root: Location, instant: datetime) -> tuple[int, list[Location]] | None:
-    """Find the newest whole checkpoint that was there at an instant, as version and files; None without one."""
+def find_log_start(
+    root: Location, instant: datetime, needed: int | None = None
+) -> tuple[int, list[Location]] | None:
+    """Find the newest whole checkpoint that was there at an instant, and is not above a version; None without one."""
     newest = find_whole_checkpoint(root)
+    newest = newest if needed is None else min(newest, needed)
     for version, files in sorted(list_checkpoints(root).items(), reverse=True):
         if version <= newest and checkpoint_written_at(files) < instant and all_whole(files):
             return version, files

@@ -1,0 +1,1 @@
+"""What sinks send: the difference between two versions of a serving table."""
