@@ -80,6 +80,12 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
                         raise
             return self._held.text
 
+    def token_until(self) -> tuple[str, float]:
+        """Return a token, and until when no other is needed, in seconds since 1970."""
+        text = self.token()
+        assert self._held is not None
+        return text, time.time() + max(self._held.stale - self.clock(), 1.0)
+
     def extensions(self) -> dict[str, str]:
         """Return what the broker is told beside the token."""
         parts = (each.partition("=") for each in self.endpoint.extensions)

@@ -46,8 +46,13 @@ def test_a_sink_takes_part_in_no_version_and_is_stored() -> None:
         ([replace(SINK, name="Out-1")], "sinks[Out-1].name", '"out"'),
         ([replace(SINK, when="later")], "sinks[sales_kafka].when", "change, complete, certified"),
         ([replace(SINK, topic="a b")], "sinks[sales_kafka].topic", "is not the name of a topic"),
+        ([replace(SINK, topic="a" * 241)], "sinks[sales_kafka].topic", "240 at most"),
         ([replace(SINK, topic="sales")], "sinks[sales_kafka].topic", "is one that the pipeline reads"),
-        ([replace(SINK, topic="seamline.sinks")], "sinks[sales_kafka].topic", "positions"),
+        (
+            [SINK, replace(SINK, topic="sales.out.position", name="b")],
+            "sinks[b].topic",
+            "position of another sink",
+        ),
         ([replace(SINK, connection="a b")], "sinks[sales_kafka].connection", "Airflow"),
         (
             [replace(SINK, changes=True, when="certified")],

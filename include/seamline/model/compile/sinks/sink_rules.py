@@ -12,8 +12,9 @@ from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.kinds import SINKS
 from seamline.model.definition.sinks.sink_base import CHANGE, WHEN, Sink
 
-POSITIONS = "seamline.sinks"
-"""The topic in which a cluster's sinks keep their positions; it is nobody's topic of rows."""
+POSITION = ".position"
+"""What the name of the topic ends with that keeps a sink's position, beside the topic of its rows."""
+LONGEST = 249 - len(POSITION)
 
 
 def check_sinks(pipeline: Pipeline, problems: Problems) -> None:
@@ -65,17 +66,27 @@ def check_kafka_sink(pipeline: Pipeline, sink: KafkaSink, problems: Problems) ->
     """Note a topic that there cannot be, or that the pipeline reads."""
     field = f"sinks[{sink.id}]"
     read = {*pipeline.kafka_topics, *(each.counts.topic for each in pipeline.sources if each.counts)}
-    if not TOPIC.fullmatch(sink.topic):
+    kept = {f"{each.topic}{POSITION}" for each in pipeline.sinks if isinstance(each, KafkaSink)}
+    if not TOPIC.fullmatch(sink.topic) or len(sink.topic) > LONGEST:
         problems.note(
             f"{field}.topic",
             sink.origin,
-            f"{sink.topic!r} is not the name of a topic.",
-            "Kafka's names have letters, digits, dots, underscores and dashes, 249 at most.",
+            f"{sink.topic!r} is not the name of a topic of rows.",
+            f"such a name has letters, digits, dots, underscores and dashes, {LONGEST} at most.",
         )
-    elif sink.topic in read or sink.topic == POSITIONS:
-        who = "keeps the positions of sinks" if sink.topic == POSITIONS else "is one that the pipeline reads"
+    elif taken := {sink.topic, f"{sink.topic}{POSITION}"} & read:
         problems.note(
-            f"{field}.topic", sink.origin, f"Topic {sink.topic!r} {who}.", "name a topic of its own."
+            f"{field}.topic",
+            sink.origin,
+            f"Topic {min(taken)!r} is one that the pipeline reads.",
+            "name a topic of its own.",
+        )
+    elif sink.topic in kept:
+        problems.note(
+            f"{field}.topic",
+            sink.origin,
+            f"Topic {sink.topic!r} keeps the position of another sink.",
+            "name a topic of its own.",
         )
     if not CONNECTION.fullmatch(sink.connection):
         problems.note(

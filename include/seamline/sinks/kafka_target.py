@@ -1,0 +1,82 @@
+"""A topic as the target of a sink: its records and the position are one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.row_topic import RowTopic
+from seamline.model.definition.sinks.kafka_sink import KafkaSink
+from seamline.model.errors import SetupError
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.sinks.kafka_rows import Record, encode_changes
+from seamline.sinks.target import ChangeBatch
+
+CLEARING, EMPTY = b"clearing", b"empty"
+"""What stands in the position's place while the topic is cleared, and once it is."""
+AT_ONCE = 10_000
+"""Tombstones of one transaction."""
+
+
+class KafkaTarget:
+    """The topic of a KafkaSink."""
+
+    def __init__(self, sink: KafkaSink, connection: KafkaConnection) -> None:
+        self.sink, self.connection = sink, connection
+        self.opened: RowTopic | None = None
+
+    @property
+    def topic(self) -> RowTopic:
+        """The topic, which is opened when it is first needed: that fences earlier writers."""
+        if self.opened is None:
+            self.opened = RowTopic(self.connection, self.sink.topic)
+        return self.opened
+
+    def take_over(self) -> SinkPosition | None:
+        """Fence earlier writers, end a clearing that was cut short, and return what the topic holds.
+
+        SetupError where it has records of somebody else.
+        """
+        found = self.topic.read_position()
+        if found == CLEARING:
+            self.clear()
+            return None
+        if found is None and self.topic.has_rows():
+            raise SetupError(
+                f"Topic {self.sink.topic!r} has records, and no sink's position beside them.",
+                hint="name an empty topic; or, if its records may all be deleted, run "
+                f"`seamline sinks resend PIPELINE {self.sink.id}`.",
+            )
+        return None if found in (None, EMPTY) else SinkPosition.from_json(found)
+
+    def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
+        """Write changes and the position in one transaction."""
+        records = chain.from_iterable(encode_changes(each, changes=self.sink.changes) for each in batches)
+        hit_failpoint("sink_begun")
+        self.topic.write(pass_half(records), position.to_json().encode())
+        hit_failpoint("sink_written")
+
+    def clear(self) -> None:
+        """Write a tombstone for each record; what was cleared to there is told by nothing but the topic's end."""
+        self.topic.write((), CLEARING)
+        keys = self.topic.read_keys()
+        while some := [(key, None) for key in islice(keys, AT_ONCE)]:
+            self.topic.write(some, CLEARING)
+            hit_failpoint("sink_clearing")
+        self.topic.write((), EMPTY)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
+
+
+def pass_half(records: Iterable[Record]) -> Iterator[Record]:
+    """Pass records on; a test may end this process after the first."""
+    rest = iter(records)
+    yield from islice(rest, 1)
+    hit_failpoint("sink_half")
+    yield from rest

@@ -1,0 +1,192 @@
+"""Brings one target from where it stands to the newest version of a serving table, a step at a time (rule 32)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from seamline.lake.read.sinks.served_changes import Comparison, RowChanges, iterate_changes
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, replace_copy
+from seamline.lake.tables.sinks.served_versions import ServedVersion, ServedVersions
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
+from seamline.model.compile.stored_definition import resolve_view_version
+from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.errors import NotFound, OutOfStep, SeamlineError
+from seamline.model.protocol.sinks.marks import Mark, split_marks
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.steps import NOTHING, Step, plan_step
+from seamline.model.time.intervals import format_utc_instant
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.sinks.target import ChangeBatch, Target
+
+log = logging.getLogger("seamline.sinks")
+MOST_BATCHES, MOST_BYTES = 8, 32 << 20
+"""Batches of changes that are one transaction, and their bytes in memory but for the last one's."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Both versions of a step, with what identifies their rows."""
+
+    before: ServedVersion | None
+    """The one that the target shows; None for nothing."""
+    after: ServedVersion
+    """The one that it shall show."""
+    places: tuple[str, ...]
+    """The columns that identify a row of the later one."""
+    comparable: bool
+    """Whether those of the earlier one are the same."""
+
+
+class Sending:
+    """One sink that has taken over its target."""
+
+    def __init__(
+        self,
+        pipeline: CompiledPipeline,
+        layout: Layout,
+        sink: Sink,
+        versions: ServedVersions,
+        view: CompiledView,
+        target: Target,
+        stopping: Callable[[], bool],
+    ) -> None:
+        self.pipeline, self.layout, self.sink, self.versions = pipeline, layout, sink, versions
+        self.view, self.target, self.stopping = view, target, stopping
+        self.wanted = ""
+        """The fingerprint of the view version for which the target is to be opened before it is gone on; empty for
+        the one that it is open for."""
+        self.sent = 0
+        self.position = target.take_over()
+        hit_failpoint("sink_taken")
+        marks = filter(None, split_marks(self.position.fingerprint) if self.position else ())
+        if any(Mark.parse(mark).form != sink.form for mark in marks):
+            self.begin_anew("what is sent of a row is another")
+
+    @property
+    def shown(self) -> int:
+        """The version that the target shows, NOTHING for none."""
+        return NOTHING if self.position is None else self.position.version
+
+    def send_next(self) -> bool:
+        """Go one step, or a part of it where it is to be stopped; false if the target shows the newest version."""
+        newest = self.versions.find_newest()
+        step = plan_step(self.position, newest) if newest > NOTHING else None
+        if step is None:
+            return False
+        ends = self.read_ends(step)
+        if ends.after.view not in ("", self.view.fingerprint):
+            self.wanted = ends.after.view
+            return False
+        if self.position is not None and not ends.comparable:
+            self.begin_anew("what identifies a row is another")
+            return True
+        if self.position is None:
+            begin_copy(self.layout, self.sink.id, self.make_copy(step.reach("", "", 0, whole=False)))
+            # Files of a version that was replaced meanwhile may be gone before the copy could keep them.
+            if self.versions.find_newest() != step.end:
+                return True
+        self.versions.settle()
+        self.send_step(step, ends)
+        return True
+
+    def read_ends(self, step: Step) -> Ends:
+        """Read both versions of a step; OutOfStep if one of them is gone, or is not what the target shows."""
+        try:
+            before = None if step.start == NOTHING else self.versions.read(step.start)
+            after = self.versions.read(step.end)
+        except NotFound as gone:
+            raise self.explain_loss(gone.message) from gone
+        marks = split_marks(self.position.fingerprint) if self.position else ("", "")
+        for mark, version in zip(marks, (before, after), strict=True):
+            if mark and version and Mark.parse(mark).commit != version.commit:
+                raise self.explain_loss(
+                    f"version {version.number} of its serving table is another than was sent"
+                )
+        places = self.list_places(after)
+        same = before is None or before.view == after.view or self.list_places(before) == places
+        return Ends(before, after, places or (), comparable=same and places is not None)
+
+    def explain_loss(self, why: str) -> SeamlineError:
+        """Say that a target cannot be brought on by differences, and what can be done."""
+        return OutOfStep(
+            f"Sink {self.sink.id} cannot go on from what its target shows: {why}",
+            hint=f"`seamline sinks resend {self.pipeline.name} {self.sink.id}` writes everything anew.",
+        )
+
+    def list_places(self, version: ServedVersion) -> tuple[str, ...] | None:
+        """List what identifies the rows of a version; None if nobody knows any more."""
+        view = (
+            find_view(self.pipeline, self.layout, self.sink.view, version.view) if version.view else self.view
+        )
+        if view is None:
+            return None
+        grouping = (GROUPING,) if view.grouped else ()
+        return (*grouping, *(key.name for key in view.keys), "window_start", "window_end")
+
+    def begin_anew(self, why: str) -> None:
+        """Clear the target, which holds what cannot be compared with what it shall hold."""
+        log.info("%s is written anew: %s", self.sink.id, why)
+        self.target.clear()
+        self.position = None
+
+    def mark(self, version: ServedVersion | None) -> str:
+        """Say what a target shows that shows a version."""
+        return "" if version is None else str(Mark(version.view, self.sink.form, version.commit))
+
+    def send_step(self, step: Step, ends: Ends) -> None:
+        """Write the difference of two versions, in as many transactions as it takes."""
+        comparison = Comparison(ends.before, ends.after, ends.places, self.sink.when, self.sink.wants_olds)
+        written = 0
+        for part, last in with_last(gather(iterate_changes(comparison, step.skip))):
+            written += sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
+            position = step.reach(self.mark(ends.before), self.mark(ends.after), written, whole=last)
+            self.target.write((ChangeBatch(*each) for each in part), position)
+            self.sent += sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
+            self.position = position
+            hit_failpoint("sink_sent")
+            replace_copy(self.layout, self.sink.id, self.make_copy(position))
+            if self.stopping():
+                return
+
+    def make_copy(self, position: SinkPosition) -> SinkCopy:
+        """Return what the warehouse is told of a position."""
+        return SinkCopy(self.sink.view, self.sink.place, format_utc_instant(datetime.now(UTC)), position)
+
+
+def find_view(pipeline: CompiledPipeline, layout: Layout, name: str, fingerprint: str) -> CompiledView | None:
+    """Find a version of a view, in the definition or as it was stored; None if nobody knows it any more."""
+    manifest = ManifestTable.ensure(layout).read()
+    try:
+        return resolve_view_version(pipeline, manifest, f"{name}/{fingerprint}")[1]
+    except SeamlineError:
+        return None
+
+
+def gather(changes: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
+    """Gather changes into what one transaction takes; one without any where there are none."""
+    some: list[RowChanges] = []
+    given, held = False, 0
+    for each in changes:
+        some.append(each)
+        held += each.upserts.nbytes + each.deletions.nbytes + (each.olds.nbytes if each.olds else 0)
+        if len(some) == MOST_BATCHES or held >= MOST_BYTES:
+            yield some
+            some, given, held = [], True, 0
+    if some or not given:
+        yield some
+
+
+def with_last(parts: Iterable[list[RowChanges]]) -> Iterator[tuple[list[RowChanges], bool]]:
+    """Give each part with whether it is the last."""
+    before: list[RowChanges] | None = None
+    for part in parts:
+        if before is not None:
+            yield before, False
+        before = part
+    if before is not None:
+        yield before, True

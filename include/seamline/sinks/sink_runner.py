@@ -1,0 +1,153 @@
+"""A sink in a thread of its own: it sends what is new, and after a failure takes over its target again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from seamline.lake.status.sink_words import SinkWords, write_sink_words
+from seamline.lake.storage.layout import Layout
+from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
+from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.errors import Fenced, NotFound, SeamlineError
+from seamline.model.time.intervals import format_utc_instant
+from seamline.runtime.storage_failures import explain_storage_failure
+from seamline.sinks.sending import Sending, find_view
+from seamline.sinks.target import Target
+from seamline.sinks.targets import open_target
+
+log = logging.getLogger("seamline.sinks")
+LOOKS_EVERY, LOOKS_EVERY_IN_A_BUCKET = 0.1, 1.0
+"""Seconds between two looks for a new version: on disk a file that is there or not, in a bucket a request."""
+SAYS_EVERY = 1.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until a sink that has failed tries again: twice as long each time."""
+Opening = Callable[[Sink, CompiledView], Target]
+
+
+class SinkRunner:
+    """Keeps one target as the serving table is, until it is stopped, or, with ``once``, until it is."""
+
+    def __init__(
+        self,
+        pipeline: CompiledPipeline,
+        layout: Layout,
+        sink: Sink,
+        stop: threading.Event,
+        *,
+        once: bool = False,
+        opening: Opening = open_target,
+    ) -> None:
+        view = pipeline.view(sink.view)
+        assert view is not None
+        self.pipeline, self.layout, self.sink, self.view = pipeline, layout, sink, view
+        self.stop, self.once, self.opening = stop, once, opening
+        root = layout.serving(view)
+        self.every = LOOKS_EVERY_IN_A_BUCKET if isinstance(root, ObjectPath) else LOOKS_EVERY
+        self.versions = ServedVersions(root)
+        self.sending: Sending | None = None
+        self.wanted = ""
+        self.error: SeamlineError | None = None
+        self.sent, self.seconds, self.pause, self.said_at = 0, 0.0, FIRST_PAUSE, float("-inf")
+
+    def run(self) -> None:
+        """Send until stopped, and then what is there by then."""
+        while not self.stop.is_set():
+            failed = not self.try_to_send()
+            if self.once:
+                break
+            self.stop.wait(self.pause if failed else self.every)
+            self.pause = min(2 * self.pause, LONGEST_PAUSE) if failed else FIRST_PAUSE
+        if not self.once and self.error is None:
+            self.try_to_send()
+        self.close()
+        self.say("failed" if self.error else "ended", now=True)
+
+    def try_to_send(self) -> bool:
+        """Send what is new; false where that failed, which is noted."""
+        try:
+            self.send_all()
+        except Exception as error:  # noqa: BLE001 - no sink is in the way of another
+            self.fail(error)
+            return False
+        return True
+
+    def send_all(self) -> None:
+        """Take over where that is to be done, and go on to the newest version."""
+        if self.versions.find_newest() < 0:
+            self.say("waiting")
+            return
+        while True:
+            sending = self.sending = self.sending or self.take_over()
+            began, sent, moved = time.monotonic(), sending.sent, False
+            while sending.send_next():
+                moved, self.error = True, None
+                self.say("sending")
+                if self.stop.is_set() and sending.position and sending.position.toward is not None:
+                    break
+            if moved:
+                self.seconds, self.sent = time.monotonic() - began, self.sent + sending.sent - sent
+                log.info("%s shows version %s", self.sink.id, sending.shown)
+            if not sending.wanted:
+                break
+            self.wanted = sending.wanted
+            self.close()
+        self.error = None
+        self.say("waiting", now=moved)
+
+    def take_over(self) -> Sending:
+        """Open the target for the version of the view that is shown, and fence all earlier writers."""
+        shown = self.wanted or self.versions.read(self.versions.find_newest()).view
+        view = find_view(self.pipeline, self.layout, self.sink.view, shown) if shown else self.view
+        if view is None:
+            raise NotFound(
+                f"Version {shown} of {self.view.qualified} is shown, and nobody knows its columns.",
+                hint="it cannot be made from its stored definition; `seamline status` says why.",
+            )
+        target = self.opening(self.sink, view)
+        try:
+            return Sending(
+                self.pipeline, self.layout, self.sink, self.versions, view, target, self.stop.is_set
+            )
+        except BaseException:
+            target.close()
+            raise
+
+    def fail(self, error: Exception) -> None:
+        """Note why it has failed, and let go of the target; what is no failure of ours to foresee is logged whole."""
+        ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
+        if ours is None:
+            log.error("%s failed", self.sink.id, exc_info=error)
+            ours = SeamlineError(f"{type(error).__name__}: {error}")
+        else:
+            log.warning("%s: %s", self.sink.id, ours)
+        self.error = ours
+        self.close()
+        self.say("fenced off" if isinstance(ours, Fenced) else "failed", now=True)
+
+    def close(self) -> None:
+        """Let go of the target."""
+        if self.sending is not None:
+            self.sending.target.close()
+            self.sending = None
+
+    def say(self, state: str, *, now: bool = False) -> None:
+        """Say how it does, once a second, or at once."""
+        if not now and time.monotonic() - self.said_at < SAYS_EVERY:
+            return
+        self.said_at = time.monotonic()
+        words = SinkWords(
+            format_utc_instant(datetime.now(UTC)),
+            state,
+            self.sending.shown if self.sending else -1,
+            self.versions.newest,
+            self.sent,
+            round(self.seconds, 3),
+            self.error.message if self.error else "",
+        )
+        write_sink_words(self.pipeline.name, self.sink.id, words)

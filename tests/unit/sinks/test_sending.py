@@ -1,0 +1,193 @@
+"""A sink on real tables and a target in memory: each change is seen once, and the target is the table."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop
+from tests.unit.sinks.memory_target import MemoryTarget, Place, Store, index_rows, unlike
+
+from seamline import KafkaSink
+from seamline.lake.read import serving_table
+from seamline.lake.status.sink_words import read_sink_words
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location, delete_folder
+from seamline.lake.tables.sinks.recorded_positions import begin_copy, read_copy
+from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.errors import KafkaUnavailable, OutOfStep
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks import sending
+from seamline.sinks.sink_runner import SinkRunner
+
+pytestmark = pytest.mark.slow
+SINK = KafkaSink("sales", topic="sales.out")
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let sinks say how they do in a folder of the test, and let a transaction take two changes."""
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setattr("seamline.lake.read.sinks.served_changes.BATCH", 2)
+    monkeypatch.setattr(sending, "MOST_BATCHES", 1)
+
+
+@pytest.fixture
+def shop(warehouse: Location) -> Shop:
+    """A shop with some rows that are shown."""
+    shop = Shop(warehouse)
+    shop.epoch(
+        [Sale(1), Sale(2, None, 5), Sale(25 * 60), Sale(70, "b"), Sale(49 * 60)], watermark=START + DAY
+    )
+    refresh(shop)
+    return shop
+
+
+def refresh(shop: Shop) -> None:
+    """Bring the serving table up to date."""
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
+
+
+def send(shop: Shop, store: Store, sink: Sink = SINK) -> SinkRunner:
+    """Send what is new, as a process does that is started for that."""
+    opening: Callable[[Any, Any], MemoryTarget] = lambda *_: MemoryTarget(store)  # noqa: E731 - a factory
+    runner = SinkRunner(shop.compiled, shop.layout, sink, threading.Event(), once=True, opening=opening)
+    runner.run()
+    return runner
+
+
+def shown(shop: Shop) -> dict[Place, dict[str, Any]]:
+    """Return the rows that the serving table shows."""
+    return index_rows(Table.open(shop.layout.serving(shop.view)).read())
+
+
+def held(store: Store) -> dict[Place, dict[str, Any]]:
+    """Return the rows that a target holds."""
+    return {place: unlike(row) for place, row in store.rows.items()}
+
+
+def require_each_change_once(store: Store) -> None:
+    """Require that each change of a row that was seen made another row of it."""
+    rows: dict[Place, dict[str, Any] | None] = {}
+    for place, row in store.seen:
+        now = None if row is None else unlike(row)
+        assert rows.get(place) != now, place
+        rows[place] = now
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_change_is_seen_once_whatever_fails(shop: Shop, seed: int) -> None:
+    """Writes that are lost, and writes of which only the reply is; the table moves on meanwhile."""
+    dice, store = random.Random(seed), Store()
+    for step in range(8):
+        store.fails = [dice.choice(["before", "after", ""]) for _ in range(dice.randrange(4))]
+        send(shop, store)
+        require_each_change_once(store)
+        sales = [Sale(dice.randrange(3 * 24 * 60), dice.choice("abc"), dice.randrange(9)) for _ in range(3)]
+        shop.epoch(sales, watermark=START + DAY)
+        if dice.random() < 0.4:
+            shop.build(0, step, f"g{step}")
+        if dice.random() < 0.7:
+            refresh(shop)
+    store.fails = []
+    send(shop, store)
+    require_each_change_once(store)
+    assert held(store) == shown(shop)
+    assert store.transactions > 2
+    newest = ServedVersions(shop.layout.serving(shop.view)).find_newest()
+    copy = read_copy(shop.layout, "sales_kafka")
+    assert copy is not None
+    assert (copy.position.version, copy.view, copy.place) == (
+        newest,
+        "sales",
+        "topic sales.out of kafka_default",
+    )
+
+
+def test_nothing_new_writes_nothing(shop: Shop) -> None:
+    """A sink that looks ten times a second must not write ten times a second."""
+    store = Store()
+    send(shop, store)
+    done = store.transactions
+    send(shop, store)
+    assert store.transactions == done
+
+
+def test_a_writer_that_was_fenced_off_takes_over_only_when_it_tries_again(shop: Shop) -> None:
+    """`seamline sinks resend` fences off a process that runs: that goes on from what it finds then."""
+    store = Store()
+    send(shop, store)
+    other = MemoryTarget(store)
+    stop = threading.Event()
+    runner = SinkRunner(shop.compiled, shop.layout, SINK, stop, opening=lambda *_: MemoryTarget(store))
+    assert runner.try_to_send()
+    other.take_over()
+    other.clear()
+    shop.epoch([Sale(5)])
+    refresh(shop)
+    assert not runner.try_to_send()
+    said = read_sink_words("shop", "sales_kafka")
+    assert said is not None
+    assert said.state == "fenced off"
+    assert runner.try_to_send()
+    assert held(store) == shown(shop)
+
+
+def test_a_copy_is_written_before_the_first_row(shop: Shop) -> None:
+    """Until it is there, upkeep may delete what the first difference needs."""
+    store = Store(fails=["before"])
+    assert isinstance(send(shop, store).error, KafkaUnavailable)
+    copy = read_copy(shop.layout, "sales_kafka")
+    assert copy is not None
+    assert copy.position == SinkPosition(copy.position.fingerprint, -1, 1)
+
+
+def test_a_version_that_is_replaced_meanwhile_is_passed_over(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between a look at the newest version and the copy that keeps its files, these may have been deleted."""
+    store = Store()
+
+    def begin(*given: Any) -> None:
+        if read_copy(shop.layout, "sales_kafka") is None:
+            shop.epoch([Sale(9)])
+            refresh(shop)
+        begin_copy(*given)
+
+    monkeypatch.setattr(sending, "begin_copy", begin)
+    send(shop, store)
+    assert '"version":2' in str(store.position)
+    require_each_change_once(store)
+    assert held(store) == shown(shop)
+
+
+def test_a_table_that_was_made_again_is_not_compared(shop: Shop) -> None:
+    """Its versions count anew: what the target shows would be compared with something else."""
+    store = Store()
+    send(shop, store)
+    delete_folder(shop.layout.serving(shop.view))
+    for minute in (5, 6):
+        shop.epoch([Sale(minute)])
+        refresh(shop)
+    found = send(shop, store).error
+    assert isinstance(found, OutOfStep)
+    assert "resend shop sales_kafka" in str(found)
+
+
+def test_other_forms_of_rows_are_written_anew(shop: Shop) -> None:
+    """A sink that sends something else from now on must not leave what it sent before beside it."""
+    store = Store()
+    send(shop, store)
+    assert len(store.rows) > 1
+    send(shop, store, replace(SINK, when="certified"))
+    assert not store.rows
+    shop.build(0, 0, "g")
+    refresh(shop)
+    send(shop, store, replace(SINK, when="certified"))
+    assert held(store) == {place: row for place, row in shown(shop).items() if row["certified"]}
+    assert store.rows
