@@ -32,6 +32,7 @@ from seamline.cli import (
 from seamline.cli.answers import sql
 from seamline.cli.clusters import failover
 from seamline.cli.definitions import contract
+from seamline.cli.sinks import sink_commands
 from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import explain_storage_failure
 
@@ -76,6 +77,7 @@ for module in (
     streams,
     holes,
     importing,
+    sink_commands,
     batch,
     generations,
     audit,

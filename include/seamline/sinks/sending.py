@@ -91,7 +91,10 @@ class Sending:
             if self.versions.find_newest() != step.end:
                 return True
         self.versions.settle()
-        self.send_step(step, ends)
+        try:
+            self.send_step(step, ends)
+        except NotFound as gone:
+            raise self.explain_loss(gone.message) from gone
         return True
 
     def read_ends(self, step: Step) -> Ends:

@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.duckdb_scans import quote_literal, read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.storage.synced_log import locate_table_file
 from seamline.lake.tables.sinks.served_versions import ServedVersion
 from seamline.model.definition.sinks.sink_base import CERTIFIED, CHANGE, COMPLETE
+from seamline.model.errors import NotFound
 
 BATCH = 5_000
 """Rows that are compared at a time."""
@@ -139,6 +142,13 @@ def scan_sql(version: ServedVersion, files: dict[str, str], none: str) -> str:
     return " UNION ALL ".join(parts)
 
 
+def explain_absence(comparison: Comparison, paths: set[str]) -> NotFound | None:
+    """Say which file is gone, if one is."""
+    root = comparison.after.root
+    gone = sorted(path for path in paths if not locate_table_file(root, path).exists())
+    return NotFound(f"{len(gone)} files that it compares are gone, {gone[0]} among them.") if gone else None
+
+
 def take_side(found: pa.Table, prefix: str, schema: pa.Schema) -> pa.Table:
     """Take the columns of one side of a comparison."""
     columns = [found[prefix + name].cast(schema.field(name).type) for name in schema.names]
@@ -155,9 +165,12 @@ def iterate_changes(comparison: Comparison, skip: int = 0) -> Iterator[RowChange
         with open_beside(1) as con:
             for name, version in zip(NONE, sides, strict=True):
                 con.register(name, version.schema.empty_table())
-            with con.sql(comparison.write_query(removed, added)).to_arrow_reader(BATCH) as reader:
-                for batch in reader:
-                    found = pa.Table.from_batches([batch]).slice(skip)
-                    skip -= batch.num_rows - found.num_rows
-                    if found.num_rows:
-                        yield comparison.split(found)
+            try:
+                with con.sql(comparison.write_query(removed, added)).to_arrow_reader(BATCH) as reader:
+                    for batch in reader:
+                        found = pa.Table.from_batches([batch]).slice(skip)
+                        skip -= batch.num_rows - found.num_rows
+                        if found.num_rows:
+                            yield comparison.split(found)
+            except (duckdb.IOException, OSError) as error:
+                raise explain_absence(comparison, {*removed, *added}) or error from error

@@ -1,0 +1,74 @@
+"""The sinks of a pipeline, for people: where each writes to, how far it is, and how one is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+from seamline.lake.status.sink_words import read_sink_words
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, list_copied_sinks, read_copy
+from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.errors import SetupError
+from seamline.sinks.targets import open_target
+
+
+def format_sinks(pipeline: CompiledPipeline, layout: Layout) -> Iterator[str]:
+    """Describe each sink in a line, and those that the definition has no longer."""
+    declared = {each.id: each for each in pipeline.definition.sinks}
+    copied = list_copied_sinks(layout)
+    for sink in declared.values():
+        yield format_sink(pipeline, layout, sink)
+    for name in copied:
+        if name not in declared:
+            yield f"{name}: no longer in the definition; `seamline sinks drop {pipeline.name} {name}` lets go of it"
+    if not declared and not copied:
+        yield f"{pipeline.name} has no sinks"
+
+
+def format_sink(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> str:
+    """Describe one sink."""
+    said = [f"{sink.id}: {sink.view} when={sink.when} to {sink.place}"]
+    view = pipeline.view(sink.view)
+    assert view is not None
+    newest = ServedVersions(layout.serving(view)).find_newest()
+    said.append(format_position(read_known_copy(layout, sink.id), newest))
+    words = read_sink_words(pipeline.name, sink.id)
+    if words is not None:
+        said.append(f"{words.state} at {words.at}, {words.sent} changes sent by that process")
+        if words.error:
+            said.append(words.error)
+    return "; ".join(said)
+
+
+def read_known_copy(layout: Layout, sink: str) -> SinkCopy | None:
+    """Read the copy of a sink's position, None if there is none that can be read."""
+    with suppress(SetupError):
+        return read_copy(layout, sink)
+    return None
+
+
+def format_position(copy: SinkCopy | None, newest: int) -> str:
+    """Say which version a target shows, and which one is the newest."""
+    if newest < 0:
+        return "nothing is served yet"
+    if copy is None:
+        return f"nothing sent yet of version {newest}"
+    position = copy.position
+    underway = "" if position.toward is None else f", {position.rows} changes on the way to {position.toward}"
+    held = "no version" if position.version < 0 else f"version {position.version}"
+    behind = newest - position.version
+    return f"shows {held}{underway}" + (f" of {newest}" if behind else ", the newest") + f" as of {copy.at}"
+
+
+def clear_target(pipeline: CompiledPipeline, sink: Sink) -> None:
+    """Take over a sink's target, and clear it: whoever runs the sink writes it anew."""
+    view = pipeline.view(sink.view)
+    assert view is not None
+    with closing(open_target(sink, view)) as target:
+        # What is there may not be the sink's, or its position cannot be read: that is what is cleared.
+        with suppress(SetupError):
+            target.take_over()
+        target.clear()
