@@ -39,7 +39,7 @@ def encode_changes(batch: ChangeBatch, *, changes: bool) -> Iterator[Record]:
 
 def encode_rows(rows: pa.Table) -> list[str]:
     """Encode rows as JSON objects, each in one line; equal rows are equal texts."""
-    return [each.removesuffix("\n") for each in json_lines(rows, format_value)]
+    return "".join(json_lines(rows, format_value)).split("\n")[:-1]
 
 
 def format_value(value: Any) -> Any:

@@ -12,6 +12,10 @@ from seamline.model.compile import catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.supervisor.alert_notification import notify_alerts
 from seamline.supervisor.counts.beside import Taker
+from seamline.supervisor.sinks.sink_keeper import SinkKeeper
+
+SINKS_WITHIN = 10.0
+"""Seconds that sinks have to send what the stream has shown last."""
 
 
 class Definitions:
@@ -32,10 +36,10 @@ class Definitions:
 
 
 class Watcher:
-    """Observes a stream every so many seconds and sends its alerts in a thread of its own; lets statements be taken.
+    """Observes a stream every so many seconds and sends its alerts in a thread of its own.
 
-    Neither a broker that does not answer nor a webhook that is slow costs the lease, and no topic of statements costs
-    an alert.
+    It lets statements be taken, and keeps the process of the sinks. Neither a broker that does not answer nor a webhook
+    that is slow costs the lease, and no topic of statements costs an alert.
     """
 
     def __init__(self, layout: Layout, *, every: float, say: Callable[[str], object]) -> None:
@@ -45,6 +49,7 @@ class Watcher:
         self.said = ""
         self.compiled: CompiledPipeline | None = None
         self.taker = Taker(layout, say)
+        self.sinks = SinkKeeper(layout, say)
         self.thread = threading.Thread(target=self.run, name="watcher", daemon=True)
         self.thread.start()
 
@@ -60,6 +65,8 @@ class Watcher:
             # A definition that is broken while it is edited is looked at as it was.
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
+                if not last:
+                    self.sinks.keep(self.compiled)
                 notify_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
                 if not last:
                     self.taker.take_if_due(self.compiled)
@@ -73,8 +80,12 @@ class Watcher:
             self.say(text)
 
     def close(self, *, within: float = 2.0) -> None:
-        """Have a last look, and end the taking; neither is waited for longer than ``within`` seconds."""
+        """Have a last look, and end the taking; neither is waited for longer than ``within`` seconds.
+
+        Sinks get ``SINKS_WITHIN`` more, to send what the stream has shown last.
+        """
         self.over.set()
         until = time.monotonic() + within
         self.thread.join(within)
         self.taker.close(within=max(until - time.monotonic(), 0.0))
+        self.sinks.end(within=SINKS_WITHIN)

@@ -1,0 +1,212 @@
+"""A topic that a sink keeps on a real broker: killed at each commit point, it has each change once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
+
+from seamline.kafka.admin import TopicAdmin
+from seamline.kafka.connections import KafkaConnection
+from seamline.kafka.produce import RecordWriter
+from seamline.kafka.row_topic import RowTopic
+from seamline.lake.read import serving_table
+from seamline.lake.storage.delta_table import Table
+from seamline.model.errors import SetupError
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks.kafka_rows import encode_rows
+
+pytestmark = pytest.mark.faults
+TOPIC = "shop.sales"
+SINKS = f"""    sinks=[KafkaSink("sales", topic="{TOPIC}", changes=CHANGES)],
+    batch="""
+ROOT = Path(__file__).parents[3]
+POINTS = ("sink_taken", "sink_begun", "sink_half", "sink_written", "sink_sent")
+BEFORE = POINTS[:3]
+"""Points at which the transaction has not been committed."""
+KILLED = -9
+
+
+@dataclass
+class Sinking:
+    """A shop whose sales go to a topic, by processes that are started for that."""
+
+    folder: Path
+    kafka: KafkaConnection
+    changes: bool = False
+    kills: int = field(default=0, init=False)
+    last: SinkPosition | None = field(default=None, init=False)
+    """The position after the last start."""
+
+    def __post_init__(self) -> None:
+        text = DEFINITION.replace("    batch=", SINKS.replace("CHANGES", str(self.changes)))
+        text = text.replace("import Batch,", "import Batch, KafkaSink,")
+        definitions = self.folder / "definitions"
+        definitions.mkdir()
+        (definitions / "shop.py").write_text(text)
+        self.shop = Shop(self.folder / "w", sales_pipeline(text=text))
+        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.kafka.brokers}}
+        self.env = {
+            **os.environ,
+            "SEAMLINE_PIPELINES": str(definitions),
+            "SEAMLINE_WAREHOUSE": str(self.folder / "w"),
+            "SEAMLINE_HOME": str(self.folder / "home"),
+            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(connection),
+            "PYTHONPATH": os.pathsep.join([str(ROOT / "include"), str(ROOT)]),
+        }
+
+    def refresh(self) -> None:
+        """Bring the serving table up to date."""
+        serving_table.refresh_serving_table(self.shop.compiled, self.shop.layout, self.shop.view)
+
+    def seamline(self, *words: str, fail: str = "") -> tuple[int, str]:
+        """Run a command, which a failpoint may end."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.e2e.sinks.small_steps", *words],
+            env={**self.env, "SEAMLINE_FAIL": fail},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def send(self) -> None:
+        """Send what is new."""
+        code, said = self.seamline("sinks", "run", "shop", "--once")
+        assert code == 0, said
+
+    def kill(self, point: str, passing: int) -> None:
+        """Send, and be killed at a point; what is committed proves where."""
+        code, said = self.seamline("sinks", "run", "shop", "--once", fail=f"{point}:{passing}")
+        if code == 0:
+            self.last = self.position()
+            return
+        assert code == KILLED, said
+        before, self.last = self.last, self.position()
+        moved = self.last != before
+        assert moved == (point not in BEFORE or passing > 1), (point, passing)
+        self.kills += 1
+
+    def position(self) -> SinkPosition | None:
+        """Return the position that is committed; who asks fences the sink off, as any later process does."""
+        with closing(RowTopic(self.kafka, TOPIC)) as topic:
+            found = topic.read_position()
+        return None if found in (None, b"empty", b"clearing") else SinkPosition.from_json(found)
+
+    def read(self) -> list[tuple[str, dict[str, Any] | None]]:
+        """Read the topic as a consumer of committed records does."""
+        with closing(RowTopic(self.kafka, TOPIC)) as topic:
+            return [
+                (message.key().decode(), json.loads(message.value()) if message.value() else None)
+                for message in topic.read_topic(TOPIC)
+            ]
+
+    def shown(self) -> dict[str, Any]:
+        """Return what the serving table shows, by the keys of records."""
+        rows = Table.open(self.shop.layout.serving(self.shop.view)).read()
+        keys = encode_rows(rows.select(["customer", "window_start", "window_end"]))
+        return {key: unlike(json.loads(row)) for key, row in zip(keys, encode_rows(rows), strict=True)}
+
+
+def unlike(row: Any) -> Any:
+    """Return a row without what says of when it is."""
+    return row and {name: each for name, each in row.items() if name not in ("epoch", "manifest_version")}
+
+
+def replay(records: list[tuple[str, dict[str, Any] | None]]) -> dict[str, Any]:
+    """Return what a consumer holds at the end; each record must have changed what it held."""
+    held: dict[str, Any] = {}
+    for key, row in records:
+        assert held.get(key) != unlike(row), (key, row)
+        held[key] = unlike(row)
+    return {key: row for key, row in held.items() if row is not None}
+
+
+@pytest.fixture
+def topics(kafka: KafkaConnection) -> Iterator[KafkaConnection]:
+    """Delete the sink's topics in the end."""
+    yield kafka
+    with TopicAdmin(kafka) as admin:
+        for name in {TOPIC, f"{TOPIC}.position"} & {*admin.topics()}:
+            admin.delete_topic(name)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_change_is_seen_once_by_who_reads_committed_records(
+    tmp_path: Path, topics: KafkaConnection, seed: int
+) -> None:
+    """SIGKILL before, in and after each transaction while the table moves on, and at last the topic is the table."""
+    dice, sinking = random.Random(seed), Sinking(tmp_path, topics)
+    shop = sinking.shop
+    for step in range(25):
+        sales = [
+            Sale(dice.randrange(3 * 24 * 60), dice.choice("abcdefg"), dice.randrange(9)) for _ in range(5)
+        ]
+        shop.epoch(sales, watermark=START + DAY)
+        if dice.random() < 0.3:
+            shop.build(0, step, f"g{step}")
+        sinking.refresh()
+        sinking.kill(POINTS[step % len(POINTS)], dice.choice([1, 1, 2]))
+    sinking.send()
+    assert replay(sinking.read()) == sinking.shown()
+    assert sinking.kills >= 20
+    with TopicAdmin(topics) as admin:
+        assert admin.setting(TOPIC, "cleanup.policy") == "compact"
+    print(f"sinks: {sinking.kills} kills of a sink's process, each proven by the position")
+
+
+def test_a_topic_is_written_anew_and_a_stranger_is_not_overwritten(
+    tmp_path: Path, topics: KafkaConnection
+) -> None:
+    """`resend` may be killed too; a topic that has records of somebody else is refused until a person decides."""
+    sinking = Sinking(tmp_path, topics)
+    with TopicAdmin(topics) as admin:
+        admin.create_topic(TOPIC, 2)
+    with RecordWriter(topics) as writer:
+        writer.send(TOPIC, value=b"{}", key=b"stranger", partition=0)
+    sinking.shop.epoch(
+        [Sale(minute, "abc"[minute % 3]) for minute in range(0, 3000, 200)], watermark=START + DAY
+    )
+    sinking.refresh()
+    code, said = sinking.seamline("sinks", "run", "shop", "--once")
+    assert code == SetupError.exit_code
+    assert "resend shop sales_kafka" in said.replace("PIPELINE", "shop")
+    assert sinking.seamline("sinks", "resend", "shop", "sales_kafka")[0] == 0
+    sinking.send()
+    assert {key: row for key, row in sinking.read() if key == "stranger"} == {"stranger": None}
+    assert {key: unlike(row) for key, row in sinking.read() if row} == sinking.shown()
+    assert sinking.seamline("sinks", "resend", "shop", "sales_kafka", fail="sink_clearing:2")[0] == KILLED
+    sinking.send()
+    held = {key: unlike(row) for key, row in sinking.read()}
+    assert {key: row for key, row in held.items() if row} == sinking.shown()
+    code, said = sinking.seamline("sinks", "list", "shop")
+    assert code == 0
+    assert f"topic {TOPIC}" in said
+    assert "the newest" in said
+
+
+def test_changes_say_what_a_row_was(tmp_path: Path, topics: KafkaConnection) -> None:
+    """Who adds up what changes needs the old value beside the new one, and the one of a row that is gone."""
+    sinking = Sinking(tmp_path, topics, changes=True)
+    for amount in (1, 2):
+        sinking.shop.epoch([Sale(1, "a", amount), Sale(70, "b")], watermark=START + DAY)
+        sinking.refresh()
+        sinking.send()
+    total = 0
+    for _, change in sinking.read():
+        assert change is not None
+        total += (change["after"] or {"total": 0})["total"] - (change["before"] or {"total": 0})["total"]
+    assert total == sum(row["total"] for row in sinking.shown().values())
+    assert any(change and change["before"] for _, change in sinking.read())
