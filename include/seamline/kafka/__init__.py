@@ -1,4 +1,4 @@
-"""Kafka through kafka-python: connections by name, topic administration, an idempotent writer."""
+"""Kafka through kafka-python and librdkafka: connections by name, topic administration, writers."""
 
 from __future__ import annotations
 
