@@ -18,7 +18,7 @@ from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import NotFound, OutOfStep, SeamlineError
 from seamline.model.protocol.sinks.marks import Mark, split_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.model.protocol.sinks.steps import NOTHING, Step, plan_step
+from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, plan_step
 from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.target import ChangeBatch, Target
@@ -97,7 +97,7 @@ class Sending:
             raise self.explain_loss(gone.message) from gone
         return True
 
-    def read_ends(self, step: Step) -> Ends:
+    def read_ends(self, step: SinkStep) -> Ends:
         """Read both versions of a step; OutOfStep if one of them is gone, or is not what the target shows."""
         try:
             before = None if step.start == NOTHING else self.versions.read(step.start)
@@ -141,7 +141,7 @@ class Sending:
         """Say what a target shows that shows a version."""
         return "" if version is None else str(Mark(version.view, self.sink.form, version.commit))
 
-    def send_step(self, step: Step, ends: Ends) -> None:
+    def send_step(self, step: SinkStep, ends: Ends) -> None:
         """Write the difference of two versions, in as many transactions as it takes."""
         comparison = Comparison(ends.before, ends.after, ends.places, self.sink.when, self.sink.wants_olds)
         written = 0

@@ -15,7 +15,7 @@ from tests.protocol.model.search import Found, explore
 from tests.protocol.model.state import Violation
 
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.model.protocol.sinks.steps import NOTHING, Step, find_needed_version, plan_step
+from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, find_needed_version, plan_step
 
 Row = tuple[int, bool] | None
 """What a version shows for a key, and whether it is certified; None for nothing."""
@@ -88,7 +88,7 @@ class Runner(NamedTuple):
     at: str = "idle"
     token: int = 0
     position: SinkPosition | None = None
-    step: Step | None = None
+    step: SinkStep | None = None
     left: tuple[Change, ...] | None = None
     done: int = 0
 
@@ -123,7 +123,7 @@ def show(key: int, version: int, bounds: Bounds) -> Row:
     return None if version == NOTHING else bounds.versions[version][key]
 
 
-def compare(step: Step, bounds: Bounds, how: Rules, *, last: int, reverse: bool) -> tuple[Change, ...]:
+def compare(step: SinkStep, bounds: Bounds, how: Rules, *, last: int, reverse: bool) -> tuple[Change, ...]:
     """Return the difference of two versions, as a list of changes in the order of keys."""
     start = step.start if how.by_version else last
     found: list[Change] = []
@@ -139,7 +139,7 @@ def compare(step: Step, bounds: Bounds, how: Rules, *, last: int, reverse: bool)
     return tuple(reversed(found)) if reverse and not how.ordered else tuple(found)
 
 
-def has_lost_files(state: State, step: Step, bounds: Bounds) -> bool:
+def has_lost_files(state: State, step: SinkStep, bounds: Bounds) -> bool:
     """Return whether files that a step compares were deleted; one that both versions have is not read."""
     ends = [
         {file_of(key, version, bounds) for version in (step.start, step.end)}
@@ -198,7 +198,7 @@ def planning(
     """Look for the newest version."""
     position = runner.position
     if position is not None and position.toward is not None and not how.to_the_end:
-        step: Step | None = Step(position.version, state.newest, position.rows)
+        step: SinkStep | None = SinkStep(position.version, state.newest, position.rows)
     else:
         step = plan_step(position, state.newest)
     if step is None:
@@ -347,7 +347,7 @@ def check(state: State, bounds: Bounds, how: Rules) -> None:
     else:
         start, end = position.version, position.toward
         changes = compare(
-            Step(start, start if end is None else end), bounds, Rules(), last=start, reverse=False
+            SinkStep(start, start if end is None else end), bounds, Rules(), last=start, reverse=False
         )
         done = dict(changes[: position.rows])
         wanted = [

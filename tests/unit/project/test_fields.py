@@ -19,10 +19,13 @@ OURS = {"origin"}
 
 
 def documented(kind: type) -> set[str]:
-    """List the fields of a class that a text follows."""
-    [made] = ast.parse(dedent(inspect.getsource(kind))).body
-    assert isinstance(made, ast.ClassDef)
-    return documented_in(made)
+    """List the fields of a class, and of those that it is one of, that a text follows."""
+    found = set()
+    for each in filter(is_dataclass, kind.__mro__):
+        [made] = ast.parse(dedent(inspect.getsource(each))).body
+        assert isinstance(made, ast.ClassDef)
+        found |= documented_in(made)
+    return found
 
 
 def documented_in(made: ast.ClassDef) -> set[str]:

@@ -22,7 +22,7 @@ def sinks() -> None:
 
 @sinks.command("list")
 @click.argument("pipeline")
-def listed(pipeline: str) -> None:
+def show_sinks(pipeline: str) -> None:
     """Show each sink: where it writes to, which version of the serving table is there, and how far behind that is."""
     from seamline.sinks.sink_list import format_sinks
 

@@ -13,7 +13,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True)
-class Step:
+class SinkStep:
     """The way from one version of a serving table to a later one, whose difference is written in its order."""
 
     start: int
@@ -30,16 +30,16 @@ class Step:
         return SinkPosition(join_marks(before, after), self.start, self.end, self.skip + changes)
 
 
-def plan_step(position: SinkPosition | None, newest: int) -> Step | None:
+def plan_step(position: SinkPosition | None, newest: int) -> SinkStep | None:
     """Return what is to be done for a target at a position; None if it shows the newest version.
 
     A way that was begun is gone to its end first: the target shows neither of its ends. Versions between are skipped.
     """
     if position is None:
-        return Step(NOTHING, newest)
+        return SinkStep(NOTHING, newest)
     if position.toward is not None:
-        return Step(position.version, position.toward, position.rows)
-    return Step(position.version, newest) if position.version < newest else None
+        return SinkStep(position.version, position.toward, position.rows)
+    return SinkStep(position.version, newest) if position.version < newest else None
 
 
 def find_needed_version(positions: Iterable[SinkPosition]) -> int | None:
