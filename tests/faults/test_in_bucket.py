@@ -21,6 +21,7 @@ PARTS = {
         f"{READING}/test_reads.py",
         f"{READING}/test_serving.py",
         f"{READING}/test_decorations.py",
+        f"{READING}/sinks/test_served_changes.py",
     ],
     "generations and upgrades": [
         "tests/unit/lake/publish/test_history.py",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from seamline.lake.status.sink_words import SinkWords, write_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.store.object_path import ObjectPath
+from seamline.lake.store.promises import is_on_disk
 from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.definition.sinks.sink_base import Sink
@@ -48,7 +48,7 @@ class SinkRunner:
         self.pipeline, self.layout, self.sink, self.view = pipeline, layout, sink, view
         self.stop, self.once, self.opening = stop, once, opening
         root = layout.serving(view)
-        self.every = LOOKS_EVERY_IN_A_BUCKET if isinstance(root, ObjectPath) else LOOKS_EVERY
+        self.every = LOOKS_EVERY if is_on_disk(root) else LOOKS_EVERY_IN_A_BUCKET
         self.versions = ServedVersions(root)
         self.sending: Sending | None = None
         self.wanted = ""

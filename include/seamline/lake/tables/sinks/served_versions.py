@@ -72,12 +72,12 @@ class ServedVersions:
         if number not in self.known:
             nearest = max((each for each in self.known if number - FURTHEST <= each < number), default=None)
             found = None if nearest is None else self.follow(self.known[nearest], number)
-            self.known[number] = found or self.open(number)
+            self.known[number] = found or self.load(number)
             for old in sorted(self.known, key=lambda each: each == number)[:-KEPT]:
                 del self.known[old]
         return self.known[number]
 
-    def open(self, number: int) -> ServedVersion:
+    def load(self, number: int) -> ServedVersion:
         """Read a version by deltalake."""
         try:
             handle = open_delta_handle(self.root, number)
