@@ -80,7 +80,7 @@ def explain_confluent_error(
     if code in MISSING:
         return TopicMissing(
             f"Topic {topic!r} does not exist on {connection.called}.",
-            hint="it was deleted: `seamline sinks resend PIPELINE SINK` makes it, and writes it anew.",
+            hint="it was deleted: the sink makes it again, and writes everything anew.",
         )
     if code in REFUSED:
         return KafkaRefused(

@@ -46,6 +46,7 @@ class RowTopic:
                 admin.create_topic(topic, OWN_PARTITION, config=COMPACTED)
             if self.told not in names:
                 admin.create_topic(self.told, 1, config=KEPT_SHORT)
+            self.mark = f"{admin.topic_id(topic)} ".encode()
         self.producer = Producer(
             {
                 **list_client_settings(connection),
@@ -76,7 +77,7 @@ class RowTopic:
             self.producer.begin_transaction()
             for key, value in records:
                 self.produce(self.topic, key, value, note)
-            self.produce(self.told, KEY, position, note)
+            self.produce(self.told, KEY, self.mark + position, note)
             self.producer.flush(ANSWERS_WITHIN)
             if failed:
                 raise KafkaException(failed[0])
@@ -96,14 +97,14 @@ class RowTopic:
                 return
 
     def read_position(self) -> bytes | None:
-        """Read the last position that was committed; None if there never was one."""
+        """Read the last position that was committed; None if there never was one of this incarnation of the topic."""
         reach = TAIL
         while True:
             last = None
             for message in self.read_topic(self.told, reach):
                 last = message.value()
             if last is not None:
-                return bytes(last)
+                return last.removeprefix(self.mark) if last.startswith(self.mark) else None
             if self.begins_within(reach):
                 return None
             reach *= 16

@@ -170,7 +170,7 @@ def test_each_change_is_seen_once_by_who_reads_committed_records(
 def test_a_topic_is_written_anew_and_a_stranger_is_not_overwritten(
     tmp_path: Path, topics: KafkaConnection
 ) -> None:
-    """`resend` may be killed too; a topic that has records of somebody else is refused until a person decides."""
+    """`resend` may be killed too, and a topic deleted; one with records of somebody else waits for a person."""
     sinking = Sinking(tmp_path, topics)
     with TopicAdmin(topics) as admin:
         admin.create_topic(TOPIC, 2)
@@ -191,6 +191,10 @@ def test_a_topic_is_written_anew_and_a_stranger_is_not_overwritten(
     sinking.send()
     held = {key: unlike(row) for key, row in sinking.read()}
     assert {key: row for key, row in held.items() if row} == sinking.shown()
+    with TopicAdmin(topics) as admin:
+        admin.delete_topic(TOPIC)
+    sinking.send()
+    assert replay(sinking.read()) == sinking.shown()
     code, said = sinking.seamline("sinks", "list", "shop")
     assert code == 0
     assert f"topic {TOPIC}" in said
