@@ -22,6 +22,8 @@ from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
+from seamline.model.definition.sinks.postgres_sink import PostgresSink
+from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sources import DeltaSource, KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import CountWindow, Cumulating, Global, Session, Sliding, Tumbling
 from seamline.model.measures import (
@@ -84,8 +86,10 @@ __all__ = [
     "Open",
     "Pattern",
     "Pipeline",
+    "PostgresSink",
     "Process",
     "Protobuf",
+    "RedisSink",
     "Rule",
     "Session",
     "Sliding",

@@ -6,10 +6,16 @@ from collections import Counter
 
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.record_rules import TOPIC
-from seamline.model.definition.format_base import CONNECTION
+from seamline.model.compile.sinks.database_rules import (
+    check_connection,
+    check_postgres_sink,
+    check_redis_sink,
+)
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.kinds import SINKS
+from seamline.model.definition.sinks.postgres_sink import PostgresSink
+from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sinks.sink_base import CHANGE, WHEN, Sink
 
 POSITION = ".position"
@@ -42,6 +48,10 @@ def check_sinks(pipeline: Pipeline, problems: Problems) -> None:
             )
         if isinstance(sink, KafkaSink):
             check_kafka_sink(pipeline, sink, problems)
+        elif isinstance(sink, PostgresSink):
+            check_postgres_sink(pipeline, sink, problems)
+        elif isinstance(sink, RedisSink):
+            check_redis_sink(pipeline, sink, problems)
 
 
 def check_common(pipeline: Pipeline, sink: Sink, problems: Problems) -> None:
@@ -88,13 +98,7 @@ def check_kafka_sink(pipeline: Pipeline, sink: KafkaSink, problems: Problems) ->
             f"Topic {sink.topic!r} keeps the position of another sink.",
             "name a topic of its own.",
         )
-    if not CONNECTION.fullmatch(sink.connection):
-        problems.note(
-            f"{field}.connection",
-            sink.origin,
-            f"{sink.connection!r} is not a valid name of a connection.",
-            "the name of an Airflow connection has letters, digits, _, - and dots.",
-        )
+    check_connection(sink, problems)
     if sink.changes and sink.when != CHANGE:
         problems.note(
             f"{field}.changes",

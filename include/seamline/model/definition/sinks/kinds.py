@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
+from seamline.model.definition.sinks.postgres_sink import PostgresSink
+from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sinks.sink_base import Sink
 
-SINKS: tuple[type[Sink], ...] = (KafkaSink,)
+SINKS: tuple[type[Sink], ...] = (KafkaSink, PostgresSink, RedisSink)
 """Each class that a definition may use."""

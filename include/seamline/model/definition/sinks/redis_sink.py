@@ -1,0 +1,30 @@
+"""Keys of Redis or Valkey that have the newest row of each key and window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from seamline.model.definition.sinks.sink_base import Sink
+
+
+@dataclass(frozen=True)
+class RedisSink(Sink):
+    """A string of JSON per row of a view in Redis or Valkey: set when the row changes, deleted when it is gone.
+
+    A key is ``{PIPELINE.SINK}``, the row's keys and the start of its window, with colons between. Rows and the sink's
+    position change in one script.
+    """
+
+    connection: str = "redis_default"
+    """The id of the Airflow connection to Redis or Valkey."""
+    prefix: str = ""
+    """What all keys begin with."""
+    expire: str | None = None
+    """How long after the end of its window a row is kept, as a duration; None for ever."""
+
+    kind: ClassVar[str] = "redis"
+
+    @property
+    def place(self) -> str:
+        return f"keys {self.prefix}{{{self.id}}} of {self.connection}"

@@ -1,0 +1,120 @@
+"""A table of PostgreSQL as a sink's target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+
+from seamline.model.compile.compiled_pipeline import CompiledView
+from seamline.model.definition.sinks.postgres_sink import PostgresSink
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks.postgres.explained_errors import explained
+from seamline.sinks.postgres.positions import Positions
+from seamline.sinks.postgres.row_writing import delete_all, delete_rows, insert_rows, upsert_rows
+from seamline.sinks.postgres.sessions import Session, Transaction, open_session, transaction
+from seamline.sinks.postgres.sink_table import SinkTable
+from seamline.sinks.row_shape import RowShape
+from seamline.sinks.server_connections import ServerConnection, read_server_connection
+from seamline.sinks.target import ChangeBatch
+from seamline.sinks.target_errors import TargetUnavailable
+
+WAIT, SHORT_WAIT = "30s", "2s"
+"""How long a lock is waited for, and how long for an earlier writer to finish."""
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('seamline'))"
+
+
+class PostgresTarget:
+    """The table of one sink, for one version of its view; a flip is taken over by another target."""
+
+    def __init__(self, sink: PostgresSink, view: CompiledView, connection: ServerConnection) -> None:
+        self._connection = connection
+        self._positions = Positions(sink.schema, view.pipeline, sink.id)
+        owner = f"{view.pipeline}.{sink.id}"
+        self._table = SinkTable(sink.schema, sink.table, owner, RowShape.of(view))
+        self._session: Session | None = None
+        self._token = 0
+
+    @classmethod
+    def open(cls, sink: PostgresSink, view: CompiledView) -> PostgresTarget:
+        """Find the server by the sink's connection; ConnectionMissing."""
+        return cls(sink, view, read_server_connection(sink.connection, "postgres", "database"))
+
+    def take_over(self) -> SinkPosition | None:
+        """Fence earlier writers, bring the table up to the view, and return the position.
+
+        None where there is none, or where rows are not what it says: the first write deletes what is there.
+        """
+        self.close()
+        try:
+            with explained(self._connection, self._table.called):
+                self._session = open_session(self._connection, self._positions.application)
+                return self._claim_from_others(self._session)
+        except BaseException:
+            self.close()
+            raise
+
+    def _claim_from_others(self, session: Session) -> SinkPosition | None:
+        try:
+            return self._claim(session, SHORT_WAIT)
+        except psycopg.errors.LockNotAvailable:
+            with session.cursor() as cursor:
+                self._positions.evict(cursor)
+            return self._claim(session, WAIT)
+
+    def _claim(self, session: Session, wait: str) -> SinkPosition | None:
+        with transaction(session, wait) as cursor:
+            cursor.execute(ONE_AT_A_TIME)
+            self._table.ensure_schema(cursor)
+            self._positions.ensure(cursor)
+            self._token, position = self._positions.claim(cursor, self._table.shape.names)
+            whole = self._table.ensure(cursor, filling=is_filling(position))
+            if not whole:
+                self._positions.move(cursor, None)
+        return position if whole else None
+
+    def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
+        """Write changes and the position in one transaction."""
+        with self._fenced() as (cursor, held):
+            if held is None:
+                delete_all(cursor, self._table)
+            filling = is_filling(held)
+            put = insert_rows if filling else upsert_rows
+            for batch in batches:
+                if batch.deletions.num_rows and not filling:
+                    delete_rows(cursor, self._table, batch.deletions)
+                if batch.upserts.num_rows:
+                    put(cursor, self._table, batch.upserts)
+            if filling and not is_filling(position):
+                self._table.index(cursor)
+            self._positions.move(cursor, position)
+
+    def clear(self) -> None:
+        """Forget the position and take all rows away in one transaction."""
+        with self._fenced() as (cursor, _):
+            self._table.empty(cursor)
+            self._positions.move(cursor, None)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._session is not None:
+            with suppress(psycopg.Error):
+                self._session.close()
+        self._session = None
+
+    @contextmanager
+    def _fenced(self) -> Iterator[tuple[Transaction, SinkPosition | None]]:
+        """Do something in a transaction that holds the position; Fenced."""
+        if self._session is None or self._session.closed:
+            raise TargetUnavailable(
+                f"The connection to PostgreSQL at {self._connection.called} was lost.",
+                hint="the sink takes over again by itself.",
+            )
+        with explained(self._connection, self._table.called), transaction(self._session, WAIT) as cursor:
+            yield cursor, self._positions.lock(cursor, self._token)
+
+
+def is_filling(position: SinkPosition | None) -> bool:
+    """Return whether a target has no more than a part of its first rows."""
+    return position is None or position.version < 0

@@ -1,0 +1,1 @@
+"""Keys of Redis or Valkey that are kept as views show them: keys, values, scripts."""
