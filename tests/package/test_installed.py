@@ -17,6 +17,7 @@ MODULES = {
     "": "seamline.client seamline.cli seamline.serve.read seamline.testing seamline.kafka.admin",
     "spark": "seamline.jobs.build seamline.jobs.stream seamline.quality.suites",
     "airflow": "seamline.orchestration.dags seamline_airflow",
+    "sinks": "seamline.sinks.postgres.target seamline.sinks.redis.target",
     "web": "seamline.web.app",
     "demo": "seamline.local.demo.verify seamline.web.app seamline.jobs.build",
 }
@@ -64,7 +65,7 @@ def test_an_extra_brings_what_it_is_for(install: Callable[[str], Run], extra: st
     assert run("seamline", "--version").startswith("seamline")
     there = {name: run("python", "-c", FOUND, name) == "True\n" for name in ("pyspark", "airflow", "plotly")}
     assert there == {
-        "pyspark": extra != "",
+        "pyspark": extra not in ("", "sinks"),
         "airflow": extra in ("airflow", "web", "demo"),
         "plotly": extra in ("web", "demo"),
     }

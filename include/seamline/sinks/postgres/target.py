@@ -16,7 +16,7 @@ from seamline.sinks.postgres.row_writing import delete_all, delete_rows, insert_
 from seamline.sinks.postgres.sessions import Session, Transaction, open_session, transaction
 from seamline.sinks.postgres.sink_table import SinkTable
 from seamline.sinks.row_shape import RowShape
-from seamline.sinks.server_connections import ServerConnection, read_server_connection
+from seamline.sinks.server_connections import ServerConnection
 from seamline.sinks.target import ChangeBatch
 from seamline.sinks.target_errors import TargetUnavailable
 
@@ -35,11 +35,6 @@ class PostgresTarget:
         self._table = SinkTable(sink.schema, sink.table, owner, RowShape.of(view))
         self._session: Session | None = None
         self._token = 0
-
-    @classmethod
-    def open(cls, sink: PostgresSink, view: CompiledView) -> PostgresTarget:
-        """Find the server by the sink's connection; ConnectionMissing."""
-        return cls(sink, view, read_server_connection(sink.connection, "postgres", "database"))
 
     def take_over(self) -> SinkPosition | None:
         """Fence earlier writers, bring the table up to the view, and return the position.

@@ -22,7 +22,7 @@ from seamline.sinks.redis.clients import explained, open_client, require_lasting
 from seamline.sinks.redis.row_texts import RowTexts, combine
 from seamline.sinks.redis.scripts import CLAIM, FENCED, FORGET, UNLINK, WRITE
 from seamline.sinks.row_shape import RowShape
-from seamline.sinks.server_connections import ServerConnection, read_server_connection
+from seamline.sinks.server_connections import ServerConnection
 from seamline.sinks.target import ChangeBatch
 from seamline.sinks.target_errors import TargetUnavailable
 
@@ -43,11 +43,6 @@ class RedisTarget:
         self._expire = parse_duration(sink.expire) if sink.expire else None
         self._client: redis.Redis | None = None
         self._token = 0
-
-    @classmethod
-    def open(cls, sink: RedisSink, view: CompiledView) -> RedisTarget:
-        """Find the server by the sink's connection; ConnectionMissing."""
-        return cls(sink, view, read_server_connection(sink.connection, "redis", "0"))
 
     def take_over(self) -> SinkPosition | None:
         """Fence earlier writers, and return the position; where there is none, delete what rows there are."""

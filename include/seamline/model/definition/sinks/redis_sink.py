@@ -26,5 +26,9 @@ class RedisSink(Sink):
     kind: ClassVar[str] = "redis"
 
     @property
+    def form(self) -> str:
+        return f"{self.when}, expire={self.expire}" if self.expire else self.when
+
+    @property
     def place(self) -> str:
         return f"keys {self.prefix}{{{self.id}}} of {self.connection}"
