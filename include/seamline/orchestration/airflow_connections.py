@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from seamline.model.definition.pipeline import Pipeline
+
 
 def name_in_force(pipeline: str, declared: str) -> str:
     """Return the connection by which a pipeline's topics are read: the declared one, unless a failover has decided."""
@@ -29,6 +31,16 @@ def connection_env(name: str) -> dict[str, str]:
 def connections_env(names: Iterable[str]) -> dict[str, str]:
     """Resolve several connections."""
     return {variable: text for name in names for variable, text in connection_env(name).items()}
+
+
+def sink_connections_env(pipeline: Pipeline) -> dict[str, str]:
+    """Resolve the connections of a pipeline's sinks; one that is missing is no reason not to start the stream."""
+    return {key: text for name in list_sink_connections(pipeline) for key, text in connection_env_if_any(name).items()}
+
+
+def list_sink_connections(pipeline: Pipeline) -> list[str]:
+    """List the connections by which a pipeline's sinks write, each once."""
+    return sorted({name for sink in pipeline.sinks if (name := getattr(sink, "connection", ""))})
 
 
 def connection_env_if_any(name: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from seamline.orchestration.airflow_connections import (
     connections_env,
     connections_env_if_any,
     name_in_force,
+    sink_connections_env,
 )
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
@@ -71,8 +72,9 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
         await_supervisor(name, control, STARTS_WITHIN)
         started = {"token": control.read().token}
     else:
-        registries = open_compiled_pipeline(name)[0].definition.registries
-        token, pid = start_supervisor(name, control, connections_env([connection, *registries]))
+        definition = open_compiled_pipeline(name)[0].definition
+        env = connections_env([connection, *definition.registries])
+        token, pid = start_supervisor(name, control, {**sink_connections_env(definition), **env})
         started = {"token": token, "pid": pid}
     context["outlet_events"][asset].extra = {"event": "stream started", **started}
 

@@ -12,7 +12,7 @@ from airflow.sdk import AssetAlias, get_current_context
 from airflow.sdk.exceptions import AirflowNotFoundException, AirflowSkipException
 
 from seamline.model.errors import ConnectionMissing, SeamlineError, SetupError
-from seamline.orchestration.airflow_connections import connection_env, name_in_force
+from seamline.orchestration.airflow_connections import connection_env, list_sink_connections, name_in_force
 from seamline.orchestration.assets import Assets
 from seamline.orchestration.comparing import only_compares, require_supervisor
 from seamline.orchestration.failures import first_line, log_failure_reason
@@ -30,6 +30,7 @@ Connected = Mapping[str, str] | Exception
 """What a process outside reads of a connection, or why there is none."""
 KAFKA_KIND = "--conn-type kafka, with bootstrap.servers in its extra."
 REGISTRY_KIND = "--conn-type http, with the host of the schema registry."
+SINK_KIND = "of the type of its sink, with host, login and password."
 AT_ONCE = 32
 """How many streams are looked at side by side: to see whether a supervisor elsewhere lives takes seconds."""
 ENDS_WITHIN = 200.0
@@ -71,7 +72,9 @@ def reconcile_streams(alias: AssetAlias) -> None:
     # Airflow is asked by this thread alone.
     kafka = sorted({name for each in pipelines for name in list_connections(each)})
     registries = sorted({name for each in pipelines for name in each.definition.registries})
-    known = {name: read_connection(name, REGISTRY_KIND) for name in registries}
+    sinks = sorted({name for each in pipelines for name in list_sink_connections(each.definition)})
+    known = {name: read_connection(name, SINK_KIND) for name in sinks}
+    known |= {name: read_connection(name, REGISTRY_KIND) for name in registries}
     outcomes = reconcile_all(pipelines, known | {name: read_connection(name) for name in kafka})
     events: Any = context["outlet_events"]
     for each in outcomes:
@@ -145,12 +148,16 @@ def describe_hang(name: str) -> SetupError:
 
 
 def find_stream_env(pipeline: CompiledPipeline, connections: Mapping[str, Connected]) -> dict[str, str]:
-    """Return what a stream reads of its connections; raises why there is one that it cannot read."""
+    """Return what a stream and its sinks read of connections; raises why there is one that the stream cannot read."""
     found: dict[str, str] = {}
     for name in (list_connections(pipeline)[-1], *pipeline.definition.registries):
         if isinstance(connection := find_connected(connections, name), Exception):
             raise connection
         found |= connection
+    for name in list_sink_connections(pipeline.definition):
+        # One that is missing stops its own sink, which says so.
+        if not isinstance(connection := find_connected(connections, name), Exception):
+            found |= connection
     return found
 
 

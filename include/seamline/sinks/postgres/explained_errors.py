@@ -53,7 +53,8 @@ def explain_postgres_error(error: psycopg.Error, connection: ServerConnection, a
             f"{where} does not let in user {connection.login!r}: {said}.",
             hint="correct login and password of the connection, or the server's pg_hba.conf.",
         )
-    if state == "3D000":
+    # What is said while a session is opened has no state.
+    if state == "3D000" or (not state and "does not exist" in said):
         return SetupError(f"{where} has no such database: {said}.", hint="create it, or correct the schema.")
     if state == "42501":
         return SetupError(
