@@ -46,4 +46,6 @@ def test_a_look_at_all_streams_gives_them_too(sinking: CompiledPipeline) -> None
     """The task for all pipelines asks Airflow once for each connection."""
     names = ["kafka_default", *airflow_connections.list_sink_connections(sinking.definition)]
     found = find_stream_env(sinking, {name: read_connection(name) for name in names})
-    assert found.keys() == {f"AIRFLOW_CONN_{name}" for name in ("KAFKA_DEFAULT", "KAFKA_OUT", "POSTGRES_DEFAULT")}
+    assert found.keys() == {
+        f"AIRFLOW_CONN_{name}" for name in ("KAFKA_DEFAULT", "KAFKA_OUT", "POSTGRES_DEFAULT")
+    }

@@ -35,7 +35,11 @@ def connections_env(names: Iterable[str]) -> dict[str, str]:
 
 def sink_connections_env(pipeline: Pipeline) -> dict[str, str]:
     """Resolve the connections of a pipeline's sinks; one that is missing is no reason not to start the stream."""
-    return {key: text for name in list_sink_connections(pipeline) for key, text in connection_env_if_any(name).items()}
+    return {
+        key: text
+        for name in list_sink_connections(pipeline)
+        for key, text in connection_env_if_any(name).items()
+    }
 
 
 def list_sink_connections(pipeline: Pipeline) -> list[str]:
