@@ -19,8 +19,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "exit-codes.md"
 HEAD = f"""# Exit codes
 
 What `seamline` and the jobs end with. Each error has the same name in Python (`seamline.model.errors`; `Refused` is of
-`seamline.client`, `TargetUnavailable` of `seamline.sinks.target_errors`). An indented error is a kind of the error above
-it; without a number of its own, it ends with that error's. The message states what is wrong, and the hint what to do.
+`seamline.client`, `TargetUnavailable` of `seamline.sinks.target_errors`). An indented error is a kind of the error
+above it; without a number of its own, it ends with that error's. The message states what is wrong, and the hint what
+to do.
 Written by `python -m tests.unit.project.test_exit_codes`.
 
 | code | error | meaning |

@@ -36,6 +36,7 @@ EXTRAS = {
     "jobs": ["spark"],
     "quality": ["spark"],
     "serve": ["spark"],
+    "sinks": ["sinks"],
     "testing": ["spark"],
     "local": ["demo", "spark"],
 }

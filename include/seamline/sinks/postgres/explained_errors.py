@@ -35,7 +35,7 @@ TOO_LONG = "54000"
 
 
 @contextmanager
-def explained(connection: ServerConnection, about: str) -> Iterator[None]:
+def explained_postgres(connection: ServerConnection, about: str) -> Iterator[None]:
     """Raise a SeamlineError in place of an error of PostgreSQL; ``about`` is the table."""
     try:
         yield

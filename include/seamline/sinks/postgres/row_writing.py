@@ -14,7 +14,7 @@ from seamline.model.errors import SetupError
 from seamline.model.types.schema import Field
 from seamline.sinks.postgres.copied_rows import copy_texts
 from seamline.sinks.postgres.sessions import Transaction
-from seamline.sinks.postgres.sink_table import SinkTable, list_names, spell_column
+from seamline.sinks.postgres.sink_table import SinkTable, declare_column, list_names
 
 LONGEST_KEY = 2_000
 """Bytes of a row's texts by which it is told from others: an index of PostgreSQL holds 2,704, compressed or not."""
@@ -116,7 +116,7 @@ def copy_rows(cursor: Transaction, into: Composable, rows: pa.Table) -> None:
 
 def make_stage(cursor: Transaction, kind: str, table: SinkTable, columns: Sequence[Field]) -> Identifier:
     """Return a table of the session for rows on their way: its name says what columns it has."""
-    declared = SQL(", ").join(map(spell_column, columns))
+    declared = SQL(", ").join(map(declare_column, columns))
     made = zlib.crc32(f"{table.called} {declared.as_string(cursor)}".encode())
     stage = Identifier("pg_temp", f"seamline_{kind}_{made:08x}")
     cursor.execute(SQL(STAGE).format(stage, declared))

@@ -108,7 +108,7 @@ class SinkTable:
         self._widen(cursor, held)
         missing = [field for field in self.shape.columns if field.name not in held]
         for field in missing:
-            cursor.execute(SQL("ALTER TABLE {} ADD COLUMN {}").format(self.identifier, spell_column(field)))
+            cursor.execute(SQL("ALTER TABLE {} ADD COLUMN {}").format(self.identifier, declare_column(field)))
         [key] = cursor.execute(UNIQUE, [regclass, self.key]).fetchone() or [None]
         if key not in (None, list(self.shape.identity)):
             self.empty(cursor)
@@ -146,7 +146,7 @@ class SinkTable:
             cursor.execute(SQL("CREATE SCHEMA {}").format(Identifier(self.schema)))
 
     def _create(self, cursor: Transaction) -> None:
-        columns = SQL(", ").join(spell_column(field) for field in self.shape.columns)
+        columns = SQL(", ").join(declare_column(field) for field in self.shape.columns)
         cursor.execute(SQL("CREATE TABLE {} ({})").format(self.identifier, columns))
         cursor.execute(SQL("COMMENT ON TABLE {} IS {}").format(self.identifier, sql.Literal(self.mark)))
         self._ensure_view(cursor)
@@ -172,7 +172,7 @@ class SinkTable:
             cursor.execute(change.format(self.identifier, Identifier(field.name), SQL(wants)))
 
 
-def spell_column(field: Field) -> Composed:
+def declare_column(field: Field) -> Composed:
     """Declare a column."""
     return SQL("{} {}").format(Identifier(field.name), SQL(postgres_type(field.type)))
 

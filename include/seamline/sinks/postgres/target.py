@@ -10,7 +10,7 @@ import psycopg
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.sinks.postgres.explained_errors import explained
+from seamline.sinks.postgres.explained_errors import explained_postgres
 from seamline.sinks.postgres.positions import Positions
 from seamline.sinks.postgres.row_writing import delete_all, delete_rows, insert_rows, upsert_rows
 from seamline.sinks.postgres.sessions import Session, Transaction, open_session, transaction
@@ -43,7 +43,7 @@ class PostgresTarget:
         """
         self.close()
         try:
-            with explained(self._connection, self._table.called):
+            with explained_postgres(self._connection, self._table.called):
                 self._session = open_session(self._connection, self._positions.application)
                 return self._claim_from_others(self._session)
         except BaseException:
@@ -106,7 +106,10 @@ class PostgresTarget:
                 f"The connection to PostgreSQL at {self._connection.called} was lost.",
                 hint="the sink takes over again by itself.",
             )
-        with explained(self._connection, self._table.called), transaction(self._session, WAIT) as cursor:
+        with (
+            explained_postgres(self._connection, self._table.called),
+            transaction(self._session, WAIT) as cursor,
+        ):
             yield cursor, self._positions.lock(cursor, self._token)
 
 

@@ -64,7 +64,7 @@ def require_lasting_keys(client: redis.Redis, connection: ServerConnection) -> N
 
 
 @contextmanager
-def explained(connection: ServerConnection, about: str) -> Iterator[None]:
+def explained_redis(connection: ServerConnection, about: str) -> Iterator[None]:
     """Raise a SeamlineError in place of an error of the client; ``about`` is the sink."""
     try:
         yield

@@ -18,7 +18,7 @@ from seamline.model.errors import Fenced
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.time.intervals import parse_duration
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.sinks.redis.clients import explained, open_client, require_lasting_keys
+from seamline.sinks.redis.clients import explained_redis, open_client, require_lasting_keys
 from seamline.sinks.redis.row_texts import RowTexts, combine
 from seamline.sinks.redis.scripts import CLAIM, FENCED, FORGET, UNLINK, WRITE
 from seamline.sinks.row_shape import RowShape
@@ -48,7 +48,7 @@ class RedisTarget:
         """Fence earlier writers, and return the position; where there is none, delete what rows there are."""
         self.close()
         try:
-            with explained(self._connection, self._called):
+            with explained_redis(self._connection, self._called):
                 self._client = open_client(self._connection)
                 require_lasting_keys(self._client, self._connection)
                 self._token, position = self._client.register_script(CLAIM)([self._place], [self._texts.form])
@@ -99,12 +99,12 @@ class RedisTarget:
 
     def _list_keys(self) -> Iterator[bytes]:
         pattern = f"{self._place.translate(GLOB)}:*"
-        with explained(self._connection, self._called):
+        with explained_redis(self._connection, self._called):
             yield from self._require_client().scan_iter(match=pattern, count=10 * SWEPT)
 
     def _run(self, script: str, *given: Any) -> None:
         """Run a script by which this writer changes something; Fenced."""
-        with explained(self._connection, self._called), self._fenced():
+        with explained_redis(self._connection, self._called), self._fenced():
             self._require_client().register_script(script)([self._place], [self._token, *given])
 
     @contextmanager
