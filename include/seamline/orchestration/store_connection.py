@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from airflow.sdk import Connection
@@ -40,12 +41,20 @@ def with_store_settings(task: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(task)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not (name := os.environ.get(SETTING)):
-            return task(*args, **kwargs)
-        with use_settings(read_store_settings(name)):
+        with store_settings(os.environ.get(SETTING, "")):
             return task(*args, **kwargs)
 
     return call
+
+
+@contextmanager
+def store_settings(name: str) -> Iterator[None]:
+    """Find a store by a connection while the block runs; as the environment says where its name is empty."""
+    if not name:
+        yield
+        return
+    with use_settings(read_store_settings(name)):
+        yield
 
 
 def read_store_settings(name: str) -> dict[str, str | None]:

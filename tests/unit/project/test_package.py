@@ -17,7 +17,7 @@ from tests.unit.project import closed_environment
 ROOT = Path(__file__).parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 SPARK, WEB = {"jobs", "spark", "testing/tables"}, {"web"}
-AIRFLOW = {"orchestration", "local/airflow_command"}
+AIRFLOW = {"orchestration", "provider", "local/airflow_command"}
 PYTEST = {"testing/plugin"}
 """Loaded by pytest itself."""
 DEMO = {"local/demo/verify"}

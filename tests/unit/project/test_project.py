@@ -31,6 +31,7 @@ GIVEN = {"seamline", "airflow", "py4j", "pytest"}
 """Not asked for by name: several packages share airflow, pyspark pins py4j, and whoever runs tests has pytest."""
 EXTRAS = {
     "orchestration": ["airflow"],
+    "provider": ["airflow"],
     "web": ["airflow", "web"],
     "spark": ["spark"],
     "jobs": ["spark"],
@@ -221,7 +222,18 @@ def test_no_code_path_asks_for_the_name_of_a_pipeline() -> None:
     """What is fast for a benchmark's definition is fast for the same definition under any other name."""
     shipped = [load_catalog(ROOT / "include" / folder).pipelines for folder in ("pipelines", "examples")]
     names = re.compile(rf"\b({'|'.join(name for each in shipped for name in each)})\b|benchmark")
-    layers = ("model", "plan", "lake", "kafka", "spark", "serve", "quality", "supervisor", "orchestration")
+    layers = (
+        "model",
+        "plan",
+        "lake",
+        "kafka",
+        "spark",
+        "serve",
+        "quality",
+        "supervisor",
+        "orchestration",
+        "provider",
+    )
     files = [file for layer in layers for file in (ROOT / "include" / "seamline" / layer).rglob("*.py")]
     found = [
         f"{file.relative_to(ROOT)}:{node.lineno}"

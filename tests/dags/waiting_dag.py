@@ -1,0 +1,64 @@
+"""Runs a DAG of somebody else's over a shop's tables, in a process of its own.
+
+``python -m tests.dags.waiting_dag FOLDER``; the last line is JSON: the tasks' states, and their XComs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+DAG = """
+from airflow.sdk import DAG
+from seamline.provider import SeamlineCompleteSensor, SeamlineQueryOperator
+
+with DAG("report", schedule=None) as dag:
+    wait = SeamlineCompleteSensor(
+        task_id="wait", view="shop.sales", start="2013-01-01", end="2013-01-03", poke_interval=0.05
+    )
+    ask = SeamlineQueryOperator(
+        task_id="ask", view="shop.sales", start="2013-01-01", end="{{ ti.xcom_pull('wait')['span'].split('/')[1] }}"
+    )
+    wait >> ask
+"""
+
+
+def main(folder: Path) -> None:
+    """Run it; when the trigger has looked once, ``looked`` appears, and whoever waits for that changes the tables."""
+    from airflow import settings
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from seamline.provider.triggers import SeamlineCompleteTrigger
+
+    dags = folder / "dags"
+    dags.mkdir()
+    (dags / "report.py").write_text(DAG)
+    settings.DAGS_FOLDER = str(dags)
+    truly = SeamlineCompleteTrigger.look
+
+    def look(self: SeamlineCompleteTrigger) -> Any:
+        found = truly(self)
+        (folder / "looked").touch()
+        return found
+
+    SeamlineCompleteTrigger.look = look  # type: ignore[method-assign]
+    bag = DagBag(str(dags))
+    assert bag.import_errors == {}
+    done = bag.dags["report"].test()
+    with create_session() as session:
+        found = session.scalars(select(XComModel).where(XComModel.run_id == done.run_id))
+        kept = {f"{each.task_id}.{each.key}": XComModel.deserialize_value(each) for each in found}
+    states = {each.task_id: str(each.state) for each in done.get_task_instances()}
+    print(json.dumps({"states": states, "xcoms": kept}), flush=True)
+    # The engines and Airflow's threads need not agree on who ends first.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
