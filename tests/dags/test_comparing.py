@@ -120,6 +120,7 @@ def asked(started, monkeypatch):
     manual = SimpleNamespace(value="manual")
     context = {
         "params": {name: param.value for name, param in FORM.items()},
+        "task": SimpleNamespace(),
         "dag_run": SimpleNamespace(run_after=datetime.now(UTC), triggering_user_name=None, run_type=manual),
         "outlet_events": {None: SimpleNamespace(extra=None)},
     }

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.definitions.asset import AssetUniqueKey
 from airflow.sdk.definitions.param import process_params
 from airflow.sdk.exceptions import (
     AirflowException,
@@ -22,8 +23,9 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
     TaskAwaitingInput,
 )
+from airflow.sdk.execution_time.context import OutletEventAccessor
 from tests.unit.lake.publish.test_publish import DAYS as PUBLISHED
-from tests.unit.lake.publish.test_publish import SHOP, offer
+from tests.unit.lake.publish.test_publish import SHOP, VIEW, offer
 from tests.unit.shop import START, Sale, Shop
 
 from seamline.lake.publish import publishing
@@ -46,7 +48,7 @@ from seamline.model.errors import (
 )
 from seamline.model.protocol.audit import Audit, Finding, Wrong
 from seamline.model.protocol.job_arguments import BuildJob
-from seamline.model.protocol.manifest import Act, Statement
+from seamline.model.protocol.manifest import Act, How, Manifest, Statement
 from seamline.model.time.intervals import Interval
 from seamline.orchestration import airflow_connections, tasks
 from seamline.orchestration.build_task import BuildOperator
@@ -55,6 +57,8 @@ from seamline.orchestration.dag_docs import format_cron
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason
 from seamline.orchestration.freshness_deadline import alert_each_once, function_of
+from seamline.orchestration.intervals.partitions import list_partitions
+from seamline.orchestration.links import INTERVAL
 from seamline.orchestration.pools import POOLS
 from seamline.plan.wording.observation_text import RECONCILER
 from seamline.runtime import java
@@ -345,6 +349,8 @@ def test_one_dag_reconciles_all_pipelines(folder, tmp_path, monkeypatch):
         "streams": "stream",
         "driver": "stream",
         "freshness": "default",
+        "closed": "default",
+        "build_closed": "default",
     }
     assert (dag.schedule, dag.is_paused_upon_creation) == (timedelta(minutes=2), False)
     assert dag.max_consecutive_failed_dag_runs == 0
@@ -605,8 +611,11 @@ class Consumers:
         """Run the task ``publish``; what it tells is heard."""
         kind, told = SimpleNamespace(value="scheduled"), SimpleNamespace(extra={})
         dag_run = SimpleNamespace(run_type=kind, dag_id="shop__batch")
-        self.context = {"run_id": run, "dag_run": dag_run, "outlet_events": {SERVING: told}}
-        tasks.publish("shop", SERVING)
+        self.partitions = OutletEventAccessor(AssetUniqueKey.from_asset(INTERVALS))
+        outlets = {SERVING: told, INTERVALS: self.partitions}
+        self.task = SimpleNamespace()
+        self.context = {"run_id": run, "dag_run": dag_run, "outlet_events": outlets, "task": self.task}
+        tasks.publish("shop", SERVING, INTERVALS)
         self.events.append(
             SimpleNamespace(
                 source_dag_id="shop__batch", source_run_id=run, source_task_id="publish", extra=told.extra
@@ -616,6 +625,7 @@ class Consumers:
 
 
 SERVING = Asset(name="shop/serving", uri="x-seamline://shop/serving")
+INTERVALS = Asset(name="shop/intervals", uri="x-seamline://shop/intervals")
 
 
 def test_consumers_are_told_by_the_retry_of_a_publish_that_died_after_its_commit(monkeypatch, tmp_path):
@@ -641,6 +651,38 @@ def test_consumers_are_told_by_the_retry_of_a_publish_that_died_after_its_commit
     with pytest.raises(AirflowSkipException, match="published already"):
         consumers.run("a")
     assert ManifestTable.ensure(layout).table.version == version
+
+
+def test_each_certified_interval_is_a_partition_and_a_correction_is_one_again(monkeypatch, tmp_path):
+    """A DAG that is mapped to intervals runs again for the one that was corrected, and sees why."""
+    layout = Layout(tmp_path, "shop")
+    monkeypatch.setattr(publishing, "refresh_serving", lambda *_: None)
+    consumers = Consumers(monkeypatch, layout)
+    offer(layout, "a")
+    consumers.run("a")
+    keys = [day.removesuffix("Z") for day in PUBLISHED]
+    assert consumers.partitions.partition_keys == {*keys}
+    view = VIEW.id
+    facts = {"cut": 5, "rows": {view: 1}, "certificate": "a", "correction": False, "cause": "test"}
+    told = consumers.partitions.extra["partitions"]
+    assert told == {key: {**facts, "interval": day} for key, day in zip(keys, PUBLISHED, strict=True)}
+    assert consumers.task.seamline_pages[INTERVAL].endswith("interval=2013-01-02T00%3A00%3A00Z")
+    offer(layout, "b", cut=9, expected="g-a", days=PUBLISHED[:1])
+    consumers.run("b")
+    assert consumers.partitions.partition_keys == {keys[0]}
+    assert consumers.partitions.extra["partitions"][keys[0]] == {
+        **facts,
+        "interval": PUBLISHED[0],
+        "cut": 9,
+        "certificate": "b",
+        "correction": True,
+    }
+
+
+def test_what_is_only_provisional_is_no_partition():
+    """It is published, and nobody has certified it."""
+    made = [Statement(Act.PUBLISH, "a/1", 7, PUBLISHED[0], "g", certified=True, how=How.PROVISIONAL)]
+    assert list_partitions(made, Manifest()) == {}
 
 
 def test_consumers_are_not_told_again_of_what_another_run_has_replaced(monkeypatch, tmp_path):

@@ -96,7 +96,7 @@ def shop(tmp_path, warehouse, monkeypatch):
         run_type=kind, triggering_user_name="ada", run_after=datetime.now(UTC) - timedelta(minutes=2)
     )
     outlets = {None: SimpleNamespace(extra=None)}
-    context = {"dag_run": run, "params": made.params, "outlet_events": outlets}
+    context = {"dag_run": run, "params": made.params, "outlet_events": outlets, "task": SimpleNamespace()}
     monkeypatch.setattr(reconciling, "get_current_context", lambda: context)
     return made
 

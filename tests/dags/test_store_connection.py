@@ -122,6 +122,7 @@ def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch
 def test_every_task_has_them() -> None:
     """One that was forgotten would look for the warehouse with no keys, or another's."""
     from seamline.orchestration import build_task, freshness_deadline, importing, tasks
+    from seamline.orchestration.intervals import closed
 
     for task in (
         tasks.plan,
@@ -137,6 +138,7 @@ def test_every_task_has_them() -> None:
         build_task.BuildOperator.execute,
         importing.plan_import,
         importing.ImportSensor.poke,
+        closed.list_closed,
     ):
         layers, wrapped = [], task
         while hasattr(wrapped, "__wrapped__"):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -30,7 +31,10 @@ TEST = f"""
 import json, os, sys
 from datetime import timedelta
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.asset import AssetEvent
 from airflow.models.renderedtifields import RenderedTaskInstanceFields
+from airflow.utils.session import create_session
+from sqlalchemy import select
 from seamline.orchestration import failures
 failures.DELAY = timedelta(seconds=1)
 for line in sys.stdin:
@@ -41,7 +45,12 @@ for line in sys.stdin:
     tasks = {{each.task_id: str(each.state) for each in done.get_task_instances()}}
     build = next(each for each in done.get_task_instances() if each.task_id == "build")
     plan = (RenderedTaskInstanceFields.get_templated_fields(build) or {{}}).get("plan") or ""
-    print({RESULT!r} + json.dumps({{"state": str(done.state), "tasks": tasks, "plan": plan}}), flush=True)
+    with create_session() as session:
+        mine = select(AssetEvent).where(AssetEvent.source_run_id == done.run_id)
+        told = [(each.partition_key, each.extra) for each in session.scalars(mine) if each.partition_key]
+    partitions = {{key: extra["partitions"][key] for key, extra in told}}
+    found = {{"state": str(done.state), "tasks": tasks, "plan": plan, "partitions": partitions}}
+    print({RESULT!r} + json.dumps(found), flush=True)
 """
 
 
@@ -52,6 +61,8 @@ class Run:
     state: str
     tasks: Mapping[str, str]
     plan: str
+    partitions: Mapping[str, Any]
+    """What its events said of each partition."""
     resident: bool = False
     """Whether a driver that was up already did the build."""
     waited: bool = False
@@ -139,6 +150,10 @@ def test_a_run_builds_certifies_and_serves_the_dirty_days(world: World, first: R
     for view in world.pipeline.views:
         own = Certificates.ensure(world.layout).of(view=view.id)
         assert [(each.interval.id, each.passed) for each in own] == [(day, True) for day in DAYS]
+    assert sorted(first.partitions) == [day.removesuffix("Z") for day in DAYS]
+    for view, rows in first.partitions[DAYS[0].removesuffix("Z")]["rows"].items():
+        assert Certificates.ensure(world.layout).of(view=view, interval=DAYS[0])[0].passed, rows
+    assert not any(each["correction"] for each in first.partitions.values())
     counted = sum(row["flights"] for row in world.answer())
     assert counted == sum(1 for _ in read_flights(Span(end=parse_moment("2013-01-03"))))
 
@@ -153,6 +168,8 @@ def test_a_day_that_is_built_again_is_the_same(
     now = world.published()
     assert [day for day in DAYS if now[day] != before[day]] == DAYS[:1]
     assert world.answer() == served
+    [(key, told)] = done.partitions.items()
+    assert (key, told["correction"], told["cause"]) == (DAYS[0].removesuffix("Z"), True, "asked for")
     newest = Certificates.ensure(world.layout).of(interval=DAYS[0])[-1]
     assert (newest.generation, newest.made.actor) == (now[DAYS[0]], "airflow:dag_test")
 

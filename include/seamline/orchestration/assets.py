@@ -22,6 +22,8 @@ class Assets:
     """What builds publish."""
     serving: Asset
     """The tables that other engines read."""
+    intervals: Asset
+    """What is certified and published, a partition for each interval."""
 
     @classmethod
     def of(cls, pipeline: Pipeline) -> Assets:
@@ -36,4 +38,5 @@ class Assets:
             master=asset("master", "every record accepted, append-only"),
             generations=asset("generations", "certified batch computations, one per view and interval"),
             serving=asset("serving", "what is published and served"),
+            intervals=asset("intervals", "certified and published intervals, one partition each"),
         )

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, get_parsing_context, task
 
@@ -18,6 +19,7 @@ from seamline.model.errors import DefinitionError
 from seamline.orchestration import reconciling, reconciling_all, tasks
 from seamline.orchestration.checked_definitions import load_valid_definitions
 from seamline.orchestration.dag_docs import name_of
+from seamline.orchestration.intervals.closed import StartBuild, list_closed
 from seamline.orchestration.pipeline_dags import LAYERS, dags_of, read_stream_queue
 from seamline.orchestration.pools import STREAM
 from seamline.plan.wording.observation_text import RECONCILER
@@ -93,6 +95,8 @@ def reconcile_dag() -> DAG:
         task(task_id="streams", queue=queue, outlets=[started])(reconciling_all.reconcile_streams)(started)
         task(task_id="driver", queue=queue)(reconciling.reconcile_driver)()
         task(task_id="freshness")(reconciling_all.report_all_overdue_intervals)()
+        found: Any = task(task_id="closed")(list_closed)()
+        StartBuild.partial(task_id="build_closed").expand_kwargs(found)
     return dag
 
 

@@ -33,6 +33,7 @@ from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.dag_docs import format_cron, format_dag_doc
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
+from seamline.orchestration.links import CertificateLink, DriverLogLink, IntervalLink, with_links
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 
@@ -85,16 +86,18 @@ def batch_dag(pipeline: Pipeline) -> DAG:
             pool=BATCH,
             inlets=[assets.master],
         )
-        certified = task(task_id="certify", pool=BATCH, inlets=[assets.master], outlets=[assets.generations])(
+        certify = task(task_id="certify", pool=BATCH, inlets=[assets.master], outlets=[assets.generations])(
             tasks.certify
-        )(pipeline.name, assets.generations)
-        published = task(
+        )
+        certified = with_links(certify(pipeline.name, assets.generations), CertificateLink())
+        publish = task(
             task_id="publish",
             pool=BATCH,
             inlets=[assets.generations],
-            outlets=[assets.serving],
+            outlets=[assets.serving, assets.intervals],
             trigger_rule=TriggerRule.ALL_DONE_MIN_ONE_SUCCESS,
-        )(tasks.publish)(pipeline.name, assets.serving)
+        )(tasks.publish)
+        published = with_links(publish(pipeline.name, assets.serving, assets.intervals), IntervalLink())
         if pipeline.batch.approve_above:
             from seamline.orchestration.approval import ApprovalOfPlan
 
@@ -153,14 +156,15 @@ def stream_dag(pipeline: Pipeline) -> DAG:
         schedule="@once",
         max_consecutive_failed_dag_runs=0,
     ) as dag:
-        task(
+        reconcile = task(
             task_id="reconcile",
             pool=STREAM,
             queue=read_stream_queue(),
             execution_timeout=timedelta(minutes=5),
             inlets=[assets.topic],
             outlets=[assets.master],
-        )(reconciling.reconcile)(pipeline.name, pipeline.connection, assets.master)
+        )(reconciling.reconcile)
+        with_links(reconcile(pipeline.name, pipeline.connection, assets.master), DriverLogLink())
     return with_form(dag, ORDER)
 
 

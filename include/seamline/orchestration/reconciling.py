@@ -22,6 +22,7 @@ from seamline.orchestration.airflow_connections import (
 )
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.links import DRIVER_LOG, driver_log_page, show_pages
 from seamline.orchestration.orders import read_order
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
@@ -53,6 +54,7 @@ def reconcile(name: str, connection: str, asset: Asset) -> None:
     from seamline.supervisor.outside import read_stream_status
 
     context = get_current_context()
+    show_pages(context["task"], {DRIVER_LOG: driver_log_page(name)})
     layout, connection = locate_tables(name), name_in_force(name, connection)
     leave_mark(layout, RECONCILED, now=datetime.now(UTC))
     control = ControlTable.ensure(layout)

@@ -16,6 +16,8 @@ from seamline.model.errors import DefinitionError
 from seamline.model.protocol.counts.verdict import list_count_lines
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.intervals.partitions import announce, list_partitions
+from seamline.orchestration.links import CERTIFICATES, INTERVAL, interval_page, report_page, show_pages
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.plan.batch.batch_plan import needs_approval
@@ -138,6 +140,7 @@ def certify(name: str, asset: Asset) -> None:
     for line in list_count_lines(certificates):
         print(line)
     context["ti"].xcom_push(key="certificates", value=summary)
+    show_pages(context["task"], {CERTIFICATES: report_page(name, run)})
     require_passed(certificates)
     events: Any = context["outlet_events"]
     events[asset].extra = summary
@@ -151,11 +154,12 @@ def find_run_actor(context: Any) -> str:
 
 @log_failure_reason
 @with_store_settings
-def publish(name: str, asset: Asset) -> None:
+def publish(name: str, asset: Asset, intervals: Asset) -> None:
     """Publish the certified intervals in one commit, and report to readers which have changed.
 
-    The others are held back: ``certify`` has failed for them, and the run fails with it. What an attempt has published
-    that died before it could report is reported by the next one.
+    Each that is certified is a partition of the asset ``intervals``. The others are held back: ``certify`` has failed
+    for them, and the run fails with it. What an attempt has published that died before it could report is reported by
+    the next one.
     """
     from seamline.lake.publish.publishing import list_run_publications, publish_run
     from seamline.lake.tables.claims_table import Claims
@@ -177,14 +181,20 @@ def publish(name: str, asset: Asset) -> None:
         statements += earlier
     if not statements:
         raise AirflowSkipException("published already")
+    newest = max(statements, key=lambda each: each.interval)
+    show_pages(
+        context["task"], {INTERVAL: interval_page(name, newest.view.partition("/")[0], newest.interval)}
+    )
     for statement in statements:
         print(f"published {statement.view} {statement.interval} {statement.generation} cut {statement.epoch}")
     events: Any = context["outlet_events"]
+    manifest = ManifestTable.ensure(layout).read()
     events[asset].extra = {
         **summarize_changes(statements),
-        "manifest_version": ManifestTable.ensure(layout).table.version,
+        "manifest_version": manifest.version,
         "run_type": str(context["dag_run"].run_type.value),
     }
+    announce(events, intervals, list_partitions(statements, manifest), TOLD)
 
 
 def has_publish_event(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:

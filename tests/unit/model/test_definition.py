@@ -138,6 +138,11 @@ WRONG = {
         "stream.durability",
         "not one of replay, fsync",
     ),
+    "when": (
+        dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01", when="open")),
+        "batch.when",
+        "not one of scheduled, closed",
+    ),
     "provisional": (
         dataclasses.replace(ORDERS, batch=Batch("1 day", "2024-01-01", provisional="yes")),
         "batch.provisional",

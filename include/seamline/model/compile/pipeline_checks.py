@@ -12,7 +12,7 @@ from seamline.model.compile.fingerprint import BOUNDS
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.sinks.sink_rules import check_sinks
 from seamline.model.definition.field_types import list_mismatches
-from seamline.model.definition.layers import DURABILITY
+from seamline.model.definition.layers import DURABILITY, WHEN
 from seamline.model.definition.origin import Origin
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.restarts import REMEMBERED, RESTARTS, FailureRate
@@ -62,6 +62,7 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
     check_restart(pipeline, problems)
     check_counts(pipeline, problems)
     check_durability(pipeline, problems)
+    check_when(pipeline, problems)
     check_defaults(pipeline, problems)
     check_sinks(pipeline, problems)
 
@@ -133,6 +134,15 @@ def check_durability(pipeline: Pipeline, problems: Problems) -> None:
             told,
             'write durability="fsync", which writes each epoch to disk before it counts, or leave it out.',
         )
+
+
+def check_when(pipeline: Pipeline, problems: Problems) -> None:
+    """Note a time of builds that there is not."""
+    given = pipeline.batch.when
+    if given not in WHEN:
+        told = f"{given!r} is not one of {', '.join(WHEN)}."
+        hint = 'write when="closed", which starts a build when an interval has closed, or leave it out.'
+        problems.note("batch.when", pipeline.origin, told, hint)
 
 
 def check_defaults(pipeline: Pipeline, problems: Problems) -> None:

@@ -73,6 +73,7 @@ NOUNS: Mapping[str, str] = {
     "timeout": "duration",
     "fresh": "duration",
     "durability": "durability",
+    "Batch.when": "time of builds",
     "defaults": "month of defaults",
     "Expect.in_set": "value",
 }

@@ -8,6 +8,8 @@ from seamline.model.definition.restarts import ExponentialDelay, RestartPolicy
 
 DURABILITY = ("replay", "fsync")
 """What a power cut may do to a stream's newest epochs, the weaker first."""
+WHEN = ("scheduled", "closed")
+"""When builds start by themselves."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,5 @@ class Batch:
     """Whether open intervals are built and published too, and again once they have closed."""
     keep_generations: int = 0
     """How many replaced generations upkeep leaves of each interval, beside the published one; 0 for all."""
+    when: str = WHEN[0]
+    """When Airflow starts builds: "scheduled" by the clock, "closed" also as soon as an interval has closed."""

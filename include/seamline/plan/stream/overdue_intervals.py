@@ -11,6 +11,9 @@ from seamline.model.protocol.manifest import How, Manifest
 from seamline.model.time.intervals import Grid, Interval
 from seamline.model.time.reached_intervals import Spanning, list_shown_intervals
 
+NEWEST = 3
+"""How many of the intervals that have closed last are built without being asked for."""
+
 
 def list_overdue_intervals(
     ledger: Sequence[Epoch],
@@ -41,6 +44,29 @@ def list_overdue_intervals(
             and has_no_final_generation(manifest, view, each.id)
         }
     return sorted(found)
+
+
+def list_just_closed(
+    ledger: Sequence[Epoch],
+    manifest: Manifest,
+    grid: Grid,
+    *,
+    watermark: datetime | None,
+    ahead: timedelta = timedelta(0),
+    spanning: Spanning = MappingProxyType({}),
+) -> list[Interval]:
+    """List those of the newest intervals that are closed by a watermark, have rows, and lack a generation.
+
+    The watermark is that of the newest edge, on which a cut may fall. Older intervals are left to the schedule: a
+    pipeline that is new, or failed for a day, would ask for all of its past at once.
+    """
+    if watermark is None:
+        return []
+    now = watermark + timedelta(microseconds=1)
+    found = list_overdue_intervals(
+        ledger, manifest, grid, within=timedelta(0), now=now, ahead=ahead, spanning=spanning
+    )
+    return [each for each in found if each.end + ahead > watermark - NEWEST * grid.length]
 
 
 def has_no_final_generation(manifest: Manifest, view: str, interval: str) -> bool:
