@@ -81,7 +81,10 @@ def no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_dag_of_others_waits_in_the_triggerer_and_reads(database: None, shop: Shop, tmp_path: Path) -> None:
-    """One day is certified as the run begins; the other is built while the sensor is deferred, which then goes on."""
+    """One day is certified as the run begins; the other is built while the sensor is deferred, which then goes on.
+
+    A run that is asked for is there once it is, and one for an interval that has closed once, however often.
+    """
     command = [sys.executable, "-m", "tests.dags.waiting_dag", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         eventually("a look", lambda: (tmp_path / "looked").exists() or running.poll() is not None)
@@ -89,7 +92,13 @@ def test_a_dag_of_others_waits_in_the_triggerer_and_reads(database: None, shop: 
         build(shop, "h", cut=0, day=1)
         said, _ = running.communicate(timeout=120)
     found = json.loads(said.splitlines()[-1])
-    assert found["states"] == {"wait": "success", "ask": "success"}
+    assert found["states"] == [
+        ["ask", -1, "success"],
+        ["rebuild", -1, "success"],
+        ["start", 0, "success"],
+        ["start", 1, "skipped"],
+        ["wait", -1, "success"],
+    ]
     kept = found["xcoms"]
     waited = kept["wait.return_value"]
     assert (waited["intervals"], waited["cut"], waited["until"]) == (2, 0, "certified")
@@ -98,6 +107,14 @@ def test_a_dag_of_others_waits_in_the_triggerer_and_reads(database: None, shop: 
     page = "/seamline/pipelines/shop/completeness?view=sales&interval=2013-01-01T00%3A00%3A00Z"
     assert kept["wait._link_IntervalLink"].endswith(page)
     assert kept["wait._link_DriverLogLink"].endswith("/seamline/pipelines/shop/log")
+    asked, closed = sorted(found["started"])
+    assert kept["rebuild.return_value"] == asked
+    assert kept["rebuild._link_RunLink"].endswith(f"/dags/shop__batch/runs/{asked}".replace(":", "%3A"))
+    assert found["started"][asked]["to"] == "2013-01-02T00:00:00Z"
+    assert (closed, found["started"][closed]) == (
+        "closed__2013-01-01T00:00:00Z",
+        {"reason": "closed: 2013-01-01T00:00:00Z"},
+    )
 
 
 def test_the_sensor_takes_its_run_for_what_it_waits_for(shop: Shop) -> None:

@@ -13,8 +13,11 @@ from typing import Any
 
 DAG = """
 from airflow.sdk import DAG
-from seamline.provider import SeamlineCompleteSensor, SeamlineQueryOperator
+from seamline.orchestration.intervals.closed import StartBuild
+from seamline.provider import SeamlineBackfillOperator, SeamlineCompleteSensor, SeamlineQueryOperator
 
+with DAG("shop__batch", schedule=None, is_paused_upon_creation=False) as batch:
+    pass
 with DAG("report", schedule=None) as dag:
     wait = SeamlineCompleteSensor(
         task_id="wait", view="shop.sales", start="2013-01-01", end="2013-01-03", poke_interval=0.05
@@ -22,7 +25,13 @@ with DAG("report", schedule=None) as dag:
     ask = SeamlineQueryOperator(
         task_id="ask", view="shop.sales", start="2013-01-01", end="{{ ti.xcom_pull('wait')['span'].split('/')[1] }}"
     )
-    wait >> ask
+    rebuild = SeamlineBackfillOperator(
+        task_id="rebuild", pipeline="shop", start="2013-01-01", wait_for_completion=False
+    )
+    start = StartBuild.partial(task_id="start", max_active_tis_per_dag=1).expand_kwargs(
+        [{"pipeline": "shop", "interval": "2013-01-01T00:00:00Z"}] * 2
+    )
+    wait >> ask >> rebuild >> start
 """
 
 
@@ -30,6 +39,7 @@ def main(folder: Path) -> None:
     """Run it; when the trigger has looked once, ``looked`` appears, and whoever waits for that changes the tables."""
     from airflow import settings
     from airflow.dag_processing.dagbag import DagBag
+    from airflow.models.dagrun import DagRun
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -54,8 +64,10 @@ def main(folder: Path) -> None:
     with create_session() as session:
         found = session.scalars(select(XComModel).where(XComModel.run_id == done.run_id))
         kept = {f"{each.task_id}.{each.key}": XComModel.deserialize_value(each) for each in found}
-    states = {each.task_id: str(each.state) for each in done.get_task_instances()}
-    print(json.dumps({"states": states, "xcoms": kept}), flush=True)
+        runs = session.scalars(select(DagRun).where(DagRun.dag_id == "shop__batch"))
+        started = {each.run_id: each.conf for each in runs}
+    states = sorted((each.task_id, each.map_index, str(each.state)) for each in done.get_task_instances())
+    print(json.dumps({"states": states, "xcoms": kept, "started": started}), flush=True)
     # The engines and Airflow's threads need not agree on who ends first.
     os._exit(0)
 
