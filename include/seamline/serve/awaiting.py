@@ -31,6 +31,8 @@ class Watch:
     """The clock of the definition's event times."""
     filled: set[str] = field(default_factory=set)
     """Ids of intervals that are known to have rows."""
+    asked: set[str] = field(default_factory=set)
+    """Ids of intervals of which it is known whether they have rows: they were closed when that was asked."""
 
     @classmethod
     def of(
@@ -57,9 +59,10 @@ class Watch:
         found = assess(self.awaited, manifest, newest, watermark)
         if not found.unbuilt or self.awaited.emits:
             return found
-        if unknown := {id for each in found.unbuilt for id in self.awaited.feeding(each)} - self.filled:
+        if unknown := {id for each in found.unbuilt for id in self.awaited.feeding(each)} - self.asked:
             brought = list_accepting_epochs(self.layout, unknown)
             self.filled |= unknown.intersection(id for epoch in brought for id in epoch.accepted)
+            self.asked |= unknown
         return assess(self.awaited, manifest, newest, watermark, self.filled)
 
     def to_json(self) -> dict[str, Any]:
