@@ -29,6 +29,7 @@ from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop
 
 import seamline_provider
+from seamline.lake.publish.interval_watch import Watch
 from seamline.model.errors import BadRange, ConnectionMissing, SeamlineError, SetupError, StoreUnavailable
 from seamline.model.time.intervals import Grid, Interval
 from seamline.orchestration.links import CertificateLink, DriverLogLink, IntervalLink, RunLink
@@ -42,7 +43,6 @@ from seamline.provider import (
 )
 from seamline.provider.spans import span_of
 from seamline.provider.triggers import SeamlineCompleteTrigger
-from seamline.serve.awaiting import Watch
 
 SCHEMA = Path(sys.modules["airflow"].__file__ or "").parent / "provider_info.schema.json"
 FIRST, SECOND = "2013-01-01", "2013-01-02"

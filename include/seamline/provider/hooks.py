@@ -21,11 +21,11 @@ from seamline.plan.publish.awaited_intervals import Until
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from seamline.lake.publish.interval_watch import Watch
     from seamline.lake.read.streamed_answer import StreamedAnswer
     from seamline.lake.storage.layout import Layout
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
     from seamline.plan.batch.batch_plan import BatchPlan
-    from seamline.serve.awaiting import Watch
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class SeamlineHook(BaseHook):
 
     def watch(self, view: str, span: Interval, until: str = Until.CERTIFIED) -> Watch:
         """Prepare to wait for intervals of ``PIPELINE.VIEW``, within ``reading``; ``look`` says how far they are."""
-        from seamline.serve.awaiting import Watch
+        from seamline.lake.publish.interval_watch import Watch
 
         name, view_name = split_view(view)
         if until not in [*Until]:

@@ -30,8 +30,8 @@ from seamline.provider.spans import span_of
 from seamline.provider.triggers import PASSING, SeamlineCompleteTrigger, describe_readiness, read_event
 
 if TYPE_CHECKING:
+    from seamline.lake.publish.interval_watch import Watch
     from seamline.plan.publish.awaited_intervals import Readiness
-    from seamline.serve.awaiting import Watch
 
 
 class SeamlineCompleteSensor(BaseSensorOperator):

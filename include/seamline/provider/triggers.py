@@ -16,8 +16,8 @@ from seamline.orchestration.store_connection import store_settings
 from seamline.runtime.storage_failures import explain_storage_failure
 
 if TYPE_CHECKING:
+    from seamline.lake.publish.interval_watch import Watch
     from seamline.plan.publish.awaited_intervals import Readiness
-    from seamline.serve.awaiting import Watch
 
 PASSING = (ReadUnstable, StoreUnavailable)
 """What the next look may find gone."""
@@ -68,7 +68,7 @@ class SeamlineCompleteTrigger(BaseTrigger):
 
     def look(self) -> Readiness:
         """Look once."""
-        from seamline.serve.awaiting import Watch
+        from seamline.lake.publish.interval_watch import Watch
 
         with store_settings(self.store):
             self._opened = self._opened or Watch.from_json(self.watch)

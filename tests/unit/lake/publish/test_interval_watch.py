@@ -8,10 +8,10 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop
 
+from seamline.lake.publish import interval_watch
+from seamline.lake.publish.interval_watch import Watch
 from seamline.model.time.intervals import Interval
 from seamline.plan.publish.awaited_intervals import Until
-from seamline.serve import awaiting
-from seamline.serve.awaiting import Watch
 
 TWO = Interval(START, START + 2 * DAY)
 
@@ -57,9 +57,11 @@ def test_an_interval_with_rows_is_looked_up_once(tmp_path, monkeypatch: pytest.M
     shop = Shop(tmp_path)
     shop.epoch([Sale(1), Sale(1500)], watermark=START + 3 * DAY)
     asked: list[set[str]] = []
-    truly = awaiting.list_accepting_epochs
+    truly = interval_watch.list_accepting_epochs
     monkeypatch.setattr(
-        awaiting, "list_accepting_epochs", lambda layout, ids: asked.append({*ids}) or truly(layout, ids)
+        interval_watch,
+        "list_accepting_epochs",
+        lambda layout, ids: asked.append({*ids}) or truly(layout, ids),
     )
     certified = watch(shop)
     for _ in range(3):
