@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 PACKAGE = "seamline.provider"
-LINKS = "seamline.orchestration.links"
+LINKS = "seamline.orchestration.intervals.links"
 
 
 def get_provider_info() -> dict[str, Any]:

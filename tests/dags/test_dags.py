@@ -57,8 +57,8 @@ from seamline.orchestration.dag_docs import format_cron
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason
 from seamline.orchestration.freshness_deadline import alert_each_once, function_of
+from seamline.orchestration.intervals.links import INTERVAL
 from seamline.orchestration.intervals.partitions import list_partitions
-from seamline.orchestration.links import INTERVAL
 from seamline.orchestration.pools import POOLS
 from seamline.plan.wording.observation_text import RECONCILER
 from seamline.runtime import java

@@ -73,7 +73,12 @@ def test_a_run_fails_the_stream_over_and_starts_nothing(
     run = SimpleNamespace(
         run_type=SimpleNamespace(value="manual"), triggering_user_name="ada", run_after=datetime.now(UTC)
     )
-    context = {"dag_run": run, "params": {**EMPTY, **ASKED, "action": "failover"}, "outlet_events": {}}
+    context = {
+        "dag_run": run,
+        "params": {**EMPTY, **ASKED, "action": "failover"},
+        "outlet_events": {},
+        "task": SimpleNamespace(),
+    }
     monkeypatch.setattr(reconciling, "get_current_context", lambda: context)
     monkeypatch.setattr(reconciling, "connections_env_if_any", lambda names: dict.fromkeys(names, "{}"))
     ran: list[tuple[object, ...]] = []

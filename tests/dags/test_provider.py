@@ -32,7 +32,7 @@ import seamline_provider
 from seamline.lake.publish.interval_watch import Watch
 from seamline.model.errors import BadRange, ConnectionMissing, SeamlineError, SetupError, StoreUnavailable
 from seamline.model.time.intervals import Grid, Interval
-from seamline.orchestration.links import CertificateLink, DriverLogLink, IntervalLink, RunLink
+from seamline.orchestration.intervals.links import CertificateLink, DriverLogLink, IntervalLink, RunLink
 from seamline.plan.publish.awaited_intervals import Until
 from seamline.provider import (
     SeamlineBackfillOperator,

@@ -33,7 +33,7 @@ from seamline.orchestration.build_task import BuildOperator
 from seamline.orchestration.dag_docs import format_cron, format_dag_doc
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
-from seamline.orchestration.links import CertificateLink, DriverLogLink, IntervalLink, with_links
+from seamline.orchestration.intervals.links import CertificateLink, DriverLogLink, IntervalLink, with_links
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 

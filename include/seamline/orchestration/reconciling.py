@@ -22,7 +22,7 @@ from seamline.orchestration.airflow_connections import (
 )
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
-from seamline.orchestration.links import DRIVER_LOG, driver_log_page, show_pages
+from seamline.orchestration.intervals.links import DRIVER_LOG, driver_log_page, show_pages
 from seamline.orchestration.orders import read_order
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline

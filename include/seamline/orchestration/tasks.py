@@ -16,8 +16,14 @@ from seamline.model.errors import DefinitionError
 from seamline.model.protocol.counts.verdict import list_count_lines
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.intervals.links import (
+    CERTIFICATES,
+    INTERVAL,
+    interval_page,
+    report_page,
+    show_pages,
+)
 from seamline.orchestration.intervals.partitions import announce, list_partitions
-from seamline.orchestration.links import CERTIFICATES, INTERVAL, interval_page, report_page, show_pages
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.plan.batch.batch_plan import needs_approval

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException
 from seamline.model.errors import SeamlineError, SetupError
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.orchestration.failures import log_failure_reason
-from seamline.orchestration.links import (
+from seamline.orchestration.intervals.links import (
     CERTIFICATES,
     INTERVAL,
     RUN,

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import Interval
 from seamline.orchestration.failures import log_failure_reason
-from seamline.orchestration.links import (
+from seamline.orchestration.intervals.links import (
     CERTIFICATES,
     DRIVER_LOG,
     INTERVAL,

@@ -1,1 +1,1 @@
-"""Intervals as Airflow knows them: partitions of an asset, and runs that begin when one has closed."""
+"""Intervals as Airflow knows them: partitions of an asset, runs that begin when one has closed, links of tasks."""
