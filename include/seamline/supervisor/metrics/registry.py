@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: all streams of this installation, and the published answers of its pipelines."""
+"""What Prometheus scrapes: all streams of this installation, published answers, and sinks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from seamline.lake.storage.layout import definitions_folder
 from seamline.plan.stream.observation import Observation
+from seamline.supervisor.metrics.sink_metrics import Sinks
 from seamline.supervisor.metrics.stream_metrics import Streams
 from seamline.supervisor.metrics.trust_metrics import Trusts
 from seamline.supervisor.observe import observe_all, streams_of
@@ -24,4 +25,5 @@ def make_metrics_registry(*, broker: bool = True) -> CollectorRegistry:
     made = CollectorRegistry()
     made.register(Streams(look))
     made.register(Trusts(known.now))
+    made.register(Sinks(known.now))
     return made

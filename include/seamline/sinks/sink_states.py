@@ -1,0 +1,64 @@
+"""How the sinks of a pipeline do, in numbers: from what their process says, and from the copies of their positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from seamline.lake.status.sink_words import read_sink_words
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.time.intervals import parse_moment
+from seamline.sinks.sink_list import read_known_copy
+
+SILENT_AFTER = timedelta(seconds=60)
+"""How long the process of sinks may say nothing before it is taken for dead: one that waits says so each second."""
+FAILED = ("failed", "fenced off", "ended")
+
+
+@dataclass(frozen=True)
+class SinkState:
+    """One sink."""
+
+    sink: str
+    """Its name."""
+    up: bool
+    """Whether its process says that it sends, or waits for what is new; of another machine's nothing is known."""
+    behind: int | None
+    """Versions of the serving table from the one that the target shows to the newest; None if nothing is served."""
+    behind_seconds: float | None
+    """Since when the target has shown an older version than the newest, in seconds; 0 if it shows that one."""
+    sent: int | None
+    """Changes that the process has sent since it was started."""
+
+
+@dataclass(frozen=True)
+class PipelineSinks:
+    """The sinks of a pipeline."""
+
+    pipeline: str
+    """Its name."""
+    sinks: Sequence[SinkState]
+    """In the order of the definition."""
+
+
+def read_sink_states(pipeline: CompiledPipeline, layout: Layout, now: datetime) -> PipelineSinks:
+    """Read how each sink of the definition does."""
+    found = [read_sink_state(pipeline, layout, sink, now) for sink in pipeline.definition.sinks]
+    return PipelineSinks(pipeline.name, found)
+
+
+def read_sink_state(pipeline: CompiledPipeline, layout: Layout, sink: Sink, now: datetime) -> SinkState:
+    """Read how one sink does."""
+    view = pipeline.view(sink.view)
+    assert view is not None
+    newest = ServedVersions(layout.serving(view)).find_newest()
+    copy, words = read_known_copy(layout, sink.id), read_sink_words(pipeline.name, sink.id)
+    shown = copy.position.version if copy else -1
+    behind = newest - shown if newest >= 0 else None
+    since = None if copy is None else max((now - parse_moment(copy.at)).total_seconds(), 0.0)
+    alive = words is not None and words.state not in FAILED and now - parse_moment(words.at) < SILENT_AFTER
+    return SinkState(sink.id, alive, behind, since if behind else 0.0, words.sent if words else None)
