@@ -39,7 +39,9 @@ from seamline import (
     Open,
     Pattern,
     Pipeline,
+    PostgresSink,
     Process,
+    RedisSink,
     Rule,
     Session,
     Sliding,
@@ -183,6 +185,14 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     ),
     "KafkaSink": (
         KafkaSink("all", topic="orders.all", changes=True, name="out"),
+        lambda part: replace(SHOP, sinks=[part]),
+    ),
+    "PostgresSink": (
+        PostgresSink("all", table="all", name="out"),
+        lambda part: replace(SHOP, sinks=[part]),
+    ),
+    "RedisSink": (
+        RedisSink("all", prefix="all:", expire="7 days", name="out"),
         lambda part: replace(SHOP, sinks=[part]),
     ),
     "Counts": (

@@ -1,6 +1,6 @@
 """Runs a DAG of somebody else's over a shop's tables, in a process of its own.
 
-``python -m tests.dags.waiting_dag FOLDER``; the last line is JSON: the tasks' states, and their XComs.
+``python -m tests.dags.provider.waiting_dag FOLDER``; the last line is JSON: the tasks' states, and their XComs.
 """
 
 from __future__ import annotations

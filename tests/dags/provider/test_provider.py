@@ -46,7 +46,7 @@ from seamline.provider.triggers import SeamlineCompleteTrigger
 
 SCHEMA = Path(sys.modules["airflow"].__file__ or "").parent / "provider_info.schema.json"
 FIRST, SECOND = "2013-01-01", "2013-01-02"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GRID = Grid(DAY, START)
 
 
@@ -85,7 +85,7 @@ def test_a_dag_of_others_waits_in_the_triggerer_and_reads(database: None, shop: 
 
     A run that is asked for is there once it is, and one for an interval that has closed once, however often.
     """
-    command = [sys.executable, "-m", "tests.dags.waiting_dag", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.dags.provider.waiting_dag", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as running:
         eventually("a look", lambda: (tmp_path / "looked").exists() or running.poll() is not None)
         shop.epoch([], watermark=START + 2 * DAY)
