@@ -49,7 +49,8 @@ def test_a_look_leaves_its_mark(layout, tmp_path, monkeypatch):
             return {}
 
     monkeypatch.setattr(reconciling, "get_current_context", Context)
-    monkeypatch.setattr(reconciling, "order_of", lambda *_: None)
+    monkeypatch.setattr(reconciling, "read_order", lambda *_: None)
+    monkeypatch.setattr(reconciling, "show_pages", lambda *_: None)
     monkeypatch.setattr(reconciling, "find_run_actor", lambda _: "airflow")
     monkeypatch.setattr(reconciling, "connection_env_if_any", lambda _: {})
     with pytest.raises(reconciling.AirflowSkipException, match="stopped by ada"):
