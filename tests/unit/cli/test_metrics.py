@@ -19,9 +19,10 @@ from seamline.lake.store.locations import replace_file
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
+from seamline.supervisor.metrics.metric_families import PipelineCollector
 from seamline.supervisor.metrics.registry import make_metrics_registry
 from seamline.supervisor.metrics.sink_metrics import SINK_FAMILIES
-from seamline.supervisor.metrics.stream_metrics import FAMILIES, Streams
+from seamline.supervisor.metrics.stream_metrics import FAMILIES
 from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES
 
 DOCS = Path(__file__).parents[3] / "docs" / "operating.md"
@@ -30,7 +31,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "operating.md"
 def scraped(*observed: Observation) -> dict[str, dict[tuple[str, ...], float]]:
     """Return the samples that a scrape shows, by name, pipeline and the values of the other labels by name."""
     made = CollectorRegistry()
-    made.register(Streams(lambda: observed))
+    made.register(PipelineCollector(FAMILIES, lambda: observed))
     text = generate_latest(made).decode()
     return {
         family.name: {

@@ -12,7 +12,8 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened
 
 from seamline.lake.store.locations import Location
 from seamline.supervisor.metrics import trust_metrics
-from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES, Trusts
+from seamline.supervisor.metrics.metric_families import PipelineCollector
+from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES, TrustReader
 
 
 @pytest.fixture
@@ -24,10 +25,10 @@ def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -
     return made
 
 
-def scrape(trusts: Trusts) -> dict[str, dict[tuple[str, ...], float]]:
+def scrape(trusts: TrustReader) -> dict[str, dict[tuple[str, ...], float]]:
     """Return the samples that a scrape shows, by name and the values of the labels after the pipeline."""
     registry = CollectorRegistry()
-    registry.register(trusts)
+    registry.register(PipelineCollector(TRUST_FAMILIES, trusts.read))
     return {
         family.name: {
             tuple(value for name, value in sorted(each.labels.items()) if name != "pipeline"): each.value
@@ -40,14 +41,14 @@ def scrape(trusts: Trusts) -> dict[str, dict[tuple[str, ...], float]]:
 @pytest.mark.everywhere
 def test_published_answers_are_counted_by_what_they_are_worth(shop: Shop) -> None:
     """A day that is certified, until a late sale makes it dirty; days that were never built have no generation."""
-    first = scrape(Trusts(lambda: {"shop": shop.compiled}))
+    first = scrape(TrustReader(lambda: {"shop": shop.compiled}))
     assert first["seamline_intervals"][("certified", "sales")] == 1
     assert first["seamline_certified_through_timestamp_seconds"] == {("sales",): (START + DAY).timestamp()}
     assert first["seamline_late_rows"] == {("sales",): 0}
     assert first["seamline_differences_unexplained"] == {("sales",): 0}
     assert first["seamline_audit_findings"] == {}
     shop.epoch([Sale(3), Sale(4)])
-    then = scrape(Trusts(lambda: {"shop": shop.compiled}))
+    then = scrape(TrustReader(lambda: {"shop": shop.compiled}))
     assert then["seamline_intervals"][("certified", "sales")] == 0
     assert then["seamline_intervals"][("dirty", "sales")] == 1
     assert then["seamline_certified_through_timestamp_seconds"] == {}
@@ -59,7 +60,7 @@ def test_published_answers_are_counted_by_what_they_are_worth(shop: Shop) -> Non
 def test_a_pipeline_is_read_again_after_a_minute(shop: Shop) -> None:
     """Between two scrapes of a quarter of a minute nothing is built; a pipeline that is gone is not shown."""
     now, pipelines = [0.0], {"shop": shop.compiled}
-    trusts = Trusts(lambda: pipelines, clock=lambda: now[0])
+    trusts = TrustReader(lambda: pipelines, clock=lambda: now[0])
     assert scrape(trusts)["seamline_late_rows"] == {("sales",): 0}
     shop.epoch([Sale(3)])
     now[0] = trust_metrics.EVERY - 1
@@ -83,7 +84,7 @@ def test_a_scrape_reads_as_many_pipelines_as_there_is_time_for(
             raise OSError("the disk is gone")
 
     monkeypatch.setattr(trust_metrics, "read_trust", reading)
-    trusts = Trusts(lambda: dict.fromkeys("abc", shop.compiled), clock=lambda: now[0])
+    trusts = TrustReader(lambda: dict.fromkeys("abc", shop.compiled), clock=lambda: now[0])
     scrape(trusts)
     assert (len(read), sorted(trusts.known)) == (2, ["a", "b"])
     scrape(trusts)

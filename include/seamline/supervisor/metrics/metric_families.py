@@ -1,13 +1,15 @@
-"""What a metric is: https://prometheus.io/docs/practices/naming."""
+"""What a metric is, and how a scrape asks for those of pipelines: https://prometheus.io/docs/practices/naming."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 Samples = Iterator[tuple[Sequence[str], float | None]]
 
@@ -58,3 +60,20 @@ def collect_families(families: Iterable[Family[T]], known: Sequence[T]) -> Itera
                 if sample is not None:
                     metric.add_metric([each.pipeline, *values], float(sample))
         yield metric
+
+
+@dataclass(eq=False)
+class PipelineCollector(Collector, Generic[T]):
+    """Looks at pipelines whenever it is scraped."""
+
+    families: Sequence[Family[T]]
+    """The metrics."""
+    look: Callable[[], Sequence[T]]
+    """Returns what is known of each pipeline."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Taken while one scrape looks: others wait."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Collect the metrics of a fresh look."""
+        with self.lock:
+            return collect_families(self.families, self.look())

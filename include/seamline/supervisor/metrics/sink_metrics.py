@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from seamline.lake.storage.layout import locate_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.sinks.sink_states import PipelineSinks, SinkState, read_sink_states
-from seamline.supervisor.metrics.metric_families import Family, Samples, collect_families
+from seamline.supervisor.metrics.metric_families import Family, Samples
 
 log = logging.getLogger("seamline.metrics")
 
@@ -52,28 +47,14 @@ SINK_FAMILIES: tuple[Family[PipelineSinks], ...] = (
 )
 
 
-@dataclass(eq=False)
-class Sinks(Collector):
-    """Reads how the sinks of all pipelines do whenever it is scraped."""
-
-    pipelines: Callable[[], Mapping[str, CompiledPipeline]]
-    """Gives the pipelines as they are now, by name."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Taken while one scrape reads: others wait."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Collect the metrics."""
-        with self.lock:
-            found = [*self.read()]
-        return collect_families(SINK_FAMILIES, found)
-
-    def read(self) -> Iterator[PipelineSinks]:
-        """Read what is to be known; a pipeline that cannot be read ends no scrape."""
-        now = datetime.now(UTC)
-        for name, pipeline in self.pipelines().items():
-            if not pipeline.definition.sinks:
-                continue
-            try:
-                yield read_sink_states(pipeline, locate_tables(name), now)
-            except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
-                log.warning("Sinks of %s: %s: %s", name, type(error).__name__, error)
+def read_all_sinks(pipelines: Mapping[str, CompiledPipeline]) -> list[PipelineSinks]:
+    """Read how the sinks of pipelines do; a pipeline that cannot be read is left out."""
+    now, found = datetime.now(UTC), []
+    for name, pipeline in pipelines.items():
+        if not pipeline.definition.sinks:
+            continue
+        try:
+            found.append(read_sink_states(pipeline, locate_tables(name), now))
+        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
+            log.warning("Sinks of %s: %s: %s", name, type(error).__name__, error)
+    return found

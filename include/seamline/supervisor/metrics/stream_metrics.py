@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.metrics.metric_families import (
     Family,
-    collect_families,
     make_unlabelled_sample,
     to_unix_seconds,
 )
@@ -209,18 +201,3 @@ FAMILIES: tuple[Family[Observation], ...] = (
         ("alert", "subject"),
     ),
 )  # fmt: skip
-
-
-@dataclass(eq=False)
-class Streams(Collector):
-    """Observes all streams whenever it is scraped."""
-
-    look: Callable[[], Sequence[Observation]]
-    """Observes them."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Taken while one scrape observes: others wait."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Collect the metrics of a fresh look."""
-        with self.lock:
-            return collect_families(FAMILIES, self.look())

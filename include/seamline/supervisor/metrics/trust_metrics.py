@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from seamline.lake.storage.layout import locate_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -18,7 +14,6 @@ from seamline.serve.trust.published_answers import PipelineTrust, ViewTrust, rea
 from seamline.supervisor.metrics.metric_families import (
     Family,
     Samples,
-    collect_families,
     make_unlabelled_sample,
     to_unix_seconds,
 )
@@ -100,29 +95,25 @@ TRUST_FAMILIES: tuple[Family[PipelineTrust], ...] = (
 
 
 @dataclass(eq=False)
-class Trusts(Collector):
-    """Reads the tables of all pipelines where the last reading is older than ``EVERY``; of the others it remembers."""
+class TrustReader:
+    """Reads the tables of pipelines where the last reading is older than ``EVERY``; of the others it remembers."""
 
     pipelines: Callable[[], Mapping[str, CompiledPipeline]]
     """Gives the pipelines as they are now, by name."""
     clock: Callable[[], float] = time.monotonic
     """Seconds."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    """Taken while one scrape reads: others wait."""
     known: dict[str, tuple[float, PipelineTrust | None]] = field(default_factory=dict)
     """What was read of a pipeline, and when; None if that was not possible."""
 
-    def collect(self) -> Iterator[Metric]:
-        """Collect the metrics."""
-        with self.lock:
-            pipelines = self.pipelines()
-            self.known = {name: each for name, each in self.known.items() if name in pipelines}
-            began = self.clock()
-            for name in sorted(pipelines, key=self.read_at):
-                if self.clock() - began < BUDGET:
-                    self.refresh(name, pipelines[name])
-            found = [each for _, each in self.known.values() if each]
-        return collect_families(TRUST_FAMILIES, found)
+    def read(self) -> list[PipelineTrust]:
+        """Read what is to be read again, within the budget; return what is known."""
+        pipelines = self.pipelines()
+        self.known = {name: each for name, each in self.known.items() if name in pipelines}
+        began = self.clock()
+        for name in sorted(pipelines, key=self.read_at):
+            if self.clock() - began < BUDGET:
+                self.refresh(name, pipelines[name])
+        return [each for _, each in self.known.values() if each]
 
     def read_at(self, name: str) -> float:
         """Return when a pipeline was read last; one that never was comes first."""
