@@ -75,6 +75,10 @@ class Sending:
     def send_next(self) -> bool:
         """Go one step, or a part of it where it is to be stopped; false if the target shows the newest version."""
         newest = self.versions.find_newest()
+        if NOTHING < newest < self.shown:
+            raise self.explain_loss(
+                f"it shows version {self.shown} of a serving table whose newest is {newest}"
+            )
         step = plan_step(self.position, newest) if newest > NOTHING else None
         if step is None:
             return False
@@ -111,8 +115,10 @@ class Sending:
                     f"version {version.number} of its serving table is another than was sent"
                 )
         places = self.list_places(after)
-        same = before is None or before.view == after.view or self.list_places(before) == places
-        return Ends(before, after, places or (), comparable=same and places is not None)
+        if places is None or before is None:
+            return Ends(before, after, places or (), comparable=places is not None)
+        same = before.view == after.view or self.list_places(before) == places
+        return Ends(before, after, places, comparable=same and have_types_alike(before, after, places))
 
     def explain_loss(self, why: str) -> SeamlineError:
         """Say that a target cannot be brought on by differences, and what can be done."""
@@ -168,6 +174,11 @@ def find_view(pipeline: CompiledPipeline, layout: Layout, name: str, fingerprint
         return resolve_view_version(pipeline, manifest, f"{name}/{fingerprint}")[1]
     except SeamlineError:
         return None
+
+
+def have_types_alike(before: ServedVersion, after: ServedVersion, places: Iterable[str]) -> bool:
+    """Return whether columns have the same types in both versions: texts cannot be compared with numbers."""
+    return all(before.schema.field(name).type == after.schema.field(name).type for name in places)
 
 
 def gather(changes: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from tests.unit.shop import DAY, START, Sale, Shop
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 from tests.unit.sinks.memory_target import MemoryTarget, Place, Store, index_rows, unlike
 
 from seamline import KafkaSink
+from seamline.lake.log.log_lines import VIEW_VERSION
 from seamline.lake.read import serving_table
 from seamline.lake.status.sink_words import read_sink_words
+from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import Location, delete_folder
 from seamline.lake.tables.sinks.recorded_positions import begin_copy, read_copy
@@ -177,6 +180,43 @@ def test_a_table_that_was_made_again_is_not_compared(shop: Shop) -> None:
     found = send(shop, store).error
     assert isinstance(found, OutOfStep)
     assert "resend shop sales_kafka" in str(found)
+
+
+def test_a_target_that_is_ahead_of_its_table_is_told(shop: Shop) -> None:
+    """A table that was restored from a backup is behind: what the target shows since then is nobody's."""
+    store = Store()
+    send(shop, store)
+    place = shop.layout.serving(shop.view)
+    kept = {each: each.read_bytes() for each in place.rglob("*") if each.is_file()}
+    shop.epoch([Sale(5)])
+    refresh(shop)
+    assert send(shop, store).error is None
+    delete_folder(place)
+    for each, data in kept.items():
+        each.parent.mkdir(parents=True, exist_ok=True)
+        each.write_bytes(data)
+    found = send(shop, store).error
+    assert isinstance(found, OutOfStep)
+    assert "version 2 of a serving table whose newest is 1" in str(found)
+
+
+def test_keys_of_another_type_are_written_anew(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text is not compared with a number: the sink would fail until somebody sends everything anew."""
+    store = Store()
+    send(shop, store)
+    other = sales_pipeline(text=DEFINITION.replace("customer STRING", "customer BIGINT")).views[0]
+    monkeypatch.setattr(sending, "find_view", lambda *_: other)
+    monkeypatch.setattr("seamline.sinks.sink_runner.find_view", lambda *_: other)
+    schema = serving_table.serving_schema(other)
+    rows = [{**row, "customer": 7} for row in shown(shop).values()][:1]
+    table = Table.open(shop.layout.serving(shop.view))
+    file = pa.Table.from_pylist(rows, schema=schema).drop_columns(["interval"])
+    partition = {"interval": rows[0]["interval"]}
+    name = "20130101T000000Z-0.parquet"
+    written = data_files.write_data_file(file, table.root, name, stats=["customer"], partition=partition)
+    table.append([written], metadata={VIEW_VERSION: other.fingerprint}, instead=schema)
+    assert send(shop, store).error is None
+    assert [place[0] for place in store.rows] == [7]
 
 
 def test_other_forms_of_rows_are_written_anew(shop: Shop) -> None:
