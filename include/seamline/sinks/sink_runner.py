@@ -150,4 +150,8 @@ class SinkRunner:
             round(self.seconds, 3),
             self.error.message if self.error else "",
         )
-        write_sink_words(self.pipeline.name, self.sink.id, words)
+        try:
+            write_sink_words(self.pipeline.name, self.sink.id, words)
+        except OSError as error:
+            # A full disk here is no reason to send nothing there, or to end the thread: nobody would start it again.
+            log.warning("%s cannot say how it does: %s", self.sink.id, error)

@@ -66,12 +66,19 @@ class Watcher:
             self.compiled = self.definitions.now().get(self.layout.pipeline) or self.compiled
             if self.compiled:
                 if not last:
-                    self.sinks.keep(self.compiled)
+                    self.keep_sinks(self.compiled)
                 notify_alerts(self.compiled, self.layout, broker=not last, say=self.log_once, last=last)
                 if not last:
                     self.taker.take_if_due(self.compiled)
         except Exception as error:  # noqa: BLE001 - the stream does not end because nobody can look at it
             self.log_once(f"not looked at: {type(error).__name__}: {error}")
+
+    def keep_sinks(self, compiled: CompiledPipeline) -> None:
+        """Keep the process of the sinks; alerts are sent where it cannot be started."""
+        try:
+            self.sinks.keep(compiled)
+        except Exception as error:  # noqa: BLE001 - no sink is in the way of an alert
+            self.log_once(f"sinks not looked at: {type(error).__name__}: {error}")
 
     def log_once(self, text: str) -> None:
         """Log something, unless it was the last that was said."""

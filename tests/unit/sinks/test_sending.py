@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import threading
 from collections.abc import Callable
@@ -138,6 +139,18 @@ def test_a_writer_that_was_fenced_off_takes_over_only_when_it_tries_again(shop: 
     assert said is not None
     assert said.state == "fenced off"
     assert runner.try_to_send()
+    assert held(store) == shown(shop)
+
+
+def test_a_sink_that_cannot_say_how_it_does_sends_on(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk below SEAMLINE_HOME would end its thread, which nobody starts again while another lives."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("seamline.sinks.sink_runner.write_sink_words", full)
+    store = Store()
+    assert send(shop, store).error is None
     assert held(store) == shown(shop)
 
 
