@@ -112,11 +112,16 @@ class SinkRunner:
         target = self.opening(self.sink, view)
         try:
             return Sending(
-                self.pipeline, self.layout, self.sink, self.versions, view, target, self.stop.is_set
+                self.pipeline, self.layout, self.sink, self.versions, view, target, self.is_stopping
             )
         except BaseException:
             target.close()
             raise
+
+    def is_stopping(self) -> bool:
+        """Return whether to stop, and say that it sends: a difference may take hours."""
+        self.say("sending")
+        return self.stop.is_set()
 
     def fail(self, error: Exception) -> None:
         """Note why it has failed, and let go of the target; what is no failure of ours to foresee is logged whole."""

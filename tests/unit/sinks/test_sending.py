@@ -154,6 +154,20 @@ def test_a_sink_that_cannot_say_how_it_does_sends_on(shop: Shop, monkeypatch: py
     assert held(store) == shown(shop)
 
 
+def test_a_difference_that_takes_long_is_told_of_meanwhile(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that says nothing for a minute is taken for dead, and an alert sent."""
+    said: list[tuple[str, int]] = []
+    monkeypatch.setattr("seamline.sinks.sink_runner.SAYS_EVERY", 0.0)
+    monkeypatch.setattr(
+        "seamline.sinks.sink_runner.write_sink_words",
+        lambda *each: said.append((each[2].state, each[2].version)),
+    )
+    send(shop, Store())
+    assert ("sending", -1) in said
+
+
 def test_a_copy_is_written_before_the_first_row(shop: Shop) -> None:
     """Until it is there, upkeep may delete what the first difference needs."""
     store = Store(fails=["before"])
