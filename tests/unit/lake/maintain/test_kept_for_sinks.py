@@ -90,3 +90,32 @@ def test_a_copy_that_cannot_be_read_lets_nothing_go(tmp_path: Path) -> None:
     begin_copy(shop.layout, "out", copy_at(4))
     locate_copy(shop.layout, "out").write_bytes(b"{")
     assert find_version_for_sinks(shop.layout, "sales") == 0
+
+
+def shorten_log(shop: Shop) -> ServedVersions:
+    """Let the log of the serving table begin at version 5, and replace the file of that version."""
+    root = shop.layout.serving(shop.view)
+    Table.open(root).handle.create_checkpoint()
+    later = datetime.now(UTC) + timedelta(days=2)
+    assert delete_old_entries(root, timedelta(days=1), now=later) == 5
+    shop.epoch([Sale(1, amount=9)])
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
+    return ServedVersions(root)
+
+
+def test_a_copy_that_cannot_be_read_keeps_files_whose_log_is_gone(shop: Shop) -> None:
+    """A power cut may leave the first copy empty: the log seldom has the first version by then."""
+    versions = shorten_log(shop)
+    begin_copy(shop.layout, "out", copy_at(5))
+    locate_copy(shop.layout, "out").write_bytes(b"")
+    maintain_tables(shop.compiled, shop.layout)
+    assert all((versions.root / path).exists() for path in versions.read(5).files)
+
+
+def test_a_sink_whose_version_is_gone_is_in_the_way_of_no_other(shop: Shop) -> None:
+    """Another engine may have shortened the log: who cannot go on costs nobody else the files."""
+    versions = shorten_log(shop)
+    begin_copy(shop.layout, "lost", copy_at(1))
+    begin_copy(shop.layout, "out", copy_at(5))
+    maintain_tables(shop.compiled, shop.layout)
+    assert all((versions.root / path).exists() for path in versions.read(5).files)
