@@ -82,11 +82,18 @@ class Memory:
 
 def test_a_server_that_throws_keys_away_is_refused() -> None:
     """A row that is gone without a word looks like one that there never was."""
-    kept = Memory(maxmemory=0, maxmemory_policy="allkeys-lru")
-    require_lasting_keys(kept, WHERE)  # type: ignore[arg-type]
-    require_lasting_keys(Memory(maxmemory=1, maxmemory_policy="volatile-lru"), WHERE)  # type: ignore[arg-type]
+
+    def require(most: int, policy: str, *, expiring: bool = False) -> None:
+        told = Memory(maxmemory=most, maxmemory_policy=policy)
+        require_lasting_keys(told, WHERE, expiring=expiring)  # type: ignore[arg-type]
+
+    require(0, "allkeys-lru")
+    require(1, "volatile-lru")
+    require(1, "noeviction", expiring=True)
     with pytest.raises(SetupError, match="allkeys-lru"):
-        require_lasting_keys(Memory(maxmemory=1, maxmemory_policy="allkeys-lru"), WHERE)  # type: ignore[arg-type]
+        require(1, "allkeys-lru")
+    with pytest.raises(SetupError, match="volatile-lru"):
+        require(1, "volatile-lru", expiring=True)
 
 
 def test_each_sink_has_its_target() -> None:

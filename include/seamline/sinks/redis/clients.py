@@ -26,7 +26,7 @@ TLS = (
 )
 """What a connection's extra may say, in the words of redis-py."""
 REFUSED = (redis.AuthenticationError, NoPermissionError)
-EVICTS = "allkeys-"
+EVICTS, EVICTS_EXPIRING = "allkeys-", "volatile-"
 
 
 def open_client(connection: ServerConnection) -> redis.Redis:
@@ -51,15 +51,17 @@ def open_client(connection: ServerConnection) -> redis.Redis:
     return redis.Redis(**options, db=database, health_check_interval=30, retry=once)
 
 
-def require_lasting_keys(client: redis.Redis, connection: ServerConnection) -> None:
-    """Raise SetupError where the server throws keys away that nobody has deleted."""
+def require_lasting_keys(client: redis.Redis, connection: ServerConnection, *, expiring: bool) -> None:
+    """Raise SetupError where the server throws keys away that nobody has deleted, ``expiring`` ones or all."""
     found = client.info("memory")
     told = found if "maxmemory" in found else next(iter(found.values()), {})
-    if told.get("maxmemory") and str(told.get("maxmemory_policy", "")).startswith(EVICTS):
+    evicts = (EVICTS, EVICTS_EXPIRING) if expiring else EVICTS
+    if told.get("maxmemory") and str(told.get("maxmemory_policy", "")).startswith(evicts):
         raise SetupError(
             f"Redis at {connection.called} throws keys away when its memory is full "
             f"(maxmemory-policy {told['maxmemory_policy']}).",
-            hint="rows would be missing without a word: set noeviction, or a policy that begins with volatile-.",
+            hint="rows would be missing without a word: set noeviction; without expire= also a policy that begins "
+            "with volatile-.",
         )
 
 

@@ -50,15 +50,15 @@ class RedisTarget:
         try:
             with explained_redis(self._connection, self._called):
                 self._client = open_client(self._connection)
-                require_lasting_keys(self._client, self._connection)
+                require_lasting_keys(self._client, self._connection, expiring=self._expire is not None)
                 self._token, position = self._client.register_script(CLAIM)([self._place], [self._texts.form])
-            if position is not None:
-                return SinkPosition.from_json(position)
-            self._sweep()
+            if position is None:
+                self._sweep()
         except BaseException:
             self.close()
             raise
-        return None
+        # One that cannot be read leaves the connection open: what is there may be cleared.
+        return None if position is None else SinkPosition.from_json(position)
 
     def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
         """Write changes and the position in one script."""
@@ -137,6 +137,6 @@ def spell_texts(texts: pa.Array) -> tuple[Any, Any]:
 
 
 def spell_expiries(ends: pa.ChunkedArray, expire: timedelta) -> memoryview:
-    """Return when rows expire as an argument of a script, in milliseconds since 1970."""
+    """Return when rows expire as an argument of a script, in milliseconds since 1970; no server takes one before."""
     micros = pc.add(combine(ends).cast(pa.int64()), expire // MICROSECOND)
-    return memoryview(pc.divide(micros, 1000).to_numpy()).cast("B")
+    return memoryview(pc.max_element_wise(pc.divide(micros, 1000), 1).to_numpy()).cast("B")
