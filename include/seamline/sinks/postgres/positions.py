@@ -62,19 +62,19 @@ class Positions:
         if cursor.execute("SELECT to_regclass(%s)", [self.table.as_string(cursor)]).fetchone() == (None,):
             cursor.execute(SQL(CREATE).format(self.table))
 
-    def claim(self, cursor: Transaction, columns: list[str]) -> tuple[int, SinkPosition | None]:
-        """Raise the token, and return it and the position: None where there is none, or it was of other columns."""
+    def claim(self, cursor: Transaction, columns: list[str]) -> tuple[int, str | None]:
+        """Raise the token, and return it and the position as it is written: None for none, or one of other columns."""
         given = {"pipeline": self.pipeline, "sink": self.sink, "columns": columns}
         token, position = cursor.execute(SQL(CLAIM).format(table=self.table), given).fetchone() or (0, None)
-        return int(str(token)), None if position is None else SinkPosition.from_json(str(position))
+        return int(str(token)), None if position is None else str(position)
 
     def evict(self, cursor: Transaction) -> None:
         """End the session of an earlier writer: it holds the position, and may be frozen."""
         given = {"pipeline": self.pipeline, "sink": self.sink, "application": self.application}
         cursor.execute(SQL(EVICT).format(table=self.table), given)
 
-    def lock(self, cursor: Transaction, token: int) -> SinkPosition | None:
-        """Hold the position until the transaction ends, and return it; Fenced where another has claimed it."""
+    def lock(self, cursor: Transaction, token: int) -> str | None:
+        """Hold the position until the transaction ends, and return it as text; Fenced where another has claimed it."""
         row = cursor.execute(SQL(LOCK).format(self.table), [self.pipeline, self.sink]).fetchone()
         if row is None:
             raise TargetUnavailable(
@@ -86,7 +86,7 @@ class Positions:
                 f"Another process writes sink {self.pipeline}.{self.sink}: its token is {row[0]}, this one's {token}.",
                 hint="this one ends; nothing is to be done.",
             )
-        return None if row[1] is None else SinkPosition.from_json(str(row[1]))
+        return None if row[1] is None else str(row[1])
 
     def move(self, cursor: Transaction, position: SinkPosition | None) -> None:
         """Write the position; None forgets it."""

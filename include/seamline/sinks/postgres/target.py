@@ -9,6 +9,7 @@ import psycopg
 
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
+from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.postgres.explained_errors import explained_postgres
 from seamline.sinks.postgres.positions import Positions
@@ -45,12 +46,14 @@ class PostgresTarget:
         try:
             with explained_postgres(self._connection, self._table.called):
                 self._session = open_session(self._connection, self._positions.application)
-                return self._claim_from_others(self._session)
+                told = self._claim_from_others(self._session)
         except BaseException:
             self.close()
             raise
+        # One that cannot be read leaves the session open: what is there may be cleared.
+        return read_position(told)
 
-    def _claim_from_others(self, session: Session) -> SinkPosition | None:
+    def _claim_from_others(self, session: Session) -> str | None:
         try:
             return self._claim(session, SHORT_WAIT)
         except psycopg.errors.LockNotAvailable:
@@ -58,20 +61,21 @@ class PostgresTarget:
                 self._positions.evict(cursor)
             return self._claim(session, WAIT)
 
-    def _claim(self, session: Session, wait: str) -> SinkPosition | None:
+    def _claim(self, session: Session, wait: str) -> str | None:
         with transaction(session, wait) as cursor:
             cursor.execute(ONE_AT_A_TIME)
             self._table.ensure_schema(cursor)
             self._positions.ensure(cursor)
-            self._token, position = self._positions.claim(cursor, self._table.shape.names)
-            whole = self._table.ensure(cursor, filling=is_filling(position))
+            self._token, told = self._positions.claim(cursor, self._table.shape.names)
+            whole = self._table.ensure(cursor, filling=may_be_filling(told))
             if not whole:
                 self._positions.move(cursor, None)
-        return position if whole else None
+        return told if whole else None
 
     def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
         """Write changes and the position in one transaction."""
-        with self._fenced() as (cursor, held):
+        with self._fenced() as (cursor, told):
+            held = read_position(told)
             if held is None:
                 delete_all(cursor, self._table)
             filling = is_filling(held)
@@ -99,8 +103,8 @@ class PostgresTarget:
         self._session = None
 
     @contextmanager
-    def _fenced(self) -> Iterator[tuple[Transaction, SinkPosition | None]]:
-        """Do something in a transaction that holds the position; Fenced."""
+    def _fenced(self) -> Iterator[tuple[Transaction, str | None]]:
+        """Do something in a transaction that holds the position, as it is written; Fenced."""
         if self._session is None or self._session.closed:
             raise TargetUnavailable(
                 f"The connection to PostgreSQL at {self._connection.called} was lost.",
@@ -111,6 +115,19 @@ class PostgresTarget:
             transaction(self._session, WAIT) as cursor,
         ):
             yield cursor, self._positions.lock(cursor, self._token)
+
+
+def read_position(told: str | None) -> SinkPosition | None:
+    """Read a position as it is written; SetupError where it is none."""
+    return None if told is None else SinkPosition.from_json(told)
+
+
+def may_be_filling(told: str | None) -> bool:
+    """Return whether a target may have no more than a part of its first rows: of what cannot be read nobody knows."""
+    try:
+        return is_filling(read_position(told))
+    except SetupError:
+        return True
 
 
 def is_filling(position: SinkPosition | None) -> bool:
