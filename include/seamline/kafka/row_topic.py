@@ -29,6 +29,8 @@ ANSWERS_WITHIN = 30.0
 TAIL = 64
 """Offsets at the end of the position's topic that are looked at first; marks of transactions have offsets too."""
 OWN_PARTITION = -1
+LARGEST = 256 << 20
+"""Bytes of a record that the client passes on: what is too large says the topic, whose setting people can raise."""
 
 
 class RowTopic:
@@ -55,6 +57,7 @@ class RowTopic:
                 "transaction.timeout.ms": LASTS,
                 "linger.ms": 5,
                 "compression.type": "lz4",
+                "message.max.bytes": LARGEST,
                 # As Java's clients place keys, so that a topic of theirs is partitioned alike.
                 "partitioner": "murmur2_random",
                 "allow.auto.create.topics": False,

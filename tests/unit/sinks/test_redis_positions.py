@@ -13,7 +13,7 @@ from tests.e2e.sinks.served_rows import make_view
 from seamline import RedisSink
 from seamline.model.errors import SetupError
 from seamline.sinks.redis import target
-from seamline.sinks.redis.scripts import CLAIM
+from seamline.sinks.redis.scripts import CLAIM, FORGET, UNLINK
 from seamline.sinks.redis.target import RedisTarget, spell_expiries
 from seamline.sinks.server_connections import ServerConnection
 
@@ -50,7 +50,7 @@ def test_what_cannot_be_read_can_be_cleared(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SetupError, match="cannot be read"):
         keys.take_over()
     keys.clear()
-    assert server.run == [CLAIM, target.FORGET, target.UNLINK]
+    assert server.run == [CLAIM, FORGET, UNLINK]
 
 
 def test_rows_that_ended_before_1970_have_expired() -> None:

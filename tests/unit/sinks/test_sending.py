@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -214,6 +215,7 @@ def test_a_target_that_is_ahead_of_its_table_is_told(shop: Shop) -> None:
     store = Store()
     send(shop, store)
     place = shop.layout.serving(shop.view)
+    assert isinstance(place, Path)
     kept = {each: each.read_bytes() for each in place.rglob("*") if each.is_file()}
     shop.epoch([Sale(5)])
     refresh(shop)
