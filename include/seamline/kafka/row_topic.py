@@ -15,6 +15,10 @@ from seamline.model.errors import KafkaUnavailable
 
 Record = tuple[bytes, bytes | None]
 """A key and its value; None for a tombstone."""
+Place = tuple[bytes, int]
+"""A key, and the partition in which there is a record of it: another one, where partitions were added since."""
+BY_KEY = -1
+"""Stands for the partition to which a key belongs."""
 Delivered = Callable[[KafkaError | None, Message], None]
 """Told what became of a record."""
 POSITION = ".position"
@@ -70,6 +74,14 @@ class RowTopic:
 
     def write(self, records: Iterable[Record], position: bytes) -> None:
         """Write records and the position in one transaction; nobody knows what became of it where this raises."""
+        self.commit(((key, value, BY_KEY) for key, value in records), position)
+
+    def delete(self, places: Iterable[Place], position: bytes) -> None:
+        """Write tombstones beside records, and the position, in one transaction."""
+        self.commit(((key, None, partition) for key, partition in places), position)
+
+    def commit(self, records: Iterable[tuple[bytes, bytes | None, int]], position: bytes) -> None:
+        """Write records into partitions, and the position, in one transaction."""
         failed: list[KafkaError] = []
 
         def note(error: KafkaError | None, _: Message) -> None:
@@ -78,9 +90,9 @@ class RowTopic:
 
         try:
             self.producer.begin_transaction()
-            for key, value in records:
-                self.produce(self.topic, key, value, note)
-            self.produce(self.told, KEY, self.mark + position, note)
+            for key, value, partition in records:
+                self.produce(self.topic, key, value, partition, note)
+            self.produce(self.told, KEY, self.mark + position, BY_KEY, note)
             self.producer.flush(ANSWERS_WITHIN)
             if failed:
                 raise KafkaException(failed[0])
@@ -88,11 +100,11 @@ class RowTopic:
         except KafkaException as problem:
             raise explain_confluent_error(problem, self.connection, self.topic) from problem
 
-    def produce(self, topic: str, key: bytes, value: bytes | None, note: Delivered) -> None:
+    def produce(self, topic: str, key: bytes, value: bytes | None, partition: int, note: Delivered) -> None:
         """Hand a record to the client, once it has room for it."""
         while True:
             try:
-                self.producer.produce(topic, value, key, on_delivery=note)
+                self.producer.produce(topic, value, key, partition, on_delivery=note)
             except BufferError:
                 self.producer.poll(0.1)
             else:
@@ -122,12 +134,12 @@ class RowTopic:
         """Return whether the topic has any committed record that is not a tombstone."""
         return any(message.value() is not None for message in self.read_topic(self.topic))
 
-    def read_keys(self) -> Iterator[bytes]:
-        """Read the keys of the committed records up to where the topic ends now, those of tombstones left out."""
+    def read_places(self) -> Iterator[Place]:
+        """Read where there are committed records up to where the topic ends now, tombstones left out."""
         for message in self.read_topic(self.topic):
-            key = message.key()
-            if key is not None and message.value() is not None:
-                yield key
+            key, partition = message.key(), message.partition()
+            if key is not None and partition is not None and message.value() is not None:
+                yield key, partition
 
     def read_topic(self, topic: str, reach: int | None = None) -> Iterator[Message]:
         """Read a topic to its end, from its beginning or so many offsets before its end."""

@@ -59,11 +59,11 @@ class KafkaTarget:
         hit_failpoint("sink_written")
 
     def clear(self) -> None:
-        """Write a tombstone for each record; what was cleared to there is told by nothing but the topic's end."""
+        """Write a tombstone beside each record; what was cleared to there is told by nothing but the topic's end."""
         self.topic.write((), CLEARING)
-        keys = self.topic.read_keys()
-        while some := [(key, None) for key in islice(keys, AT_ONCE)]:
-            self.topic.write(some, CLEARING)
+        places = self.topic.read_places()
+        while some := [*islice(places, AT_ONCE)]:
+            self.topic.delete(some, CLEARING)
             hit_failpoint("sink_clearing")
         self.topic.write((), EMPTY)
 
