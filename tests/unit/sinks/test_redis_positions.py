@@ -1,4 +1,4 @@
-"""What a sink of Redis does with a position that nobody can read, and with windows that end before 1970."""
+"""What a sink of Redis does with a position that nobody can read, windows before 1970, and flags in a URI."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import redis
 from tests.e2e.sinks.served_rows import make_view
 
 from seamline import RedisSink
 from seamline.model.errors import SetupError
 from seamline.sinks.redis import target
+from seamline.sinks.redis.clients import open_client
 from seamline.sinks.redis.scripts import CLAIM, FORGET, UNLINK
 from seamline.sinks.redis.target import RedisTarget, spell_expiries
-from seamline.sinks.server_connections import ServerConnection
+from seamline.sinks.server_connections import ServerConnection, read_server_connection
 
 
 class Server:
@@ -59,3 +61,11 @@ def test_rows_that_ended_before_1970_have_expired() -> None:
     rows = pa.chunked_array([pa.array(ends, pa.timestamp("us", "UTC"))])
     spelled = spell_expiries(rows, timedelta(seconds=2))
     assert [*spelled.cast("q")] == [1, 2000]
+
+
+def test_a_connection_in_uri_form_may_say_false() -> None:
+    """Its extra has texts alone, of which none is false."""
+    env = {"AIRFLOW_CONN_CACHE": "redis://host/0?ssl=false&cluster=false"}
+    with open_client(read_server_connection("cache", "redis", "0", env)) as client:
+        assert type(client) is redis.Redis
+        assert client.connection_pool.connection_class is redis.Connection

@@ -31,7 +31,7 @@ EVICTS, EVICTS_EXPIRING = "allkeys-", "volatile-"
 
 def open_client(connection: ServerConnection) -> redis.Redis:
     """Make a client; of a cluster where the connection's extra says ``"cluster": true``."""
-    given: dict[str, Any] = {name: value for name, value in connection.extra.items() if name in TLS}
+    given: dict[str, Any] = {name: read_flag(each) for name, each in connection.extra.items() if name in TLS}
     if connection.kind == "rediss":
         given.setdefault("ssl", True)
     options = {
@@ -43,12 +43,17 @@ def open_client(connection: ServerConnection) -> redis.Redis:
         "socket_timeout": 60,
         **given,
     }
-    if connection.extra.get("cluster"):
+    if read_flag(connection.extra.get("cluster")):
         return redis.RedisCluster(**options)  # type: ignore[return-value]
     # Whether a script was run whose answer is lost, the position says; the client does not try again by itself.
     once = Retry(NoBackoff(), 0)
     database = int(connection.extra.get("db") or connection.schema or 0)
     return redis.Redis(**options, db=database, health_check_interval=30, retry=once)
+
+
+def read_flag(value: Any) -> Any:
+    """Return what is true or false as such: a connection in URI form has texts alone."""
+    return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 
 def require_lasting_keys(client: redis.Redis, connection: ServerConnection, *, expiring: bool) -> None:
