@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,10 +12,10 @@ import pyarrow as pa
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.read.answers import Answer
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.intervals import Interval, parse_moment
 from seamline.serve.bi import quote_ansi_name
 from seamline.serve.sql.sql_answer import SqlAnswer
-from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement
+from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement, step_behind
 from seamline.serve.streamed import read_memory_setting, stream_answer
 
 LIMIT = 10_000
@@ -56,26 +55,30 @@ def sql(
     return SqlAnswer(rows.slice(0, limit), rows.num_rows > limit, tuple(told))
 
 
-def add_bounds(windows: AskedWindows, start: str | None, end: str | None) -> dict[str, str | None]:
-    """Return the bounds of a read: those of the statement within those that were given."""
+def add_bounds(windows: AskedWindows, start: str | None, end: str | None) -> AskedWindows:
+    """Return the bounds of a read: those of the statement within those that were given.
+
+    Conditions may contradict each other; BadRange for a given end that is not after the given start.
+    """
     given = AskedWindows(parse_moment(start) if start else None, parse_moment(end) if end else None)
-    both = windows & given
-    return {
-        "start": format_utc_instant(both.start) if both.start else None,
-        "end": format_utc_instant(both.end) if both.end else None,
-    }
+    if given.start and given.end:
+        Interval(given.start, given.end)
+    return windows & given
 
 
-def load_view(
-    con: duckdb.DuckDBPyConnection, named: NamedView, memory: int, bounds: Mapping[str, Any]
-) -> Answer:
+def load_view(con: duckdb.DuckDBPyConnection, named: NamedView, memory: int, windows: AskedWindows) -> Answer:
     """Make a view's answer a table of DuckDB, which spills to disk; tell how far it is right."""
     schema, table = quote_ansi_name(named.pipeline), quote_ansi_name(named.view)
-    with closing(stream_answer(str(named), memory=memory, **bounds)) as stream:
+    start, end = windows.start, windows.end
+    if none := bool(start and end and start >= end):
+        end = step_behind(start)
+    with closing(stream_answer(str(named), memory=memory, start=start, end=end)) as stream:
         con.register("_rows", stream.reader({}))
         con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         con.execute(f"CREATE TABLE {schema}.{table} AS SELECT * FROM _rows")
         con.unregister("_rows")
+        if none:
+            con.execute(f"TRUNCATE {schema}.{table}")
         return stream.told()
 
 
@@ -84,19 +87,23 @@ def fetch_rows(con: duckdb.DuckDBPyConnection, text: str, most: int) -> pa.Table
     try:
         reader = con.sql(text).to_arrow_reader(BATCH)
         batches = list(take_rows(reader, most))
-    except duckdb.InterruptException:
-        raise
-    except duckdb.OutOfMemoryException:
-        raise BadRange(
-            "The SQL needs more memory than DuckDB may take, and cannot do with the disk.",
-            hint="bound window_start, or group by fewer columns.",
-        ) from None
-    except duckdb.Error as problem:
-        raise BadRange(
-            f"The SQL is wrong: {first_line(problem)}", hint="DuckDB's SQL is possible, over the views."
-        ) from None
+    except (duckdb.Error, pa.ArrowException, OSError) as problem:
+        raise explain_failure(problem) from None
     names = unique_names(reader.schema.names)
     return pa.Table.from_batches(batches, reader.schema).rename_columns(names)
+
+
+def explain_failure(problem: Exception) -> Exception:
+    """Say what a statement has failed with; what fails behind the first rows comes through Arrow, as a mere text."""
+    said = first_line(problem)
+    if isinstance(problem, duckdb.InterruptException) or said.startswith("INTERRUPT"):
+        return duckdb.InterruptException(said)
+    if isinstance(problem, duckdb.OutOfMemoryException) or said.startswith("Out of Memory"):
+        return BadRange(
+            "The SQL needs more memory than DuckDB may take, and cannot do with the disk.",
+            hint="bound window_start, or group by fewer columns.",
+        )
+    return BadRange(f"The SQL is wrong: {said}", hint="DuckDB's SQL is possible, over the views.")
 
 
 def take_rows(batches: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:

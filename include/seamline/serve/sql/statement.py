@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import sqlglot
 from sqlglot import exp
@@ -117,7 +117,7 @@ def find_windows(table: exp.Table) -> AskedWindows:
     alone = len(list_sources(select)) == 1
     asked = AskedWindows()
     for condition in list_conditions(where.this):
-        asked &= read_bounds(condition, table.alias_or_name, alone=alone)
+        asked &= read_bounds(condition, table, alone=alone)
     return asked
 
 
@@ -152,19 +152,24 @@ def list_sources(select: exp.Select) -> list[exp.Expr]:
     return [*first, *(join.this for join in select.args.get("joins") or [])]
 
 
-def read_bounds(condition: exp.Expr, alias: str, *, alone: bool) -> AskedWindows:
+def names_table(column: exp.Column, table: exp.Table) -> bool:
+    """Return whether a column says that it is of a table: two views may have one name, in different pipelines."""
+    if column.table.lower() != table.alias_or_name.lower():
+        return False
+    return not column.db or (not table.alias and column.db.lower() == table.db.lower())
+
+
+def read_bounds(condition: exp.Expr, table: exp.Table, *, alone: bool) -> AskedWindows:
     """Read what a condition says of the start of a table's windows; no bounds if nothing."""
 
     def is_start(side: exp.Expr) -> bool:
-        return (
-            isinstance(side, exp.Column)
-            and side.name.lower() == BOUNDED
-            and (side.table.lower() == alias.lower() if side.table else alone)
-        )
+        if not isinstance(side, exp.Column) or side.name.lower() != BOUNDED:
+            return False
+        return names_table(side, table) if side.table else alone
 
     if isinstance(condition, exp.Between) and is_start(condition.this):
         low, high = (read_instant(condition.args[name]) for name in ("low", "high"))
-        return AskedWindows(low, high + TICK if high else None)
+        return AskedWindows(low, step_behind(high))
     if not isinstance(condition, exp.Binary):
         return AskedWindows()
     left, right = condition.left, condition.right
@@ -172,7 +177,7 @@ def read_bounds(condition: exp.Expr, alias: str, *, alone: bool) -> AskedWindows
     if is_start(right):
         left, right, kind = right, left, MIRRORED.get(kind, kind)
     instant = read_instant(right) if is_start(left) else None
-    after = instant + TICK if instant else None
+    after = step_behind(instant)
     bounds: Mapping[type[exp.Expr], AskedWindows] = {
         exp.EQ: AskedWindows(instant, after),
         exp.GTE: AskedWindows(start=instant),
@@ -191,15 +196,19 @@ MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
+def step_behind(instant: datetime | None) -> datetime | None:
+    """Return the instant behind one; None for no bound, as behind the last one that there is."""
+    return None if instant is None or instant > LAST - TICK else instant + TICK
+
+
 def read_instant(value: exp.Expr) -> datetime | None:
     """Read an instant that is written out, in UTC unless it says otherwise; None for anything else."""
-    inner, as_date = value.unnest(), False
-    while isinstance(inner, exp.Cast) and inner.to.this in TIMES:
-        as_date |= inner.to.this is exp.DataType.Type.DATE
+    inner, pattern = value.unnest(), INSTANT
+    # A type with a precision rounds.
+    while isinstance(inner, exp.Cast) and inner.to.this in TIMES and not inner.to.expressions:
+        pattern = min(pattern, TIMES[inner.to.this], key=PATTERNS.index)
         inner = inner.this.unnest()
-    if not isinstance(inner, exp.Literal) or not inner.is_string:
-        return None
-    if not (DAY if as_date else INSTANT).fullmatch(inner.name):
+    if not isinstance(inner, exp.Literal) or not inner.is_string or not pattern.fullmatch(inner.name):
         return None
     try:
         return parse_moment(inner.name)
@@ -208,11 +217,16 @@ def read_instant(value: exp.Expr) -> datetime | None:
 
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+LOCAL = re.compile(DAY.pattern + r"([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?", re.ASCII)
 INSTANT = re.compile(DAY.pattern + r"([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:\d\d)?)?)?", re.ASCII)
-"""What Python and DuckDB read alike."""
-TIMES = (
-    exp.DataType.Type.TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPTZ,
-    exp.DataType.Type.TIMESTAMPNTZ,
-    exp.DataType.Type.DATE,
-)
+PATTERNS = (DAY, LOCAL, INSTANT)
+"""What Python and DuckDB read alike, the narrowest first."""
+TIMES = {
+    exp.DataType.Type.DATE: DAY,
+    # DuckDB passes over the zone of a text that becomes a TIMESTAMP.
+    exp.DataType.Type.TIMESTAMP: LOCAL,
+    exp.DataType.Type.TIMESTAMPNTZ: LOCAL,
+    exp.DataType.Type.TIMESTAMPTZ: INSTANT,
+}
+"""What is read alike where a text becomes a value of a type."""
+LAST = datetime.max.replace(tzinfo=UTC)
