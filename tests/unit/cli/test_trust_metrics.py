@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop, opened
 
+from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.serve.completeness import Cell
+from seamline.serve.trust import published_answers
 from seamline.supervisor.metrics import trust_metrics
 from seamline.supervisor.metrics.metric_families import PipelineCollector
 from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES, TrustReader
@@ -55,6 +60,19 @@ def test_published_answers_are_counted_by_what_they_are_worth(shop: Shop) -> Non
     assert then["seamline_late_rows"] == {("sales",): 2}
     assert then["seamline_owed_since_timestamp_seconds"] == {("sales",): (START + DAY).timestamp()}
     assert {*then} == {each.name for each in TRUST_FAMILIES}
+
+
+def test_a_red_certificate_counts_beside_holes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page shows the worst of an interval, which are its holes; the alert of certificates heeds every one."""
+    truly = published_answers.list_completeness
+
+    def holed(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
+        return [replace(each, failed=True, holes=1) for each in truly(pipeline, layout)]
+
+    monkeypatch.setattr(published_answers, "list_completeness", holed)
+    found = scrape(TrustReader(lambda: {"shop": shop.compiled}))
+    assert found["seamline_intervals"][("holed", "sales")] == 3
+    assert found["seamline_certificates_failed"] == {("sales",): 3}
 
 
 def test_a_pipeline_is_read_again_after_a_minute(shop: Shop) -> None:

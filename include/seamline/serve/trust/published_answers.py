@@ -27,6 +27,8 @@ class ViewTrust:
     """The view's name, without the pipeline."""
     shades: Mapping[Shade, int]
     """How many intervals are so; each shade is named."""
+    failed: int
+    """Intervals whose newest certificate is red, also those that are shaded for their holes."""
     late_rows: int
     """Rows that dirty intervals have got since their generations were built."""
     owed_since: datetime | None
@@ -90,6 +92,7 @@ def summarize_squares(
     return ViewTrust(
         view=view,
         shades={shade: counts[shade] for shade in Shade},
+        failed=sum(each.cell.failed for each in own),
         late_rows=sum(each.cell.since for each in own if each.shade is Shade.DIRTY),
         owed_since=min(ends, default=None),
         certified_through=find_certified_end(own, pipeline.grid),

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from seamline.lake.storage.layout import locate_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.serve.trust.interval_shades import Shade
 from seamline.serve.trust.published_answers import PipelineTrust, ViewTrust, read_trust
 from seamline.supervisor.metrics.metric_families import (
     Family,
@@ -44,7 +43,7 @@ TRUST_FAMILIES: tuple[Family[PipelineTrust], ...] = (
     Family(
         "seamline_certificates_failed",
         "Intervals whose newest certificate did not pass.",
-        sample_views(lambda each: each.shades[Shade.FAILED]),
+        sample_views(lambda each: each.failed),
         ("view",),
     ),
     Family(
