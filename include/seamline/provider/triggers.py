@@ -53,7 +53,7 @@ class SeamlineCompleteTrigger(BaseTrigger):
             except Exception as error:  # noqa: BLE001 - the task fails with it
                 ours = explain_storage_failure(error) or error
                 if not isinstance(ours, PASSING):
-                    yield fire({"error": first_line(ours)})
+                    yield fire({"error": first_line(ours), "lasting": isinstance(ours, SeamlineError)})
                     return
                 lacking = first_line(ours)
             else:
@@ -92,7 +92,12 @@ def describe_readiness(found: Readiness) -> dict[str, Any]:
 
 
 def read_event(event: Mapping[str, Any]) -> tuple[Interval, dict[str, Any]]:
-    """Return the span of a trigger and what it has found; SeamlineError with the reason if it could not look."""
+    """Return the span of a trigger and what it has found; the reason if it could not look.
+
+    SeamlineError for what stays wrong; RuntimeError for an error that is not ours, and may be gone at the next try.
+    """
     if said := event.get("error"):
+        if not event.get("lasting", True):
+            raise RuntimeError(said)
         raise SeamlineError(str(said), hint="see the task's log; the wait cannot go on.")
     return Interval.parse(event["span"]), dict(event["found"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import subprocess
 import sys
@@ -227,9 +228,25 @@ def test_a_trigger_waits_out_a_store_that_is_away(shop: Shop, monkeypatch: pytes
     assert fired(trigger)["found"]["intervals"] == 1
     troubles.append(SetupError("a setting is gone"))
     event = fired(trigger)
-    assert event == {"error": "SetupError: a setting is gone"}
+    assert event == {"error": "SetupError: a setting is gone", "lasting": True}
     sensor = SeamlineCompleteSensor(task_id="wait", view="shop.sales", start=FIRST)
     with pytest.raises(AirflowFailException, match="a setting is gone"):
+        sensor.execute_complete(context(), event)
+
+
+def test_a_wait_is_tried_again_after_an_error_that_is_not_ours(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A triggerer that is out of file handles says nothing of the intervals: the task's retries are for that."""
+    watch = Watch.of(shop.compiled, shop.layout, "sales", GRID.named(FIRST), Until.CERTIFIED)
+
+    def look(self: Watch) -> Any:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Watch, "look", look)
+    event = fired(SeamlineCompleteTrigger(watch.to_json(), poke_interval=0.01))
+    sensor = SeamlineCompleteSensor(task_id="wait", view="shop.sales", start=FIRST)
+    with pytest.raises(RuntimeError, match="Too many open files"):
         sensor.execute_complete(context(), event)
 
 
