@@ -1,6 +1,7 @@
 """Two DAGs of Airflow that build on the pipeline ad_campaigns: one for each hour, one for each day.
 
-Copy this file into Airflow's folder of DAGs, and set SEAMLINE_REPORTS to a folder that the workers share.
+Copy this file into Airflow's folder of DAGs. The files go to reports in SEAMLINE_HOME, which the workers share, or
+to the folder that SEAMLINE_REPORTS names.
 """
 
 import os
@@ -11,7 +12,7 @@ from airflow.sdk import DAG, Asset, CronDataIntervalTimetable, PartitionedAssetT
 from seamline.provider import SeamlineCompleteSensor, SeamlineQueryOperator
 
 VIEW = "ad_campaigns.views_by_campaign"
-FOLDER = os.environ.get("SEAMLINE_REPORTS", "/tmp/reports")
+FOLDER = os.environ.get("SEAMLINE_REPORTS") or f"{os.environ.get('SEAMLINE_HOME', '.seamline')}/reports"
 
 # An hour that is certified and published is a partition, and so is its correction: this DAG runs again for it.
 with DAG(
