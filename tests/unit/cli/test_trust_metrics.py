@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.past import build
 from tests.unit.shop import DAY, START, Sale, Shop, opened
 
+from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -73,6 +74,20 @@ def test_a_red_certificate_counts_beside_holes(shop: Shop, monkeypatch: pytest.M
     found = scrape(TrustReader(lambda: {"shop": shop.compiled}))
     assert found["seamline_intervals"][("holed", "sales")] == 3
     assert found["seamline_certificates_failed"] == {("sales",): 3}
+
+
+def test_a_watermark_of_another_clock_closes_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the pages: nothing is owed until the stream has read by the clock that the definition now names."""
+
+    def count_never_built() -> float:
+        found = scrape(TrustReader(lambda: {"shop": shop.compiled}))
+        return found["seamline_intervals"][("never_built", "sales")]
+
+    shop.epoch([Sale(9000)], watermark=START + 9 * DAY)
+    assert count_never_built() == 3
+    newest = replace(newest_epochs(shop.layout, 1)[-1], clock="another")
+    monkeypatch.setattr(published_answers, "newest_epochs", lambda layout, count: [newest])
+    assert count_never_built() == 0
 
 
 def test_a_pipeline_is_read_again_after_a_minute(shop: Shop) -> None:

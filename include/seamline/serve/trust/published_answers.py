@@ -63,7 +63,7 @@ def read_trust(pipeline: CompiledPipeline, layout: Layout) -> PipelineTrust:
     squares = shade_cells(
         list_completeness(pipeline, layout),
         pipeline.grid,
-        newest[-1].watermark if newest else None,
+        pipeline.timed.watermark_at(newest[-1]) if newest else None,
         find_reach_ahead(pipeline, layout),
     )
     views = []
