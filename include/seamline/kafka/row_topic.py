@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.confluent_settings import explain_confluent_error, list_client_settings
 from seamline.kafka.connections import KafkaConnection
-from seamline.model.errors import KafkaUnavailable
+from seamline.model.errors import KafkaUnavailable, SetupError
 
 Record = tuple[bytes, bytes | None]
 """A key and its value; None for a tombstone."""
@@ -44,15 +44,17 @@ class RowTopic:
     any other error nobody knows whether the last transaction is there: whoever goes on opens anew.
     """
 
-    def __init__(self, connection: KafkaConnection, topic: str) -> None:
-        self.connection, self.topic, self.told = connection, topic, f"{topic}{POSITION}"
+    def __init__(self, connection: KafkaConnection, topic: str, owner: str) -> None:
+        self.connection, self.topic, self.told, self.owner = connection, topic, f"{topic}{POSITION}", owner
         with TopicAdmin(connection) as admin:
             names = admin.topics()
             if topic not in names:
                 admin.create_topic(topic, OWN_PARTITION, config=COMPACTED)
             if self.told not in names:
                 admin.create_topic(self.told, 1, config=KEPT_SHORT)
-            self.mark = f"{admin.topic_id(topic)} ".encode()
+            self.incarnation = f"{admin.topic_id(topic)} ".encode()
+        # Before anything is fenced: two that take one topic for their own would end each other's transactions.
+        self.require_own()
         self.producer = Producer(
             {
                 **list_client_settings(connection),
@@ -92,7 +94,9 @@ class RowTopic:
             self.producer.begin_transaction()
             for key, value, partition in records:
                 self.produce(self.topic, key, value, partition, note)
-            self.produce(self.told, KEY, self.mark + position, BY_KEY, note)
+            self.produce(
+                self.told, KEY, self.incarnation + f"{self.owner} ".encode() + position, BY_KEY, note
+            )
             self.producer.flush(ANSWERS_WITHIN)
             if failed:
                 raise KafkaException(failed[0])
@@ -111,15 +115,37 @@ class RowTopic:
                 self.producer.poll(0)
                 return
 
+    def require_own(self) -> None:
+        """Raise SetupError where the position is another owner's."""
+        owner = self.read_told()[0]
+        if owner not in ("", self.owner):
+            raise SetupError(
+                f"Topic {self.topic!r} is kept by {owner}, as {self.told} says.",
+                hint=f"name another topic; or, if {owner} is no longer there, delete the topic {self.told}, and run "
+                "`seamline sinks resend`.",
+            )
+
     def read_position(self) -> bytes | None:
         """Read the last position that was committed; None if there never was one of this incarnation of the topic."""
+        return self.read_told()[1]
+
+    def read_told(self) -> tuple[str, bytes | None]:
+        """Read who has written the last position, and it; nobody and None if there is none of this incarnation."""
+        last = self.read_last()
+        if last is None or not last.startswith(self.incarnation):
+            return "", None
+        owner, _, position = last.removeprefix(self.incarnation).partition(b" ")
+        return owner.decode(), position
+
+    def read_last(self) -> bytes | None:
+        """Read the last record of the position's topic; None if it has none."""
         reach = TAIL
         while True:
             last = None
             for message in self.read_topic(self.told, reach):
                 last = message.value()
             if last is not None:
-                return last.removeprefix(self.mark) if last.startswith(self.mark) else None
+                return last
             if self.begins_within(reach):
                 return None
             reach *= 16

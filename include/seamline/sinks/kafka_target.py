@@ -23,15 +23,15 @@ AT_ONCE = 10_000
 class KafkaTarget:
     """The topic of a KafkaSink."""
 
-    def __init__(self, sink: KafkaSink, connection: KafkaConnection) -> None:
-        self.sink, self.connection = sink, connection
+    def __init__(self, sink: KafkaSink, pipeline: str, connection: KafkaConnection) -> None:
+        self.sink, self.connection, self.owner = sink, connection, f"{pipeline}.{sink.id}"
         self.opened: RowTopic | None = None
 
     @property
     def topic(self) -> RowTopic:
         """The topic, which is opened when it is first needed: that fences earlier writers."""
         if self.opened is None:
-            self.opened = RowTopic(self.connection, self.sink.topic)
+            self.opened = RowTopic(self.connection, self.sink.topic, self.owner)
         return self.opened
 
     def take_over(self) -> SinkPosition | None:

@@ -7,11 +7,11 @@ from contextlib import closing, suppress
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, list_copied_sinks, read_copy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, forget_copy, list_copied_sinks, read_copy
 from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import Sink
-from seamline.model.errors import SetupError
+from seamline.model.errors import SeamlineError, SetupError
 from seamline.sinks.targets import open_target
 
 
@@ -63,12 +63,24 @@ def format_position(copy: SinkCopy | None, newest: int) -> str:
     return f"shows {held}{underway}" + (f" of {newest}" if behind else ", the newest") + f" as of {copy.at}"
 
 
-def clear_target(pipeline: CompiledPipeline, sink: Sink) -> None:
+def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> None:
     """Take over a sink's target, and clear it: whoever runs the sink writes it anew."""
     view = pipeline.view(sink.view)
     assert view is not None
+    refused: SetupError | None = None
     with closing(open_target(sink, view)) as target:
-        # What is there may not be the sink's, or its position cannot be read: that is what is cleared.
-        with suppress(SetupError):
+        try:
             target.take_over()
-        target.clear()
+        except SetupError as problem:
+            # What is there may have no position, or one that cannot be read: that is what is cleared.
+            refused = problem
+        copy = read_known_copy(layout, sink.id)
+        if copy is not None and copy.view != sink.view:
+            # It keeps files of a view that the sink no longer sends, in the place of the copy that it has to begin.
+            forget_copy(layout, sink.id)
+        try:
+            target.clear()
+        except SeamlineError:
+            if refused is not None:
+                raise refused from None
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ from seamline.runtime.places import host_name
 from seamline.runtime.processes import own_process_name
 from seamline.sinks.sink_runner import SinkRunner
 
+log = logging.getLogger("seamline.sinks")
 RENEWS_EVERY, TICK = 5.0, 0.2
 ENDS_WITHIN = 20.0
 """Seconds that a transaction which was begun may take to its end."""
@@ -37,7 +39,7 @@ def run_sinks(
         thread.start()
     code = 0
     while not stop.is_set() and any(each.is_alive() for each in threads):
-        if not holds():
+        if not still_holds(holds):
             code = LeaseHeld.exit_code
             break
         stop.wait(TICK)
@@ -50,6 +52,15 @@ def run_sinks(
     if once and failed:
         raise failed[0]
     return code
+
+
+def still_holds(holds: Holding) -> bool:
+    """Return whether this process may go on; it may where nobody can tell, as targets fence off who must not."""
+    try:
+        return holds()
+    except (SeamlineError, OSError) as error:
+        log.warning("The lease cannot be looked at: %s", error)
+        return True
 
 
 @contextmanager

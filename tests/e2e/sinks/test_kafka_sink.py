@@ -27,7 +27,7 @@ from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.kafka_rows import encode_rows
 
 pytestmark = pytest.mark.faults
-TOPIC = "shop.sales"
+TOPIC, OWNER = "shop.sales", "shop.sales_kafka"
 SINKS = f"""    sinks=[KafkaSink("sales", topic="{TOPIC}", changes=CHANGES)],
     batch="""
 ROOT = Path(__file__).parents[3]
@@ -101,13 +101,13 @@ class Sinking:
 
     def position(self) -> SinkPosition | None:
         """Return the position that is committed; who asks fences the sink off, as any later process does."""
-        with closing(RowTopic(self.kafka, TOPIC)) as topic:
+        with closing(RowTopic(self.kafka, TOPIC, OWNER)) as topic:
             found = topic.read_position()
         return None if found in (None, b"empty", b"clearing") else SinkPosition.from_json(found)
 
     def read(self) -> list[tuple[str, dict[str, Any] | None]]:
         """Read the topic as a consumer of committed records does."""
-        with closing(RowTopic(self.kafka, TOPIC)) as topic:
+        with closing(RowTopic(self.kafka, TOPIC, OWNER)) as topic:
             return [
                 (message.key().decode(), json.loads(message.value()) if message.value() else None)
                 for message in topic.read_topic(TOPIC)

@@ -12,6 +12,7 @@ from seamline import KafkaSink
 from seamline.kafka import row_topic
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.row_topic import RowTopic
+from seamline.model.errors import SetupError
 from seamline.sinks.kafka_target import KafkaTarget
 
 
@@ -63,7 +64,8 @@ def test_a_large_row_is_refused_by_the_topic_alone(monkeypatch: pytest.MonkeyPat
     """The error says to raise max.message.bytes of the topic; the client's own limit was a megabyte."""
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
     monkeypatch.setattr(row_topic, "Producer", Writer)
-    topic = RowTopic(KafkaConnection("127.0.0.1:1"), "out")
+    monkeypatch.setattr(RowTopic, "read_last", lambda _: None)
+    topic = RowTopic(KafkaConnection("127.0.0.1:1"), "out", "shop.sales_kafka")
     writer: Any = topic.producer
     writer.real.produce("out", b"x" * 3_000_000, b"key")
     writer.real.purge()
@@ -74,7 +76,8 @@ def test_a_record_is_deleted_in_the_partition_that_has_it(monkeypatch: pytest.Mo
     """Where partitions were added its key belongs to another: a tombstone there would let it stay for ever."""
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
     monkeypatch.setattr(row_topic, "Producer", Noting)
-    target = KafkaTarget(KafkaSink("sales", topic="out"), KafkaConnection("127.0.0.1:1"))
+    monkeypatch.setattr(RowTopic, "read_last", lambda _: None)
+    target = KafkaTarget(KafkaSink("sales", topic="out"), "shop", KafkaConnection("127.0.0.1:1"))
 
     class Found:
         """A record in partition 3."""
@@ -85,3 +88,44 @@ def test_a_record_is_deleted_in_the_partition_that_has_it(monkeypatch: pytest.Mo
     target.clear()
     producer: Any = target.topic.producer
     assert [each for each in producer.given if each[0] == "out"] == [("out", None, b"k", 3)]
+
+
+@pytest.mark.parametrize(
+    ("told", "position"),
+    [
+        (b"id shop.sales_kafka empty", b"empty"),
+        (b'id shop.sales_kafka {"view": "a b"}', b'{"view": "a b"}'),
+        (b"another shop.other empty", None),
+        (None, None),
+    ],
+)
+def test_a_position_is_of_this_topic_and_this_sink(
+    monkeypatch: pytest.MonkeyPatch, told: bytes | None, position: bytes | None
+) -> None:
+    """What was told of a topic that was deleted is of no account, whoever told it."""
+    monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
+    monkeypatch.setattr(row_topic, "Producer", Noting)
+    monkeypatch.setattr(RowTopic, "read_last", lambda _: told)
+    topic = RowTopic(KafkaConnection("127.0.0.1:1"), "out", "shop.sales_kafka")
+    assert topic.read_position() == position
+    topic.write((), b"next")
+    producer: Any = topic.producer
+    assert [each[1] for each in producer.given] == [b"id shop.sales_kafka next"]
+
+
+def test_a_topic_of_another_sink_is_refused_before_that_is_fenced_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two pipelines that name one topic would delete each other's rows, or end each other's transactions."""
+    monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
+    monkeypatch.setattr(RowTopic, "read_last", lambda _: b"id shop.other empty")
+
+    def refuse(_: object) -> None:
+        pytest.fail("a writer was opened")
+
+    monkeypatch.setattr(row_topic, "Producer", refuse)
+    target = KafkaTarget(KafkaSink("sales", topic="out"), "shop", KafkaConnection("127.0.0.1:1"))
+    with pytest.raises(SetupError, match="is kept by shop.other"):
+        target.take_over()
+    with pytest.raises(SetupError, match="is kept by shop.other"):
+        target.clear()

@@ -13,12 +13,13 @@ from seamline import KafkaSink
 from seamline.lake.read import serving_table
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.tables.control_table import ControlTable
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, list_copied_sinks
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
-from seamline.model.errors import ConnectionMissing, LeaseHeld
+from seamline.model.errors import ConnectionMissing, LeaseHeld, SetupError, StoreUnavailable
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.runtime.processes import own_process_name
-from seamline.sinks.sink_list import format_sinks
+from seamline.sinks import sink_list
+from seamline.sinks.sink_list import clear_target, format_sinks
 from seamline.sinks.sinks_process import own_lease, run_sinks, supervised
 
 pytestmark = pytest.mark.slow
@@ -58,6 +59,49 @@ def test_a_process_ends_with_its_lease(shop: Shop, sinking: CompiledPipeline) ->
     """Two processes that fence each other off for ever would send nothing."""
     held = iter([True, True, False])
     assert run_sinks(sinking, shop.layout, threading.Event(), lambda: next(held)) == LeaseHeld.exit_code
+
+
+def test_a_process_goes_on_while_nobody_can_tell_whose_the_lease_is(
+    shop: Shop, sinking: CompiledPipeline
+) -> None:
+    """One request that a store does not answer would end all sinks; a target fences off who must not write."""
+    said = iter([StoreUnavailable("no answer"), OSError("no route"), False])
+
+    def holds() -> bool:
+        found = next(said)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    assert run_sinks(sinking, shop.layout, threading.Event(), holds) == LeaseHeld.exit_code
+
+
+class Stranger:
+    """A target that has what is nobody's, and cannot be cleared."""
+
+    def take_over(self) -> SinkPosition | None:
+        """Refuse."""
+        raise SetupError("the table is somebody else's")
+
+    def clear(self) -> None:
+        """Fail, as what was never opened does."""
+        raise SetupError("the connection was lost")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def test_what_refuses_to_be_cleared_says_why(
+    shop: Shop, sinking: CompiledPipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a copy of a view that the sink no longer sends is let go of: another has its place."""
+    monkeypatch.setattr(sink_list, "open_target", lambda *_: Stranger())
+    begin_copy(shop.layout, "a", SinkCopy("orders", "topic a", "2026", SinkPosition("f", 0)))
+    begin_copy(shop.layout, "b", SinkCopy("sales", "topic b", "2026", SinkPosition("f", 0)))
+    for sink in sinking.definition.sinks:
+        with pytest.raises(SetupError, match="somebody else's"):
+            clear_target(sinking, shop.layout, sink)
+    assert list_copied_sinks(shop.layout) == ["b"]
 
 
 def test_who_sends_without_a_stream_holds_its_lease(shop: Shop) -> None:

@@ -64,8 +64,8 @@ def resend(pipeline: str, sink: str) -> None:
     """
     from seamline.sinks.sink_list import clear_target
 
-    compiled, _ = open_pipeline(pipeline)
-    clear_target(compiled, find_sink(compiled, sink))
+    compiled, layout = open_pipeline(pipeline)
+    clear_target(compiled, layout, find_sink(compiled, sink))
     click.echo(
         f"{sink}: cleared; it is written anew by the stream's supervisor, or by `seamline sinks run {pipeline}`"
     )

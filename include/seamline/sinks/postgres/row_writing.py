@@ -46,7 +46,7 @@ def upsert_rows(cursor: Transaction, table: SinkTable, rows: pa.Table) -> None:
     if cursor.rowcount != rows.num_rows:
         raise SetupError(
             f"{rows.num_rows - cursor.rowcount} rows of {table.called} are newer than those that the view shows.",
-            hint="another warehouse or sink writes them too: give each a table of its own, and then "
+            hint="the warehouse was restored, or another one writes them too: give each a table of its own, and then "
             "`seamline sinks resend PIPELINE SINK`.",
         )
     cursor.execute(SQL("TRUNCATE {}").format(stage))

@@ -14,12 +14,12 @@ if token ~= ARGV[1] then return redis.error_reply('FENCED ' .. (token or 'none')
 """
 
 CLAIM = """
-local token = redis.call('HINCRBY', KEYS[1], 'token', 1)
+redis.call('HSET', KEYS[1], 'token', ARGV[2])
 if redis.call('HGET', KEYS[1], 'form') ~= ARGV[1] then redis.call('HDEL', KEYS[1], 'position') end
 redis.call('HSET', KEYS[1], 'form', ARGV[1])
-return {token, redis.call('HGET', KEYS[1], 'position')}
+return redis.call('HGET', KEYS[1], 'position')
 """
-"""Raises the token; forgets a position whose rows have keys of another form."""
+"""Sets the token; forgets a position whose rows have keys of another form."""
 
 WRITE = (
     CHECK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -42,7 +43,7 @@ class RedisTarget:
         self._texts = RowTexts(self._place, RowShape.of(view), ends)
         self._expire = parse_duration(sink.expire) if sink.expire else None
         self._client: redis.Redis | None = None
-        self._token = 0
+        self._token = ""
 
     def take_over(self) -> SinkPosition | None:
         """Fence earlier writers, and return the position; where there is none, delete what rows there are."""
@@ -51,7 +52,9 @@ class RedisTarget:
             with explained_redis(self._connection, self._called):
                 self._client = open_client(self._connection)
                 require_lasting_keys(self._client, self._connection, expiring=self._expire is not None)
-                self._token, position = self._client.register_script(CLAIM)([self._place], [self._texts.form])
+                # At random: a number that counts would come twice where a replica takes over that lacks the last one.
+                self._token = secrets.token_hex(8)
+                position = self._client.register_script(CLAIM)([self._place], [self._texts.form, self._token])
             if position is None:
                 self._sweep()
         except BaseException:

@@ -23,6 +23,8 @@ from seamline.model.errors import NotFound
 
 BATCH = 5_000
 """Rows that are compared at a time."""
+MEMORY = "512MiB"
+"""What a comparison takes before it writes to disk: each sink of a process has one of its own."""
 UNCOMPARED = ("epoch", "manifest_version", "interval")
 """Columns that say of when a row is: another value of them alone is no change."""
 OLD, NEW = "old.", "new."
@@ -163,6 +165,7 @@ def iterate_changes(comparison: Comparison, skip: int = 0) -> Iterator[RowChange
     sides = (comparison.before or comparison.after), comparison.after
     for removed, added in comparison.list_groups():
         with open_beside(1) as con:
+            con.execute(f"SET memory_limit = '{MEMORY}'")
             for name, version in zip(NONE, sides, strict=True):
                 con.register(name, version.schema.empty_table())
             try:

@@ -31,4 +31,4 @@ class RedisSink(Sink):
 
     @property
     def place(self) -> str:
-        return f"keys {self.prefix}{{{self.id}}} of {self.connection}"
+        return f"keys {self.prefix}{{PIPELINE.{self.id}}} of {self.connection}"
