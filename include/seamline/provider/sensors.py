@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import Interval
-from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.failures import first_line, log_failure_reason
 from seamline.orchestration.intervals.links import (
     CERTIFICATES,
     DRIVER_LOG,
@@ -67,25 +67,37 @@ class SeamlineCompleteSensor(BaseSensorOperator):
         """Look once, and leave the rest to the triggerer."""
         if not self.deferrable:
             return super().execute(context)
-        store, watch, found = self.look(context)
-        if not found.lacking:
-            return self.report(watch.awaited.span, describe_readiness(found))
-        self.show(watch.awaited.span)
+        store, waiting = "", {}
+        try:
+            store, watch, found = self.look(context)
+        except PASSING as problem:
+            self.log.info("waiting: %s", first_line(problem))
+        else:
+            if not found.lacking:
+                return self.report(watch.awaited.span, describe_readiness(found))
+            self.show(watch.awaited.span)
+            waiting = watch.to_json()
         self.defer(
-            trigger=SeamlineCompleteTrigger(watch.to_json(), store, self.poke_interval),
+            trigger=SeamlineCompleteTrigger(waiting, store, self.poke_interval),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout),
         )
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Look once, of a sensor that does not leave it to the triggerer."""
-        _, watch, found = self.look(context)
+        try:
+            _, watch, found = self.look(context)
+        except PASSING as problem:
+            self.log.info("waiting: %s", first_line(problem))
+            return PokeReturnValue(False)
         if found.lacking:
             return PokeReturnValue(False)
         return PokeReturnValue(True, self.report(watch.awaited.span, describe_readiness(found)))
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Hand on what the triggerer has found."""
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """Hand on what the triggerer has found, or look again where it asks for that."""
+        if event.get("again"):
+            return self.execute(context)
         try:
             span, found = read_event(event)
         except SeamlineError as error:

@@ -29,7 +29,8 @@ class SeamlineCompleteTrigger(BaseTrigger):
     """Fires once the intervals of a view have come as far as ``watch`` says.
 
     It runs no definition, and asks for nothing but what is new in three tables: the ledger's end, the manifest, and
-    which intervals have rows.
+    which intervals have rows. Without a ``watch`` it fires after one interval: the store was away when that was to be
+    made. An event that says ``again`` asks the task to look for itself: event times have another clock by now.
     """
 
     def __init__(self, watch: dict[str, Any], store: str = "", poke_interval: float = 60.0) -> None:
@@ -47,6 +48,10 @@ class SeamlineCompleteTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look until nothing is lacking; an error that stays is an event, too."""
         loop, said = asyncio.get_running_loop(), ""
+        if not self.watch:
+            await asyncio.sleep(self.poke_interval)
+            yield fire({"again": True})
+            return
         while True:
             try:
                 found = await loop.run_in_executor(LOOKS, self.look)
@@ -59,6 +64,9 @@ class SeamlineCompleteTrigger(BaseTrigger):
             else:
                 if not found.lacking:
                     yield fire({"span": self.watch["span"], "found": describe_readiness(found)})
+                    return
+                if self._opened and self._opened.outdated:
+                    yield fire({"again": True})
                     return
                 lacking = found.lacking
             if lacking != said:

@@ -35,6 +35,7 @@ class SqlQuery(BaseModel):
 def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
     """Answer one SELECT over merged views; ``views`` tells how far each of them is right."""
     from seamline.serve.sql.asked import sql as answer_sql
+    from seamline.serve.sql.sql_answer import writing_values
 
     readable = frozenset(list_readable_pipelines(user))
     found = run_with_time_limit(
@@ -59,4 +60,6 @@ def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
         }
         for each in found.views
     ]
-    return as_json({"rows": found.rows.to_pylist(), "more": found.more, "final": found.final, "views": views})
+    with writing_values():
+        rows = found.rows.to_pylist()
+    return as_json({"rows": rows, "more": found.more, "final": found.final, "views": views})

@@ -250,6 +250,52 @@ def test_a_wait_is_tried_again_after_an_error_that_is_not_ours(
         sensor.execute_complete(context(), event)
 
 
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_a_store_that_is_away_at_the_first_look_is_waited_out(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, deferrable: bool
+) -> None:
+    """As at any later one: the wait has no retries, and a week's time."""
+    truly, troubles = Watch.look, [StoreUnavailable("away")]
+
+    def look(self: Watch) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return truly(self)
+
+    monkeypatch.setattr(Watch, "look", look)
+    sensor = SeamlineCompleteSensor(
+        task_id="wait", view="shop.sales", start=FIRST, deferrable=deferrable, poke_interval=0.01
+    )
+    if not deferrable:
+        assert not sensor.poke(context())
+        assert sensor.poke(context()).xcom_value["intervals"] == 1
+        return
+    with pytest.raises(TaskDeferred) as left:
+        sensor.execute(context())
+    event = fired(left.value.trigger)
+    assert event == {"again": True}
+    assert sensor.execute_complete(context(), event)["intervals"] == 1
+
+
+def test_a_wait_goes_on_by_the_clock_of_an_edited_definition(shop: Shop) -> None:
+    """A watermark of another clock says nothing, so the old one would wait for its whole time."""
+    sensor = SeamlineCompleteSensor(
+        task_id="wait", view="shop.sales", start=SECOND, until="complete", poke_interval=0.01
+    )
+    with pytest.raises(TaskDeferred) as left:
+        sensor.execute(context())
+    trigger = left.value.trigger
+    trigger.watch["clock"] = ["of an earlier definition", "another"]
+    trigger.watch["seen"] = ["of an earlier definition", "another"]
+    shop.epoch([], watermark=START + 2 * DAY)
+    event = fired(trigger)
+    assert event == {"again": True}
+    assert sensor.execute_complete(context(), event)["until"] == "complete"
+    trigger.watch["seen"] = None
+    watch = Watch.from_json(trigger.watch)
+    assert watch.look().lacking and watch.look().lacking and not watch.outdated
+
+
 def test_a_trigger_runs_no_definition(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of Airflow's waits share the triggerer's process: a definition that hangs would stop them all."""
     watch = Watch.of(shop.compiled, shop.layout, "sales", GRID.named(FIRST), Until.CERTIFIED)

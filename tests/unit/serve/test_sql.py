@@ -255,3 +255,27 @@ def test_what_needs_too_much_memory_is_refused(shop: Shop, monkeypatch: pytest.M
     monkeypatch.setattr(asked, "LOCKED", f"SET memory_limit = '50MB'; {asked.LOCKED}")
     with pytest.raises(BadRange, match="more memory"):
         sql("SELECT len(list(i)) FROM shop.sales, range(100_000_000) AS r(i)")
+
+
+def test_what_needs_too_much_of_the_disk_is_refused(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement may not fill the disk that others write to."""
+    monkeypatch.setattr(asked, "MOST_SPILL", 8 << 20)
+    monkeypatch.setattr(asked, "LOCKED", f"SET memory_limit = '60MB'; {asked.LOCKED}")
+    with pytest.raises(BadRange, match="its part of the disk"):
+        sql(
+            "SELECT hash(i) AS h, i, repeat('x', 40) || i AS t FROM shop.sales, range(3_000_000) AS r(i) ORDER BY h"
+        )
+
+
+@pytest.mark.parametrize(
+    "value", ["'infinity'::date", "DATE '12000-01-01'", "'2026-01-01 00:00:00.000000001'::timestamp_ns"]
+)
+@pytest.mark.parametrize("format", ["table", "json"])
+def test_values_that_python_does_not_have_are_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str], value: str, format: str
+) -> None:
+    """By a sentence that says what to do, and that works."""
+    assert main(["sql", f"SELECT {value} AS v FROM shop.sales", "--format", format]) == BadRange.exit_code
+    assert "cast others to VARCHAR" in capsys.readouterr().err
+    assert main(["sql", f"SELECT ({value})::VARCHAR AS v FROM shop.sales", "--format", format]) == 0
+    assert main(["sql", "SELECT 1 FROM shop.sales", "--limit", str(10**30)]) == 2

@@ -15,13 +15,17 @@ from seamline.plan.spelling import format_quantity
 
 NAME = re.compile(r"\w+(\.\w+)?", re.ASCII)
 ENGINE = "duckdb"
+MOST = 10**9
+"""Rows that may be asked for."""
 
 
 @click.command()
 @click.argument("text", metavar="SELECT...|PIPELINE[.VIEW]")
 @click.option("--from", "start", help="First window start, UTC, of each view.")
 @click.option("--to", "end", help="End of the window starts, UTC (exclusive).")
-@click.option("--limit", type=click.IntRange(min=1), default=10_000, show_default=True, help="Rows at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST), default=10_000, show_default=True, help="Rows at most."
+)
 @click.option("--format", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write.")
 @click.option(
@@ -50,10 +54,12 @@ def sql(
         raise click.UsageError("--engine goes with PIPELINE[.VIEW], not with a SELECT.")
     from seamline.serve.query import format_answer_footer, rows_written
     from seamline.serve.sql.asked import sql as answer_sql
+    from seamline.serve.sql.sql_answer import writing_values
 
     found = answer_sql(text, start=start, end=end, limit=limit)
     drawn = io.StringIO()
-    rows_written(found.rows, format, drawn if out else sys.stdout)
+    with writing_values():
+        rows_written(found.rows, format, drawn if out else sys.stdout)
     if out:
         write_pieces([drawn.getvalue().encode()], out)
     if found.more:

@@ -33,6 +33,10 @@ class Watch:
     """Ids of intervals that are known to have rows."""
     asked: set[str] = field(default_factory=set)
     """Ids of intervals of which it is known whether they have rows: they were closed when that was asked."""
+    seen: tuple[str, str] | None = None
+    """Record version and clock of the newest epoch at the last look."""
+    outdated: bool = False
+    """Whether the log has gone on by another clock than the definition's: it was edited since."""
 
     @classmethod
     def of(
@@ -54,6 +58,9 @@ class Watch:
     def look(self) -> Readiness:
         """Look at the tables once: what was read before and has not changed is not read again."""
         newest = next(iter(newest_epochs(self.layout, 1)), None)
+        if newest and self.seen != (now := (newest.record_version, newest.clock)):
+            self.outdated = self.seen is not None and not self.timed.is_of_clock(newest)
+            self.seen = now
         watermark = self.timed.watermark_at(newest)
         manifest = manifest_of(self.layout)
         found = assess(self.awaited, manifest, newest, watermark)
@@ -80,6 +87,7 @@ class Watch:
             "reach": awaited.reach,
             "emits": awaited.emits,
             "clock": [self.timed.version, self.timed.clock],
+            "seen": self.seen,
         }
 
     @classmethod
@@ -94,4 +102,10 @@ class Watch:
             row["reach"],
             row["emits"],
         )
-        return cls(awaited, locate_tables(row["pipeline"], row["warehouse"]), Timed(*row["clock"]))
+        seen = row.get("seen")
+        return cls(
+            awaited,
+            locate_tables(row["pipeline"], row["warehouse"]),
+            Timed(*row["clock"]),
+            seen=tuple(seen) if seen else None,
+        )

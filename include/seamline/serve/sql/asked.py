@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
@@ -13,6 +14,7 @@ from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.read.answers import Answer
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import Interval, parse_moment
+from seamline.runtime.spill_folder import own_spill_folder
 from seamline.serve.bi import quote_ansi_name
 from seamline.serve.sql.sql_answer import SqlAnswer
 from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement, step_behind
@@ -21,6 +23,7 @@ from seamline.serve.streamed import read_memory_setting, stream_answer
 LIMIT = 10_000
 """Rows of an answer, if nobody says how many."""
 BATCH = 10_000
+MOST_SPILL = 16 << 30
 LOCKED = "SET python_enable_replacements = false; SET enable_external_access = false; SET lock_configuration = true"
 
 
@@ -46,6 +49,7 @@ def sql(
             raise NotFound(f"There is no pipeline {named.pipeline!r}.", hint="`seamline check` lists them.")
     most = (read_memory_setting(os.environ) if memory is None else memory) // len(asked.views)
     with open_beside(1) as con:
+        con.execute(f"SET max_temp_directory_size = '{bound_spill() >> 20}MiB'")
         told = [
             load_view(con, named, most, add_bounds(windows, start, end))
             for named, windows in asked.views.items()
@@ -53,6 +57,11 @@ def sql(
         con.execute(LOCKED)
         rows = fetch_rows(con, asked.text, limit + 1)
     return SqlAnswer(rows.slice(0, limit), rows.num_rows > limit, tuple(told))
+
+
+def bound_spill() -> int:
+    """Return how many bytes a statement may put on disk: half of what is free, and at most ``MOST_SPILL``."""
+    return min(shutil.disk_usage(own_spill_folder().parent).free // 2, MOST_SPILL)
 
 
 def add_bounds(windows: AskedWindows, start: str | None, end: str | None) -> AskedWindows:
@@ -75,7 +84,10 @@ def load_view(con: duckdb.DuckDBPyConnection, named: NamedView, memory: int, win
     with closing(stream_answer(str(named), memory=memory, start=start, end=end)) as stream:
         con.register("_rows", stream.reader({}))
         con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        con.execute(f"CREATE TABLE {schema}.{table} AS SELECT * FROM _rows")
+        try:
+            con.execute(f"CREATE TABLE {schema}.{table} AS SELECT * FROM _rows")
+        except duckdb.OutOfMemoryException as problem:
+            raise explain_failure(problem) from None
         con.unregister("_rows")
         if none:
             con.execute(f"TRUNCATE {schema}.{table}")
@@ -100,7 +112,7 @@ def explain_failure(problem: Exception) -> Exception:
         return duckdb.InterruptException(said)
     if isinstance(problem, duckdb.OutOfMemoryException) or said.startswith("Out of Memory"):
         return BadRange(
-            "The SQL needs more memory than DuckDB may take, and cannot do with the disk.",
+            "The SQL needs more memory than DuckDB may take, and cannot do with its part of the disk.",
             hint="bound window_start, or group by fewer columns.",
         )
     return BadRange(f"The SQL is wrong: {said}", hint="DuckDB's SQL is possible, over the views.")

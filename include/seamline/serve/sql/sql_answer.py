@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from seamline.lake.read.answers import Answer
+from seamline.model.errors import BadRange
 
 
 @dataclass(frozen=True)
@@ -24,3 +27,18 @@ class SqlAnswer:
     def final(self) -> bool:
         """Whether nothing that any of the views says can change, unless by a correction."""
         return all(each.final for each in self.views)
+
+
+@contextmanager
+def writing_values() -> Iterator[None]:
+    """Say what to do about values of DuckDB that Python does not have, while the block writes an answer.
+
+    These are infinite dates, years outside 1 to 9999, and nanoseconds. Raises BadRange.
+    """
+    try:
+        yield
+    except (OverflowError, ValueError, TypeError) as problem:
+        raise BadRange(
+            f"A value of the answer cannot be written: {problem}.",
+            hint="dates and times are written from year 1 to 9999, to the microsecond; cast others to VARCHAR.",
+        ) from problem
