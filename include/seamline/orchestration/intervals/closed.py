@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.configuration import conf
 from airflow.sdk import BaseOperator, Context, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException, DagRunTriggerException
 
@@ -26,6 +27,7 @@ CLOSED = "closed"
 def list_closed() -> list[dict[str, str]]:
     """List the intervals to build of pipelines with ``when="closed"``, as StartBuild takes them; skip if there is none.
 
+    They are as many as Airflow maps a task to, at most: the next look finds the others.
     Pipelines whose batch DAG is paused are left out: the runs would wait, and build all at once later.
     """
     from seamline.lake.storage.delta_table import Table
@@ -50,6 +52,7 @@ def list_closed() -> list[dict[str, str]]:
             found += [{"pipeline": pipeline.name, "interval": each.id} for each in some]
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is told with those of the others
             failed.append((pipeline, error))
+    found = found[-conf.getint("core", "max_map_length") :]
     for each in found:
         print(f"{each['pipeline']} {each['interval']} has closed and is not built")
     if not found:
