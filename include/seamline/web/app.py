@@ -9,7 +9,18 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seamline.model.errors import SeamlineError
-from seamline.web import actions, answer_pages, api, counts_page, downloads, driver_log, pages, reports, sql
+from seamline.web import (
+    actions,
+    answer_pages,
+    api,
+    completeness_page,
+    counts_page,
+    downloads,
+    driver_log,
+    pages,
+    reports,
+    sql,
+)
 from seamline.web.error_responses import handle_request_error
 from seamline.web.limits import Bounded
 
@@ -51,7 +62,18 @@ class Application(FastAPI):
 
 
 app = Application(title="Seamline", docs_url=None, redoc_url=None, openapi_url=None)
-ROUTED = (api, downloads, sql, actions, reports, driver_log, pages, answer_pages, counts_page)
+ROUTED = (
+    api,
+    downloads,
+    sql,
+    actions,
+    reports,
+    driver_log,
+    pages,
+    completeness_page,
+    answer_pages,
+    counts_page,
+)
 for router in (each.router for each in ROUTED):
     app.include_router(router)
 app.add_middleware(Bounded)

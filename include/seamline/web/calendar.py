@@ -1,15 +1,30 @@
-"""Intervals as a calendar: where each stands."""
+"""Intervals as a calendar: years of days at one look, and one month of them interval by interval."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from calendar import monthrange
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
-from seamline.model.time.intervals import format_utc_instant, parse_moment
-from seamline.serve.trust.interval_shades import Square
+from seamline.model.time.intervals import Grid, format_utc_instant, parse_moment
+from seamline.serve.trust.interval_shades import Shade, Square
 
 DAY = timedelta(days=1)
+HEIGHTS: Mapping[Shade, int] = {
+    Shade.CERTIFIED: 7,
+    Shade.OPEN: 4,
+    Shade.PROVISIONAL: 10,
+    Shade.DECIDED: 12,
+    Shade.NEVER: 14,
+    Shade.DIRTY: 16,
+    Shade.FAILED: 20,
+    Shade.HOLED: 20,
+}
+"""How tall a day is drawn, of 20: the worse, the taller, for those who cannot tell the colours. In order of gravity."""
+GRAVITY = {shade: rank for rank, shade in enumerate(HEIGHTS)}
 
 
 @dataclass(frozen=True)
@@ -22,7 +37,80 @@ class Strip:
     """One for each column; None where an interval has no rows."""
 
 
-def lay_out_strips(known: Iterable[Square], length: timedelta) -> list[Strip]:
+@dataclass(frozen=True)
+class Month:
+    """A month of a year, a bar a day."""
+
+    name: str
+    """As 2026-03."""
+    bars: Mapping[Shade, str]
+    """The bars of each shade as an SVG path: a day is 1 wide, and all are 20 high."""
+    days: int
+    """How many it has."""
+    tally: Mapping[Shade, int]
+    """How many of its intervals are so, the gravest first; none if it has no rows."""
+
+
+@dataclass(frozen=True)
+class Year:
+    """A row of the calendar of years."""
+
+    name: str
+    """As 2026."""
+    months: tuple[Month, ...]
+    """All twelve."""
+
+
+def lay_out_years(known: Iterable[Square], grid: Grid) -> list[Year]:
+    """Lay intervals out as years of days, newest first: a day has the shade of its gravest interval."""
+    days: dict[tuple[int, int], dict[int, Shade]] = {}
+    tallies: dict[tuple[int, int], Counter[Shade]] = {}
+    for each in known:
+        start = parse_moment(each.cell.interval)
+        tallies.setdefault((start.year, start.month), Counter())[each.shade] += 1
+        for day in list_days(start, grid.named(each.cell.interval).end):
+            known_days = days.setdefault((day.year, day.month), {})
+            worst = known_days.get(day.day, each.shade)
+            known_days[day.day] = max(worst, each.shade, key=GRAVITY.__getitem__)
+    years = sorted({year for year, _ in days}, reverse=True)
+    return [
+        Year(
+            f"{year:04}",
+            tuple(
+                draw_month(year, month, days.get((year, month), {}), tallies.get((year, month), Counter()))
+                for month in range(1, 13)
+            ),
+        )
+        for year in years
+    ]
+
+
+def list_days(start: datetime, end: datetime) -> Iterable[datetime]:
+    """List the days, UTC, that an interval touches."""
+    day = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day < end:
+        yield day
+        day += DAY
+
+
+def draw_month(year: int, month: int, days: Mapping[int, Shade], tally: Counter[Shade]) -> Month:
+    """Draw a month, days of one shade beside each other as one bar."""
+    bars: dict[Shade, str] = {}
+    for (shade, _), run in groupby(enumerate(sorted(days)), lambda each: (days[each[1]], each[1] - each[0])):
+        held = [day for _, day in run]
+        bar = f"M{held[0] - 1} 20v-{HEIGHTS[shade]}h{len(held)}v{HEIGHTS[shade]}z"
+        bars[shade] = bars.get(shade, "") + bar
+    gravest = sorted(tally, key=GRAVITY.__getitem__, reverse=True)
+    counts = {shade: tally[shade] for shade in gravest}
+    return Month(f"{year:04}-{month:02}", bars, monthrange(year, month)[1], counts)
+
+
+def list_span(known: Iterable[Square], span: str) -> list[Square]:
+    """List the intervals that start in a month such as 2026-03, or in a year."""
+    return [each for each in known if each.cell.interval.startswith(span)]
+
+
+def lay_out_strips(known: Sequence[Square], length: timedelta) -> list[Strip]:
     """Lay intervals out: hours by day, days by month, longer ones by year; oldest first."""
     rows: dict[str, dict[int, Square]] = {}
     for each in known:

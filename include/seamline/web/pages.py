@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from importlib.metadata import version as release
 from importlib.resources import files
 from typing import Annotated, Any
@@ -12,12 +11,10 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from seamline.lake.log.epoch_log import newest_epochs
-from seamline.lake.publish.derived_changes import find_reach_ahead
 from seamline.lake.publish.planning import plan_run
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.audits_table import audits_of
 from seamline.model.compile.catalog import load_cached_catalog
-from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.errors import BadRange, NotFound, SeamlineError
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.audit_text import format_audit as audited
@@ -26,11 +23,9 @@ from seamline.plan.wording.observation_text import format_observation_row as obs
 from seamline.plan.wording.observation_text import serialize_observation as facts_of
 from seamline.plan.wording.plan_text import format_plan_total, group_left_out
 from seamline.plan.wording.source_text import list_source_facts
-from seamline.serve.completeness import list_completeness as cells_of
 from seamline.serve.questions import list_question_states
 from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
-from seamline.serve.trust.interval_shades import SIGNS, Square, find_certified_end, shade_cells
 from seamline.web import charts
 from seamline.web.access import (
     kafka_env,
@@ -40,14 +35,11 @@ from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
-from seamline.web.calendar import lay_out_strips
 from seamline.web.inside import InsideAirflow
-from seamline.web.interval import load_interval_detail
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.overview import load_pipeline_cards
 from seamline.web.render import render_page_response
 
-LISTED = 400
 EPOCHS = 60
 MEDIA = {"css": "text/css", "js": "text/javascript"}
 HERE = {"batch": "completeness", "stream": "stream", "audit": "audits", "upkeep": "completeness"}
@@ -105,58 +97,6 @@ def of_dag(dag_id: str, request: Request, user: GetUserDep) -> Response:
 def first(pipeline: str, request: Request) -> Response:
     """Send on to the first of a pipeline's pages."""
     return RedirectResponse(f"{request.scope['root_path']}/pipelines/{pipeline}/completeness", 303)
-
-
-@router.get("/pipelines/{pipeline}/completeness", dependencies=[readers])
-def completeness(
-    pipeline: str,
-    request: Request,
-    user: GetUserDep,
-    interval: Text = "",
-    view: Text = "",
-    version: Text = "",
-) -> Response:
-    """Draw every interval by view; one of them in full."""
-    compiled, layout = open_requested_pipeline(pipeline)
-    epochs = newest_epochs(layout, 1)
-    watermark = compiled.timed.watermark_at(epochs[-1]) if epochs else None
-    found = shade_cells(
-        cells_of(compiled, layout), compiled.grid, watermark, find_reach_ahead(compiled, layout)
-    )
-    groups: dict[tuple[str, str], list[Square]] = {}
-    for each in found:
-        groups.setdefault((each.cell.view, each.cell.version), []).append(each)
-    chosen = [
-        each
-        for each in found
-        if each.cell.interval == interval and each.cell.view == view and version in ("", each.cell.version)
-    ]
-    newest = sorted(found, key=lambda each: each.cell.interval, reverse=True)
-    versions = Counter(name for name, _ in groups)
-    return render_page_response(
-        request,
-        "completeness.html",
-        here="completeness",
-        signs=SIGNS,
-        length=str(compiled.definition.batch.interval),
-        watermark=watermark,
-        counting=bool(list_counting_sources(compiled)),
-        views=[
-            {
-                "name": name,
-                "version": version,
-                "several": versions[name] > 1,
-                "through": find_certified_end(some, compiled.grid),
-                "tally": Counter(each.shade.value for each in some),
-                "strips": lay_out_strips(some, compiled.grid.length),
-            }
-            for (name, version), some in groups.items()
-        ],
-        detail=load_interval_detail(compiled, layout, chosen[0]) if chosen else None,
-        listed=newest[:LISTED],
-        more=max(len(newest) - LISTED, 0),
-        operates=may_operate(pipeline, user),
-    )
 
 
 @router.get("/pipelines/{pipeline}/stream", dependencies=[readers])

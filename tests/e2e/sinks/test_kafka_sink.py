@@ -27,7 +27,7 @@ from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.kafka_rows import encode_rows
 
 pytestmark = pytest.mark.faults
-TOPIC, OWNER = "shop.sales", "shop.sales_kafka"
+TOPIC, OWNER = f"shop.sales.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}", "shop.sales_kafka"
 SINKS = f"""    sinks=[KafkaSink("sales", topic="{TOPIC}", changes=CHANGES)],
     batch="""
 ROOT = Path(__file__).parents[3]
