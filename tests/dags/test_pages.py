@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 from tests.dags.server import EVIL
 from tests.unit.past import build
-from tests.unit.shop import DEFINITION, START, Sale, Shop, sales_pipeline
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
@@ -18,11 +18,12 @@ from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
-from seamline.web import view_page
+from seamline.web import completeness_page, view_page
 from seamline.web.downloads import LINES
 
 PAGES = (
     "",
+    "graph",
     "completeness",
     "differences",
     "views",
@@ -73,6 +74,34 @@ def test_completeness_is_drawn_and_an_interval_is_told_in_full(client, shop: Sho
     assert 'aria-label="sales 2013-01-02T00:00:00Z: open"' in text
     assert "Certificate of g" in text and "What a rebuild would do" in text
     assert 'data-post="/api/v1/runs/shop"' in text and 'name="to" value="2013-01-02T00:00:00Z"' in text
+
+
+def test_a_month_is_drawn_in_full_and_its_table_is_paged(client, shop: Shop, monkeypatch) -> None:
+    """A month, or a year of days, leads to its intervals; what nobody asked for is the newest."""
+    text = page(client, "/pipelines/shop/completeness")
+    assert 'aria-label="2013-01: 1 open, 1 certified"' in text
+    assert 'aria-label="Intervals of sales in 2013"' in text
+    assert text.count('class="tag certified"') == 2 and "older</a>" not in text
+    monkeypatch.setattr(completeness_page, "LISTED", 1)
+    first = page(client, "/pipelines/shop/completeness", view="sales", zoom="2013")
+    assert re.search(r'<tbody>\s*<tr><td><a href="\?interval=2013-01-02', first)
+    [older] = re.findall(r'href="([^"]*)#intervals">older<', first)
+    second = page(client, f"/pipelines/shop/completeness{unescape(older)}")
+    assert re.search(r'<tbody>\s*<tr><td><a href="\?interval=2013-01-01', second)
+    assert "newer</a>" in second and "older</a>" not in second
+    assert page(client, "/pipelines/shop/completeness", zoom="1999", view="nothing")
+
+
+def test_the_graph_tells_how_each_part_does(client, shop: Shop) -> None:
+    """A view that owes nothing is in order; it owes a build once the day has closed, and a red one is wrong."""
+    text = page(client, "/pipelines/shop/graph")
+    assert re.search(r'class="node good"[^>]*views/sales', text)
+    assert "certified through 2013-01-02 00:00" in text
+    assert text.count("<path d=") == 2
+    shop.epoch([Sale(5, "a", 1)], watermark=START + 3 * DAY)
+    text = page(client, "/pipelines/shop/graph")
+    assert re.search(r'class="node dirty"[^>]*views/sales', text)
+    assert "2 intervals to build" in text
 
 
 def test_a_view_is_drawn_as_it_is_read(client, shop: Shop) -> None:
