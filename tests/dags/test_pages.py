@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from html import unescape
 
 import pytest
@@ -18,7 +19,7 @@ from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
-from seamline.web import completeness_page, view_page
+from seamline.web import completeness_page, query_page, view_page
 from seamline.web.downloads import LINES
 
 PAGES = (
@@ -102,6 +103,30 @@ def test_the_graph_tells_how_each_part_does(client, shop: Shop) -> None:
     text = page(client, "/pipelines/shop/graph")
     assert re.search(r'class="node dirty"[^>]*views/sales', text)
     assert "2 intervals to build" in text
+
+
+def test_a_question_in_sql_is_answered_and_drawn(client, shop: Shop, monkeypatch) -> None:
+    """Rows, a line for each customer, how far the view is right, and the command that says the same."""
+    asked = "SELECT window_start, customer, total FROM shop.sales WHERE total > 1 ORDER BY total"
+    text = page(client, "/query", q=asked)
+    assert {each["name"]: each["y"] for each in figure(text, "answer")["data"]} == {
+        "NULL": [3],
+        EVIL: [5],
+        "a": [10],
+    }
+    assert "shop.sales: Counts every event up to epoch 0" in text and "<h2>3 rows</h2>" in text
+    assert f"seamline sql {shlex.quote(asked)}" in unescape(text)
+    assert json.loads(re.findall(r'id="words">(.*?)</script>', text)[0])["shop.sales"][:2] == [
+        "customer",
+        "window_start",
+    ]
+    assert 'id="answer"' not in page(client, "/query", q="SELECT count(*) FROM shop.sales")
+    wrong = page(client, "/query", q="SELECT </textarea><script>alert(1)</script> FROM shop.sales")
+    assert 'class="alarm"' in wrong and "<script>alert" not in wrong
+    infinite = page(client, "/query", q="SELECT 'infinity'::date FROM shop.sales")
+    assert "cast others to VARCHAR" in infinite
+    monkeypatch.setattr(query_page, "list_readable_pipelines", lambda _: [])
+    assert "There is no pipeline &#39;shop&#39;" in page(client, "/query", q=asked)
 
 
 def test_a_view_is_drawn_as_it_is_read(client, shop: Shop) -> None:

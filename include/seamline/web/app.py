@@ -19,6 +19,7 @@ from seamline.web import (
     driver_log,
     graph_page,
     pages,
+    query_page,
     reports,
     sql,
 )
@@ -71,6 +72,7 @@ ROUTED = (
     reports,
     driver_log,
     graph_page,
+    query_page,
     pages,
     completeness_page,
     answer_pages,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from airflow.api_fastapi.core_api.security import GetUserDep
@@ -10,6 +11,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from seamline.serve.answer_request import MOST_ROWS
+from seamline.serve.sql.sql_answer import SqlAnswer, writing_values
 from seamline.web.access import list_readable_pipelines
 from seamline.web.api import ANSWERS, Text
 from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit
@@ -34,19 +36,9 @@ class SqlQuery(BaseModel):
 @router.get("/sql")
 def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
     """Answer one SELECT over merged views; ``views`` tells how far each of them is right."""
-    from seamline.serve.sql.asked import sql as answer_sql
-    from seamline.serve.sql.sql_answer import writing_values
-
-    readable = frozenset(list_readable_pipelines(user))
+    readable = list_readable_pipelines(user)
     found = run_with_time_limit(
-        lambda: answer_sql(
-            asked.q,
-            start=asked.start,
-            end=asked.end,
-            limit=asked.limit,
-            memory=read_memory_share(),
-            may_read=readable.__contains__,
-        )
+        lambda: answer_statement(asked.q, readable, start=asked.start, end=asked.end, limit=asked.limit)
     )
     views: list[dict[str, Any]] = [
         {
@@ -63,3 +55,19 @@ def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
     with writing_values():
         rows = found.rows.to_pylist()
     return as_json({"rows": rows, "more": found.more, "final": found.final, "views": views})
+
+
+def answer_statement(
+    text: str, readable: Iterable[str], *, limit: int, start: str | None = None, end: str | None = None
+) -> SqlAnswer:
+    """Answer for somebody who may read some pipelines, within a request's memory."""
+    from seamline.serve.sql.asked import sql as answer_sql
+
+    return answer_sql(
+        text,
+        start=start,
+        end=end,
+        limit=limit,
+        memory=read_memory_share(),
+        may_read=frozenset(readable).__contains__,
+    )

@@ -269,8 +269,71 @@ function outward(root) {
   }
 }
 
+// Statements: names of views, and of the columns of those that are named, are offered for the word before the caret.
+function completing(root) {
+  for (const area of root.querySelectorAll("textarea[data-words]")) {
+    const words = JSON.parse(document.getElementById(area.dataset.words).textContent);
+    const list = document.createElement("ul");
+    list.className = "offered";
+    list.id = `${area.dataset.words}-offered`;
+    list.setAttribute("role", "listbox");
+    list.setAttribute("aria-label", "Names");
+    list.hidden = true;
+    area.after(list);
+    area.setAttribute("aria-controls", list.id);
+    area.setAttribute("aria-autocomplete", "list");
+    let at = 0;
+    const close = () => {
+      list.hidden = true;
+      area.removeAttribute("aria-activedescendant");
+    };
+    const mark = () => {
+      [...list.children].forEach((each, place) => each.setAttribute("aria-selected", String(place === at)));
+      if (list.children[at]) area.setAttribute("aria-activedescendant", list.children[at].id);
+    };
+    const word = () => /[\p{L}_][\p{L}\p{N}_.]*$/u.exec(area.value.slice(0, area.selectionStart))?.[0] ?? "";
+    const take = (name) => {
+      const start = area.selectionStart - word().length;
+      area.setRangeText(name, start, area.selectionStart, "end");
+      close();
+      area.focus();
+    };
+    const offer = () => {
+      const typed = word().toLowerCase();
+      const named = Object.keys(words).filter((name) => area.value.includes(name));
+      const names = [...new Set([...named.flatMap((name) => words[name]), ...Object.keys(words)])];
+      const fitting = typed ? names.filter((name) => name.toLowerCase().includes(typed) && name.toLowerCase() !== typed) : [];
+      list.replaceChildren(...fitting.slice(0, 8).map((name, place) => {
+        const one = document.createElement("li");
+        one.id = `${list.id}-${place}`;
+        one.setAttribute("role", "option");
+        one.textContent = name;
+        one.addEventListener("mousedown", (event) => { event.preventDefault(); take(name); });
+        return one;
+      }));
+      if (!fitting.length) return close();
+      list.hidden = false;
+      at = 0;
+      mark();
+    };
+    area.addEventListener("input", offer);
+    area.addEventListener("blur", close);
+    area.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) return area.form.requestSubmit();
+      if (list.hidden) return;
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      if (step) at = (at + step + list.children.length) % list.children.length;
+      else if (event.key === "Tab") take(list.children[at].textContent);
+      else if (event.key === "Escape") close();
+      else return;
+      event.preventDefault();
+      if (step) mark();
+    });
+  }
+}
+
 function dress(root) {
-  for (const does of [times, charts, sorting, posting, copying, outward, later]) does(root);
+  for (const does of [times, charts, sorting, posting, copying, completing, outward, later]) does(root);
 }
 
 theme();
