@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from datetime import UTC, datetime, timedelta
 from html import unescape
 
 import pytest
@@ -14,17 +15,19 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.log.master import Master
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.catalog import load_catalog
 from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
-from seamline.web import completeness_page, query_page, view_page
+from seamline.web import completeness_page, query_page, timeline_page, view_page
 from seamline.web.downloads import LINES
 
 PAGES = (
     "",
     "graph",
+    "timeline",
     "completeness",
     "differences",
     "views",
@@ -103,6 +106,31 @@ def test_the_graph_tells_how_each_part_does(client, shop: Shop) -> None:
     text = page(client, "/pipelines/shop/graph")
     assert re.search(r'class="node dirty"[^>]*views/sales', text)
     assert "2 intervals to build" in text
+
+
+def test_what_has_happened_is_told_with_who_and_why(client, shop: Shop, monkeypatch) -> None:
+    """A restart somebody asked for, the driver that began, and the day that was published again."""
+    control, now = ControlTable.ensure(shop.layout), datetime(2026, 3, 1, 12, tzinfo=UTC)
+    control.want(Desired.RUNNING, actor="ada", reason="a first start", now=now)
+    control.release(control.take("host-1", now=now + timedelta(minutes=1)))
+    control.restart(actor="bob", reason=EVIL, now=now + timedelta(hours=1))
+    assert "correction" not in page(client, "/pipelines/shop/timeline")
+    shop.epoch([Sale(5, "a", 1)])
+    build(shop, "h", cut=1)
+    text = page(client, "/pipelines/shop/timeline")
+    rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", text)]
+    told = {(row[1], re.sub("<[^>]+>", "", row[2]), row[3], unescape(row[4])) for row in rows if row}
+    assert told == {
+        ("decision", "start", "ada", "a first start"),
+        ("driver", "driver started", "host-1", ""),
+        ("driver", "driver stopped", "host-1", ""),
+        ("decision", "restart", "bob", EVIL),
+        ("correction", "sales: 2013-01-01T00:00:00Z", "", ""),
+    }
+    monkeypatch.setattr(timeline_page, "LISTED", 1)
+    first = page(client, "/pipelines/shop/timeline", kind="decision")
+    assert "restart" in first and "a first start" not in first
+    assert "a first start" in page(client, "/pipelines/shop/timeline", kind="decision", page=2)
 
 
 def test_a_question_in_sql_is_answered_and_drawn(client, shop: Shop, monkeypatch) -> None:

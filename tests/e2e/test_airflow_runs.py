@@ -37,6 +37,7 @@ PAGES = (
     "",
     "query?q=SELECT+window_start,carrier,flights+FROM+flights.delay_by_carrier",
     f"{SHOWN}/graph",
+    f"{SHOWN}/timeline",
     f"{SHOWN}/completeness?interval={DAYS[0]}&view=delay_by_carrier",
     f"{SHOWN}/differences",
     f"{SHOWN}/views",
@@ -349,7 +350,9 @@ def test_pages_show_what_the_tables_hold(
         page.get_by_role("option", name="flights.delay_by_carrier").wait_for()
         asked.press("Tab")
         asked.press("Control+Enter")
-        assert f"{sum(row['flights'] for row in world.answer()):,}" in page.locator("#rows tbody").inner_text()
+        assert (
+            f"{sum(row['flights'] for row in world.answer()):,}" in page.locator("#rows tbody").inner_text()
+        )
         page = pages.open(f"{SHOWN}/completeness").page
         page.get_by_label(re.compile(f"delay_by_carrier {DAYS[0]}: (certified|dirty)")).click()
         assert page.get_by_text("What a rebuild would do").is_visible()

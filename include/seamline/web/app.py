@@ -22,6 +22,7 @@ from seamline.web import (
     query_page,
     reports,
     sql,
+    timeline_page,
 )
 from seamline.web.error_responses import handle_request_error
 from seamline.web.limits import Bounded
@@ -75,6 +76,7 @@ ROUTED = (
     query_page,
     pages,
     completeness_page,
+    timeline_page,
     answer_pages,
     counts_page,
 )

@@ -50,7 +50,7 @@ function charts(root) {
       xaxis: { ...axis, ...figure.layout.xaxis }, yaxis: { ...axis, ...figure.layout.yaxis },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("--ink"), size: 12 },
       colorway: inks.map((name) => colour(`--${name}`)),
-      margin: { l: 56, r: 16, t: 16, b: 44 }, legend: { orientation: "h", y: -0.28 }, showlegend: true,
+      margin: { l: 56, r: 16, t: 16, b: 44 }, legend: { orientation: "h", y: -0.28 }, showlegend: figure.layout.showlegend ?? true,
     };
     Plotly.react(place, figure.data, layout, { responsive: true, displayModeBar: false }).then(() => {
       place.removeAllListeners("plotly_click");
