@@ -66,7 +66,7 @@ def test_a_page_of_nothing_says_so(client, shop, name: str) -> None:
 def test_the_overview_tells_every_pipeline(client, shop) -> None:
     """Certified to the end of the first day, and what is wrong."""
     text = page(client, "/")
-    assert re.search(r'href="/pipelines/shop/completeness">shop</a>', text)
+    assert re.search(r'href="/pipelines/shop/graph">shop</a>', text)
     assert "2013-01-02T00:00:00Z" in text
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seamline.lake.joins.restatements import read_restated
-from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.certificates_table import Certificates
-from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.lake.tables.certificates_table import list_red_intervals
+from seamline.lake.tables.manifest_table import manifest_of
 from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes
-from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.reached_intervals import widen_by_reach
 from seamline.serve.known_intervals import KnownIntervals
 from seamline.serve.pipeline_status import find_interval_status
@@ -53,31 +51,28 @@ class Cell:
 
 def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
     """List every interval that has rows, of every version that runs; oldest first, views in their order."""
-    manifest = ManifestTable.ensure(layout).read() if Table.exists(layout.table("manifest")) else Manifest()
+    manifest = manifest_of(layout)
     versions = add_live_versions(pipeline, layout).views
     epochs = read_split_log(pipeline, layout, manifest, versions)
     register, decided = list_open_holes(epochs), read_restated(pipeline, layout, epochs)
-    newest = {
-        (f"{each.view}/{each.fingerprint}", each.interval.id): each
-        for each in (Certificates.ensure(layout).of() if Table.exists(layout.table("certificates")) else ())
-    }
-    found = []
+    red, found = list_red_intervals(layout), []
     known = KnownIntervals.read(pipeline, layout, versions, epochs)
     for id in known.all:
         span, by_epoch = pipeline.grid.named(id), known.accepted.get(id, {})
         for view in (each for each in versions if id in known.of(each.id)):
             published = manifest.published.get((view.id, id))
-            certificate = newest.get((view.id, id))
             cut = published.epoch if published else manifest.floor(view.id, id)
-            restated = bool(decided.list_new(manifest, [view.id], span))
+            restated = bool(decided.decisions and decided.list_new(manifest, [view.id], span))
             found.append(
                 Cell(
                     view=view.name,
                     version=view.fingerprint,
                     interval=id,
                     status=find_interval_status(manifest, view.id, id, known, restated=restated).value,
-                    failed=bool(certificate and not certificate.good),
-                    holes=count_touching_holes(register, widen_by_reach(pipeline.grid, span, view)),
+                    failed=(view.id, id) in red,
+                    holes=count_touching_holes(register, widen_by_reach(pipeline.grid, span, view))
+                    if register
+                    else 0,
                     rows=sum(by_epoch.values()),
                     since=sum(rows for number, rows in by_epoch.items() if number > cut),
                     cut=cut,

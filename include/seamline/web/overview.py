@@ -2,71 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
+from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.publish.derived_changes import find_reach_ahead
+from seamline.lake.storage.layout import definitions_folder, locate_tables
 from seamline.lake.tables.audits_table import audits_of
-from seamline.lake.tables.comparisons_table import comparisons_of
+from seamline.lake.tables.builds_table import read_newest_build
+from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
-from seamline.model.errors import SeamlineError
+from seamline.model.errors import SeamlineError, TooSlow
 from seamline.plan.wording.observation_text import FINE
 from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import Shade, find_certified_end, shade_cells
 from seamline.supervisor.observe import observe
 from seamline.web.access import open_requested_pipeline
+from seamline.web.kept_parts import KeptParts, Part
+
+EPOCHS = 60
+"""Epochs of the line of rows."""
+OWING = (Shade.DIRTY, Shade.NEVER)
+STREAM, ANSWERS = "stream", "answers"
+DUE: Mapping[str, float] = {STREAM: 4.0, ANSWERS: 20.0}
+"""After how many seconds each half of a card is read again."""
+Key = tuple[str, str, str]
+"""A half of a card, the place of the pipeline's definition and tables, and its name."""
+
+
+@dataclass(frozen=True)
+class StreamHalf:
+    """What a pipeline's stream does; None means unknown."""
+
+    actual: str = "unknown"
+    """A word for people."""
+    desired: str = "unknown"
+    """What it should do: a word for people."""
+    fine: bool = False
+    """Whether it is in order."""
+    lag: int | None = None
+    """Records not read at the driver's last heartbeat."""
+    rate: float | None = None
+    """Rows accepted in a second, over the last minute."""
+    rows: tuple[int, ...] = ()
+    """Rows of the newest epochs, oldest first."""
+    epoch: int | None = None
+    """The newest committed epoch."""
+    committed: datetime | None = None
+    """When it was committed."""
+    watermark: datetime | None = None
+    """The stream's, at its newest epoch."""
+    alarms: tuple[str, ...] = ()
+    """Sentences."""
+
+
+@dataclass(frozen=True)
+class AnswersHalf:
+    """What a pipeline's published answers are worth; None means unknown."""
+
+    through: datetime | None = None
+    """The instant up to which every served view is certified."""
+    shades: Mapping[Shade, int] | None = None
+    """Intervals of served views by what they are."""
+    debts: int = 0
+    """How many intervals are dirty or were never built."""
+    built: datetime | None = None
+    """When the newest attempt to build intervals ended."""
+    cost: float | None = None
+    """How many seconds that took."""
+    alarms: tuple[str, ...] = ()
+    """Sentences."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """A pipeline at a glance; None means unknown."""
+    """A pipeline at a glance."""
 
     name: str
     """The pipeline's."""
-    actual: str
-    """What the stream does: a word for people."""
-    desired: str
-    """What the stream should do: a word for people."""
-    fine: bool
-    """Whether the stream is in order."""
-    lag: int | None
-    """Records not read at the driver's last heartbeat."""
-    epoch: int | None
-    """The newest committed epoch."""
-    committed: datetime | None
-    """When it was committed."""
-    watermark: datetime | None
-    """The stream's, at its newest epoch."""
-    through: datetime | None
-    """The instant up to which every served view is certified."""
-    debts: int
-    """How many intervals are dirty or were never built."""
-    alarms: tuple[str, ...]
-    """Sentences."""
+    stream: StreamHalf | None
+    """Its stream; None until it was read."""
+    answers: AnswersHalf | None
+    """Its answers; None until they were read."""
+    age: float
+    """How many seconds ago the older half was read."""
+
+    @property
+    def alarms(self) -> tuple[str, ...]:
+        """Return what is wrong, in sentences."""
+        return tuple(alarm for half in (self.stream, self.answers) if half for alarm in half.alarms)
+
+    @property
+    def words(self) -> str:
+        """Return what a filter finds it by."""
+        found = ["alarms"] if self.alarms else []
+        found += ["owing"] if self.answers and self.answers.debts else []
+        found += [self.stream.actual] + (["trouble"] if not self.stream.fine else []) if self.stream else []
+        return " ".join([self.name, *found])
+
+
+@cache
+def kept() -> KeptParts[Key, StreamHalf | AnswersHalf]:
+    """Return what this process keeps of all pipelines."""
+    return KeptParts(load_half, lambda key: DUE[key[0]])
 
 
 def load_pipeline_cards(names: Sequence[str]) -> list[Card]:
     """Load the cards of pipelines; Kafka is not asked, so that a broker that is down keeps nobody waiting."""
-    return [load_card_or_alarm(name) for name in names]
+    folder = str(definitions_folder())
+    places = {name: f"{folder} {locate_tables(name).table('')}" for name in names}
+    keys: list[Key] = [(half, places[name], name) for half in DUE for name in names]
+    found, now = kept().show(keys), time.monotonic()
+    return [join_halves(name, places[name], found, now) for name in names]
 
 
-def load_card_or_alarm(name: str) -> Card:
-    """Load a pipeline's card; what cannot be read is an alarm."""
+def join_halves(
+    name: str, place: str, found: Mapping[Key, Part[StreamHalf | AnswersHalf]], now: float
+) -> Card:
+    """Make a card of the halves that are known."""
+    one, other = found.get((STREAM, place, name)), found.get((ANSWERS, place, name))
+    stream, answers = one and one.value, other and other.value
+    return Card(
+        name,
+        stream if isinstance(stream, StreamHalf) else None,
+        answers if isinstance(answers, AnswersHalf) else None,
+        now - min((each.at for each in (one, other) if each), default=now),
+    )
+
+
+def load_half(key: Key) -> StreamHalf | AnswersHalf:
+    """Load half of a card; what cannot be read is an alarm."""
+    half, _, name = key
     try:
-        return build_pipeline_card(name)
+        return read_stream(name) if half == STREAM else read_answers(name)
+    except TooSlow:
+        # It is the request that had no more time.
+        raise
     except SeamlineError as error:
-        return Card(name, "unknown", "unknown", False, None, None, None, None, None, 0, (str(error),))
+        return StreamHalf(alarms=(str(error),)) if half == STREAM else AnswersHalf(alarms=(str(error),))
+    except Exception as error:  # noqa: BLE001 - one pipeline's trouble is not the others'
+        said = f"{type(error).__name__}: {error}"
+        return StreamHalf(alarms=(said,)) if half == STREAM else AnswersHalf(alarms=(said,))
 
 
-def build_pipeline_card(name: str) -> Card:
-    """Build a card from what the pipeline's tables, stream and alarms say."""
+def read_stream(name: str) -> StreamHalf:
+    """Read what a pipeline's stream and its alerts say."""
     pipeline, layout = open_requested_pipeline(name)
     seen = observe(name, layout, pipeline, broker=False)
+    return StreamHalf(
+        actual=seen.actual.value,
+        desired=str(seen.desired),
+        fine=seen.actual in FINE,
+        lag=seen.lag.records,
+        rate=seen.rows_per_second,
+        rows=tuple(each.rows for each in newest_epochs(layout, EPOCHS)),
+        epoch=seen.epoch,
+        committed=seen.committed_at,
+        watermark=seen.watermark,
+        alarms=(
+            *(f"{each.kind}: {each.subject}: {each.message}" for each in seen.alerts),
+            *(f"hole, not decided: {hole}" for hole in seen.holes or ()),
+        ),
+    )
+
+
+def read_answers(name: str) -> AnswersHalf:
+    """Read what a pipeline's tables say of its answers."""
+    pipeline, layout = open_requested_pipeline(name)
+    epochs = newest_epochs(layout, 1)
     known = shade_cells(
         list_completeness(pipeline, layout),
         pipeline.grid,
-        seen.watermark,
+        pipeline.timed.watermark_at(epochs[-1]) if epochs else None,
         find_reach_ahead(pipeline, layout),
     )
     # A version that is built beside the served one answers nobody yet.
@@ -74,31 +185,23 @@ def build_pipeline_card(name: str) -> Card:
         find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))[1]
         for view in pipeline.views
     ]
-    ends = [
-        find_certified_end([each for each in known if each.cell.is_of(view)], pipeline.grid)
+    served = {view.id: [each for each in known if each.cell.is_of(view)] for view in answering}
+    ends = [find_certified_end(some, pipeline.grid) for some in served.values()]
+    alarms = [
+        f"{view.name} {interval}: {alarm}"
         for view in answering
+        for interval, alarm in list_unexplained(layout, view.id).items()
     ]
-    alarms = [f"{each.kind}: {each.subject}: {each.message}" for each in seen.alerts]
-    alarms += [f"hole, not decided: {hole}" for hole in seen.holes or ()]
-    for view in answering:
-        newest = {each.interval: each for each in comparisons_of(layout, view.id)}
-        alarms += [f"{view.name} {each.interval}: {each.alarm}" for each in newest.values() if each.alarm]
     for audit in audits_of(layout, 1):
         alarms += [f"audit: {finding}" for finding in audit.findings]
-    failed = sum(each.shade is Shade.FAILED for each in known)
-    if failed:
+    if failed := sum(each.shade is Shade.FAILED for each in known):
         alarms.append(f"{failed} intervals have a certificate that did not pass")
-    owed = {each.cell.interval for each in known if each.shade in (Shade.DIRTY, Shade.NEVER)}
-    return Card(
-        name=name,
-        actual=seen.actual.value,
-        desired=str(seen.desired),
-        fine=seen.actual in FINE,
-        lag=seen.lag.records,
-        epoch=seen.epoch,
-        committed=seen.committed_at,
-        watermark=seen.watermark,
+    build = read_newest_build(layout)
+    return AnswersHalf(
         through=min((end for end in ends if end), default=None) if all(ends) else None,
-        debts=len(owed),
+        shades=Counter(each.shade for some in served.values() for each in some),
+        debts=len({each.cell.interval for each in known if each.shade in OWING}),
+        built=build.at if build else None,
+        cost=build.seconds if build else None,
         alarms=tuple(alarms),
     )

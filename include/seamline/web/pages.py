@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from importlib.metadata import version as release
 from importlib.resources import files
 from typing import Annotated, Any
@@ -26,6 +27,7 @@ from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.questions import list_question_states
 from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
+from seamline.serve.trust.interval_shades import SIGNS
 from seamline.web import charts
 from seamline.web.access import (
     kafka_env,
@@ -54,10 +56,14 @@ def overview(request: Request, user: GetUserDep) -> Response:
     # They show files and fields of any pipeline.
     trusted = any(may_operate(name, user) for name in names)
     problems = [str(each) for each in load_cached_catalog(definitions_folder()).problems] if trusted else []
+    cards = run_with_time_limit(lambda: load_pipeline_cards(names))
     return render_page_response(
         request,
         "overview.html",
-        cards=run_with_time_limit(lambda: load_pipeline_cards(names)),
+        cards=cards,
+        signs=SIGNS,
+        now=datetime.now(UTC),
+        unread=sum(each.stream is None or each.answers is None for each in cards),
         problems=problems,
         live=5,
     )

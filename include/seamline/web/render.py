@@ -36,6 +36,7 @@ def make_jinja_environment() -> Environment:
     )
     made.filters |= {
         "at": format_instant_html,
+        "instant": format_utc_instant,
         "count": count,
         "quantity": format_quantity,
         "share": format_relative_change,

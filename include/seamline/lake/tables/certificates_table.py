@@ -15,6 +15,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.protocol.certificate_checks import Certificate
 
 SCHEMA = pa.schema(
@@ -70,6 +71,32 @@ class Certificates:
         rows = dataset.to_table(columns=["at", "row"], filter=condition).to_pylist()
         ordered: list[tuple[datetime, str]] = sorted((row["at"], row["row"]) for row in rows)
         return [Certificate.from_json(text) for _, text in ordered]
+
+
+def list_red_intervals(layout: Layout) -> frozenset[tuple[str, str]]:
+    """List the intervals, by view (``name/fingerprint``) and id, whose newest certificate is red."""
+    found = read_cached_table(layout.table("certificates"), "red", find_red_intervals)
+    return found or frozenset()
+
+
+def find_red_intervals(table: Table) -> frozenset[tuple[str, str]]:
+    """Find them by the columns; a certificate itself is read where it did not pass, for it may be provisional."""
+    dataset = table.handle.to_pyarrow_dataset()
+    rows = dataset.to_table(columns=["view", "interval", "at", "passed"]).sort_by("at")
+    places = zip(rows["view"].to_pylist(), rows["interval"].to_pylist(), strict=True)
+    newest = dict(zip(places, rows["passed"].to_pylist(), strict=True))
+    failed = [place for place, passed in newest.items() if not passed]
+    if not failed:
+        return frozenset()
+    known = dataset.to_table(
+        columns=["at", "row"], filter=pc.field("interval").isin([id for _, id in failed])
+    )
+    texts = [row["row"] for row in sorted(known.to_pylist(), key=lambda row: (row["at"], row["row"]))]
+    last = {
+        (f"{each.view}/{each.fingerprint}", each.interval.id): each
+        for each in map(Certificate.from_json, texts)
+    }
+    return frozenset(place for place in failed if not last[place].good)
 
 
 def flatten_certificate(certificate: Certificate) -> dict[str, object]:

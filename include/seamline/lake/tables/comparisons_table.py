@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +12,7 @@ from seamline.lake.storage import data_files
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.model.protocol.comparison import Comparison
 
 SCHEMA = pa.schema(
@@ -59,15 +60,6 @@ class Comparisons:
             [data_files.write_data_file(written, self.table.root, f"{uuid.uuid4().hex}.parquet")]
         )
 
-    def count_unexplained(self, view: str) -> int:
-        """Count the intervals of a view version whose newest comparison has an alarm."""
-        dataset = self.table.refresh().handle.to_pyarrow_dataset()
-        rows = dataset.to_table(columns=["interval", "at", "alarm"], filter=pc.field("view") == view)
-        newest = dict(
-            zip(*(rows.sort_by("at")[name].to_pylist() for name in ("interval", "alarm")), strict=True)
-        )
-        return sum(map(bool, newest.values()))
-
     def of(self, view: str, interval: str = "") -> list[Comparison]:
         """List those of a view version (``name/fingerprint``), or of one interval of it; oldest first."""
         condition = pc.field("view") == view
@@ -79,10 +71,22 @@ class Comparisons:
         return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]
 
 
-def count_unexplained(layout: Layout, view: str) -> int:
-    """Count the intervals of a view version with a change that nothing explains, in its newest comparison."""
-    exists = Table.exists(layout.table("comparisons"))
-    return Comparisons.ensure(layout).count_unexplained(view) if exists else 0
+def list_unexplained(layout: Layout, view: str) -> Mapping[str, str]:
+    """List the intervals of a view version with a change that nothing explains, in its newest comparison, and what."""
+    found = read_cached_table(
+        layout.table("comparisons"), ("alarms", view), lambda table: find_alarms(table, view)
+    )
+    return found or {}
+
+
+def find_alarms(table: Table, view: str) -> Mapping[str, str]:
+    """Find them by the columns alone."""
+    dataset = table.handle.to_pyarrow_dataset()
+    rows = dataset.to_table(columns=["interval", "at", "alarm"], filter=pc.field("view") == view).sort_by(
+        "at"
+    )
+    newest = dict(zip(rows["interval"].to_pylist(), rows["alarm"].to_pylist(), strict=True))
+    return {interval: alarm for interval, alarm in newest.items() if alarm}
 
 
 def comparisons_of(layout: Layout, view: str, interval: str = "") -> list[Comparison]:

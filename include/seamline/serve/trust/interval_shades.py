@@ -36,6 +36,7 @@ SIGNS: Mapping[Shade, str] = {
     Shade.HOLED: "?",
 }
 """Colour alone says nothing to those who cannot see it."""
+STATUSES: Mapping[str, Status] = {each.value: each for each in Status}
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def shade_interval(cell: Cell, grid: Grid, watermark: datetime | None, ahead: ti
         return Shade.HOLED
     if cell.failed:
         return Shade.FAILED
-    match Status(cell.status):
+    match STATUSES[cell.status]:
         case Status.CERTIFIED:
             return Shade.CERTIFIED
         case Status.DIRTY:

@@ -12,7 +12,7 @@ from seamline.lake.publish.derived_changes import find_reach_ahead
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.builds_table import read_newest_build
-from seamline.lake.tables.comparisons_table import count_unexplained
+from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.serve.completeness import list_completeness
@@ -70,7 +70,7 @@ def read_trust(pipeline: CompiledPipeline, layout: Layout) -> PipelineTrust:
     for view in pipeline.views:
         _, served = find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))
         own = [each for each in squares if each.cell.is_of(served)]
-        views.append(summarize_squares(pipeline, view.name, own, count_unexplained(layout, served.id)))
+        views.append(summarize_squares(pipeline, view.name, own, len(list_unexplained(layout, served.id))))
     audits, build = audits_of(layout, 1), read_newest_build(layout)
     return PipelineTrust(
         pipeline=pipeline.name,

@@ -332,8 +332,38 @@ function completing(root) {
   }
 }
 
+// Filters: the address keeps them, and they hold for what comes later.
+function filtering(root) {
+  const form = document.querySelector("form[data-filter]");
+  if (!form) return;
+  const apply = () => {
+    const typed = form.elements.q.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const only = [...form.querySelectorAll("input[name=only]:checked")].map((each) => each.value);
+    let shown = 0;
+    for (const each of document.querySelectorAll(`[data-part="${form.dataset.filter}"] [data-words]`)) {
+      const words = each.dataset.words.toLowerCase();
+      const all = new Set(words.split(" "));
+      each.hidden = !(typed.every((word) => words.includes(word)) && only.every((word) => all.has(word)));
+      if (!each.hidden && each.matches("tr")) shown += 1;
+    }
+    form.querySelector("output").textContent = typed.length || only.length ? `${shown} shown` : "";
+  };
+  if (root === document) {
+    const given = new URLSearchParams(location.search);
+    form.elements.q.value = given.get("q") ?? "";
+    for (const each of form.querySelectorAll("input[name=only]")) each.checked = given.getAll("only").includes(each.value);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("input", () => {
+      const now = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+      history.replaceState(null, "", `${location.pathname}${now.size ? `?${now}` : ""}${location.hash}`);
+      apply();
+    });
+  }
+  apply();
+}
+
 function dress(root) {
-  for (const does of [times, charts, sorting, posting, copying, completing, outward, later]) does(root);
+  for (const does of [filtering, times, charts, sorting, posting, copying, completing, outward, later]) does(root);
 }
 
 theme();

@@ -1,0 +1,88 @@
+"""Parts of a page that are kept: what was never read comes first, and a request reads no longer than it may."""
+
+from __future__ import annotations
+
+import threading
+
+from seamline.web.kept_parts import LOOKED_AT, WITHIN, KeptParts
+
+
+class Clock:
+    """Time that passes as reads take it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def reading(clock: Clock, took: float) -> tuple[KeptParts[str, int], list[str]]:
+    """Make parts whose reads take so long, and the list of what was read; the thread is not started."""
+    read: list[str] = []
+
+    def load(key: str) -> int:
+        clock.now += took
+        read.append(key)
+        return len(read)
+
+    kept = KeptParts(load, lambda key: 5.0, clock)
+    kept.go_on = lambda: None  # type: ignore[method-assign]
+    return kept, read
+
+
+def test_a_request_reads_what_is_missing_for_so_long_only() -> None:
+    """What it has no time for is missing from the answer, and the first of the next."""
+    clock = Clock()
+    kept, read = reading(clock, WITHIN / 2)
+    assert [*kept.show("abcd")] == ["a", "b"]
+    assert [*kept.show("abcd")] == ["a", "b", "c", "d"]
+    assert read == ["a", "b", "c", "d"]
+
+
+def test_what_is_new_is_not_read_again() -> None:
+    """Until it is due; then the oldest is read first."""
+    clock = Clock()
+    kept, read = reading(clock, 0.1)
+    kept.show("ab")
+    clock.now += 4
+    kept.show("ab")
+    assert read == ["a", "b"]
+    clock.now += 3
+    assert kept.show("ab")["a"].value == 3
+    assert read == ["a", "b", "a", "b"]
+
+
+def test_what_nobody_looks_at_is_forgotten() -> None:
+    """Pages that are closed cost nothing."""
+    clock = Clock()
+    kept, _ = reading(clock, 0.01)
+    kept.show("ab")
+    clock.now += LOOKED_AT / 2
+    kept.show("b")
+    assert kept.list_looked_at() == ["a", "b"]
+    clock.now += LOOKED_AT * 0.6
+    assert kept.list_looked_at() == ["b"]
+    assert [*kept.parts] == ["b"]
+    clock.now += LOOKED_AT
+    assert kept.list_looked_at() == [] and not kept.parts
+
+
+def test_a_thread_reads_the_rest_and_ends() -> None:
+    """It goes on after the request, until nobody looks any more."""
+    clock, done = Clock(), threading.Event()
+
+    def load(key: str) -> str:
+        clock.now += WITHIN * 2
+        if key == "c":
+            # Nobody looks from now on.
+            clock.now += 2 * LOOKED_AT
+            done.set()
+        return key
+
+    kept = KeptParts(load, lambda key: 1000.0, clock, lambda _: None)
+    assert [*kept.show("abc")] == ["a"]
+    assert done.wait(30)
+    if (thread := kept.thread) is not None:
+        thread.join(30)
+    assert not kept.parts and kept.thread is None
