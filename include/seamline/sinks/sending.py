@@ -21,6 +21,7 @@ from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, plan_step
 from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.sinks.lasts import with_last
 from seamline.sinks.target import ChangeBatch, Target
 
 log = logging.getLogger("seamline.sinks")
@@ -193,14 +194,3 @@ def gather(changes: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
             some, given, held = [], True, 0
     if some or not given:
         yield some
-
-
-def with_last(parts: Iterable[list[RowChanges]]) -> Iterator[tuple[list[RowChanges], bool]]:
-    """Give each part with whether it is the last."""
-    before: list[RowChanges] | None = None
-    for part in parts:
-        if before is not None:
-            yield before, False
-        before = part
-    if before is not None:
-        yield before, True

@@ -18,7 +18,9 @@ from valkey import Valkey as Client
 from seamline import Cumulating, RedisSink, Session
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.errors import Fenced, SetupError
+from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.serve.query import format_scalar
+from seamline.sinks.redis import target as redis_target
 from seamline.sinks.redis.target import RedisTarget
 from seamline.sinks.server_connections import ServerConnection
 from seamline.sinks.target import ChangeBatch
@@ -130,6 +132,45 @@ def test_a_script_that_is_sent_twice_changes_nothing_more(valkey: Valkey, held: 
         target.write([change], served.position)
         assert read_rows(held) == expect_rows(served)
         assert target.take_over() == served.position
+
+
+def test_a_write_that_was_cut_short_is_gone_on_with(
+    valkey: Valkey, held: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row of it may change back in the next version: then no difference of the two around it has that row."""
+    served = ServedRows(make_view(), 11, 50)
+    small = replace(SINK, at_once=10)
+    with closing(make_target(valkey, served.view, small)) as target:
+        target.take_over()
+        target.write(served.whole(), served.position)
+        before, change = expect_rows(served), served.change(25, 10, 10)
+        for scripts in (1, 3):
+            monkeypatch.setattr(redis_target, "hit_failpoint", FailAt(scripts))
+            with pytest.raises(Killed):
+                target.write([change], served.position)
+            assert before != read_rows(held) != expect_rows(served)
+            underway = SinkPosition(" > ".join([served.view.fingerprint] * 2), 0, 1)
+            assert target.take_over() == underway
+        monkeypatch.undo()
+        target.write([change], served.position)
+        assert read_rows(held) == expect_rows(served)
+        assert target.take_over() == served.position
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+class FailAt:
+    """Ends a write after so many scripts."""
+
+    def __init__(self, scripts: int) -> None:
+        self.left = scripts
+
+    def __call__(self, _: str) -> None:
+        self.left -= 1
+        if not self.left:
+            raise Killed
 
 
 def test_rows_are_cleared_and_written_anew(valkey: Valkey, held: Client) -> None:

@@ -15,7 +15,7 @@ from tests.protocol.model.search import Found, explore
 from tests.protocol.model.state import Violation
 
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, find_needed_version, plan_step
+from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, begin_way, find_needed_version, plan_step
 
 Row = tuple[int, bool] | None
 """What a version shows for a key, and whether it is certified; None for nothing."""
@@ -34,7 +34,8 @@ class Rules:
     showed, not with the last version that this runner saw. ``interlock``: upkeep leaves what a position needs.
     ``behind``: the copy is never ahead of the target. ``copied_first``: before a first row is written the copy says on
     the way to which version. ``looks_again``: after that the version is still the newest one. ``marked``: before a
-    target is cleared its position is taken back. ``created``: that first copy replaces none that is there.
+    target is cleared its position is taken back. ``created``: that first copy replaces none that is there. ``begun``:
+    before changes are written one by one, the position says that the target is on the way with none of them.
     """
 
     together: bool = True
@@ -50,6 +51,7 @@ class Rules:
     looks_again: bool = True
     marked: bool = True
     created: bool = True
+    begun: bool = True
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Bounds:
     """Deaths of runners, and replies that are lost."""
     chunk: int = 1
     """Changes of one transaction."""
+    parts: bool = False
+    """Whether those changes are written one by one, and the position with the last of them."""
     upkeeps: int = 1
     clears: int = 0
 
@@ -91,6 +95,8 @@ class Runner(NamedTuple):
     step: SinkStep | None = None
     left: tuple[Change, ...] | None = None
     done: int = 0
+    part: int = 0
+    """How many changes of a transaction are written, where that is done one by one."""
 
 
 class State(NamedTuple):
@@ -163,11 +169,22 @@ def write(
     some, left = runner.left[: bounds.chunk], runner.left[bounds.chunk :]
     position = runner.step.reach("", "", runner.done + len(some), whole=not left)
     rows = list(state.target.rows)
-    for key, value in some:
-        if not bounds.certified and rows[key] == value:
+    for key, value in some[runner.part :]:
+        if not bounds.certified and not bounds.parts and rows[key] == value:
             raise Violation(f"the change of key {key} to {value} is sent twice")
         rows[key] = value
     return state.target._replace(rows=tuple(rows)), left, position, not left
+
+
+def write_part(state: State, runner: Runner, bounds: Bounds, how: Rules) -> tuple[Runner, Target]:
+    """Return runner and target after one more change that is not the last of a transaction."""
+    assert runner.left
+    key, value = runner.left[runner.part]
+    rows = tuple(value if at == key else row for at, row in enumerate(state.target.rows))
+    position = state.target.position
+    if how.begun:
+        position = begin_way(position, write(state, runner, bounds, how)[2])
+    return runner._replace(part=runner.part + 1), state.target._replace(rows=rows, position=position)
 
 
 def runner_moves(state: State, number: int, bounds: Bounds, how: Rules) -> Iterator[tuple[str, State]]:
@@ -246,8 +263,14 @@ def writing(
     if fenced:
         yield f"{name} is fenced off", become(Runner())
         return
+    if bounds.parts and runner.left and runner.part + 1 < len(runner.left[: bounds.chunk]):
+        after, target = write_part(state, runner, bounds, how)
+        yield f"{name} writes a part", become(after, target=target)
+        return
     target, left, position, whole = write(state, runner, bounds, how)
-    after = runner._replace(at="copying" if whole else "writing", left=left, done=runner.done + bounds.chunk)
+    after = runner._replace(
+        at="copying" if whole else "writing", left=left, done=runner.done + bounds.chunk, part=0
+    )
     if whole:
         after = Runner("copying", runner.token, position)
     if not how.together:
@@ -354,6 +377,9 @@ def check(state: State, bounds: Bounds, how: Rules) -> None:
             {done[key]} if key in done else list_allowed(key, start, bounds)
             for key in range(len(target.rows))
         ]
+        if bounds.parts:
+            for key, value in changes[position.rows : position.rows + bounds.chunk]:
+                wanted[key] = wanted[key] | {value}
     if not how.together:
         return
     for key, (value, allowed) in enumerate(zip(target.rows, wanted, strict=True)):

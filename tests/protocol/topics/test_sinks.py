@@ -10,12 +10,15 @@ from tests.protocol.model.sinks import Bounds, Rules, search
 ONE = Bounds(runners=1)
 NO_UPKEEP = Bounds(upkeeps=0)
 RESENT = Bounds(clears=1, upkeeps=0, deaths=1, versions=Bounds().versions[:2])
+PARTS = Bounds(upkeeps=0, chunk=2, parts=True, deaths=1)
 CERTIFIED = Bounds(certified=True, runners=1)
 SEARCHED = {
     "one runner": (ONE, 9_000),
     "two runners": (replace(NO_UPKEEP, deaths=1), 50_000),
     "two runners and upkeep": (replace(ONE, runners=2, deaths=1, versions=Bounds().versions[:2]), 10_000),
     "two changes a transaction": (replace(NO_UPKEEP, chunk=2, deaths=1), 30_000),
+    "two changes one by one": (PARTS, 30_000),
+    "one by one beside upkeep": (replace(PARTS, runners=1, upkeeps=1, deaths=2), 1),
     "certified rows alone": (CERTIFIED, 7_000),
     "sent again": (RESENT, 15_000),
 }
@@ -33,6 +36,7 @@ OFF = {
     "looks_again": (Rules(looks_again=False), ONE),
     "created": (Rules(created=False), replace(ONE, runners=2, deaths=1)),
     "marked": (Rules(marked=False), RESENT),
+    "begun": (Rules(begun=False), replace(PARTS, runners=1)),
 }
 
 

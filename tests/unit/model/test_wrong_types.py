@@ -192,7 +192,7 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
         lambda part: replace(SHOP, sinks=[part]),
     ),
     "RedisSink": (
-        RedisSink("all", prefix="all:", expire="7 days", name="out"),
+        RedisSink("all", prefix="all:", expire="7 days", at_once=50, name="out"),
         lambda part: replace(SHOP, sinks=[part]),
     ),
     "Counts": (

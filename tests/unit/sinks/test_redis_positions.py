@@ -15,8 +15,9 @@ from seamline import RedisSink
 from seamline.model.errors import SetupError
 from seamline.sinks.redis import target
 from seamline.sinks.redis.clients import open_client
+from seamline.sinks.redis.script_parts import spell_expiries
 from seamline.sinks.redis.scripts import CLAIM, FORGET, UNLINK
-from seamline.sinks.redis.target import RedisTarget, spell_expiries
+from seamline.sinks.redis.target import RedisTarget
 from seamline.sinks.server_connections import ServerConnection, read_server_connection
 
 

@@ -13,7 +13,7 @@ from tests.e2e.sinks.served_rows import ServedRows, make_view
 
 from seamline.model.types.schema import Field, parse_type
 from seamline.sinks.redis.row_texts import RowTexts
-from seamline.sinks.redis.target import spell_texts
+from seamline.sinks.redis.script_parts import spell_texts
 from seamline.sinks.row_shape import RowShape
 
 INSTANT = pa.timestamp("us", "UTC")

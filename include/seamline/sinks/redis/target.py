@@ -5,11 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import redis
 
 from seamline.model.compile.compiled_pipeline import CompiledView
@@ -17,10 +14,13 @@ from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.windows import Cumulating
 from seamline.model.errors import Fenced
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.steps import begin_way
 from seamline.model.time.intervals import parse_duration
-from seamline.model.time.zone_clock import MICROSECOND
+from seamline.runtime.failpoints import hit_failpoint
+from seamline.sinks.lasts import with_last
 from seamline.sinks.redis.clients import explained_redis, open_client, require_lasting_keys
-from seamline.sinks.redis.row_texts import RowTexts, combine
+from seamline.sinks.redis.row_texts import RowTexts
+from seamline.sinks.redis.script_parts import ScriptParts
 from seamline.sinks.redis.scripts import CLAIM, FENCED, FORGET, UNLINK, WRITE
 from seamline.sinks.row_shape import RowShape
 from seamline.sinks.server_connections import ServerConnection
@@ -42,6 +42,8 @@ class RedisTarget:
         ends = isinstance(view.window, Cumulating)
         self._texts = RowTexts(self._place, RowShape.of(view), ends)
         self._expire = parse_duration(sink.expire) if sink.expire else None
+        self._parts = ScriptParts(self._texts, self._expire, sink.at_once)
+        self._held: SinkPosition | None = None
         self._client: redis.Redis | None = None
         self._token = ""
 
@@ -61,15 +63,20 @@ class RedisTarget:
             self.close()
             raise
         # One that cannot be read leaves the connection open: what is there may be cleared.
-        return None if position is None else SinkPosition.from_json(position)
+        self._held = None if position is None else SinkPosition.from_json(position)
+        return self._held
 
     def write(self, batches: Iterable[ChangeBatch], position: SinkPosition) -> None:
-        """Write changes and the position in one script."""
-        given: list[Any] = [each for batch in batches for each in self._spell_batch(batch)]
-        self._run(WRITE, position.to_json(), *given)
+        """Write changes and the position in one script; more rows in several, of which the last has the position."""
+        for given, last in with_last(self._parts.spell_scripts(batches)):
+            now = position if last else begin_way(self._held, position)
+            self._run(WRITE, now.to_json(), *given)
+            hit_failpoint("sink_script")
+        self._held = position
 
     def clear(self) -> None:
         """Forget the position, then delete all rows; a start without a position deletes what was left."""
+        self._held = None
         self._run(FORGET)
         self._sweep()
 
@@ -79,15 +86,6 @@ class RedisTarget:
             with suppress(redis.RedisError, OSError):
                 self._client.close()
         self._client = None
-
-    def _spell_batch(self, batch: ChangeBatch) -> Iterator[Any]:
-        """Spell the arguments of a batch, nine of them."""
-        yield from spell_texts(self._texts.spell_keys(batch.upserts))
-        yield from spell_texts(self._texts.spell_values(batch.upserts))
-        yield b"" if self._expire is None else spell_expiries(batch.upserts["window_end"], self._expire)
-        gone = self._texts.shape.name_identity(batch.deletions)
-        yield from spell_texts(self._texts.spell_keys(gone))
-        yield from spell_texts(self._texts.spell_bounds(gone))
 
     def _sweep(self) -> None:
         """Delete every row of the sink."""
@@ -130,16 +128,3 @@ class RedisTarget:
                 hint="the sink takes over again by itself.",
             )
         return self._client
-
-
-def spell_texts(texts: pa.Array) -> tuple[Any, Any]:
-    """Return texts as two arguments of a script: all in one, and where each ends."""
-    _, ends, data = texts.buffers()
-    kept = memoryview(ends)[texts.offset * 4 : (texts.offset + len(texts) + 1) * 4] if ends else b"\0\0\0\0"
-    return memoryview(data) if data else b"", kept
-
-
-def spell_expiries(ends: pa.ChunkedArray, expire: timedelta) -> memoryview:
-    """Return when rows expire as an argument of a script, in milliseconds since 1970; no server takes one before."""
-    micros = pc.add(combine(ends).cast(pa.int64()), expire // MICROSECOND)
-    return memoryview(pc.max_element_wise(pc.divide(micros, 1000), 1).to_numpy()).cast("B")

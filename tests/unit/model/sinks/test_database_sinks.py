@@ -25,7 +25,7 @@ def with_sinks(*sinks: Sink, text: str = DEFINITION) -> Pipeline:
 
 def test_sinks_are_stored_and_take_part_in_no_version() -> None:
     """Each may be added and left out at any time."""
-    sinks = (TABLE, replace(KEYS, expire="7 days", prefix="live:"))
+    sinks = (TABLE, replace(KEYS, expire="7 days", prefix="live:", at_once=7))
     sinking = compile_pipeline(with_sinks(*sinks))
     assert [view.id for view in sinking.views] == [view.id for view in sales_pipeline().views]
     assert from_json(to_json(sinking.definition)).sinks == sinks
@@ -53,6 +53,8 @@ def test_what_is_sent_otherwise_is_another_form() -> None:
         ([replace(KEYS, prefix="a\n")], "sinks[sales_redis].prefix", "no brace"),
         ([replace(KEYS, expire="soon")], "sinks[sales_redis].expire", "is not a duration"),
         ([replace(KEYS, connection="a b")], "sinks[sales_redis].connection", "Airflow"),
+        ([replace(KEYS, at_once=0)], "sinks[sales_redis].at_once", "0 is out of range"),
+        ([replace(KEYS, at_once=40_001)], "sinks[sales_redis].at_once", "out of range"),
         ([replace(KEYS, expire=7)], "sinks[0].expire", "7 is not a duration"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.steps import begin_way, plan_step
 
 STANDING = st.builds(SinkPosition, st.text(max_size=8), st.integers(0, 9))
 UNDERWAY = st.builds(
@@ -50,3 +51,27 @@ def test_later_fields_are_not_guessed() -> None:
         SinkPosition.from_json(
             json.dumps({"fingerprint": "f", "version": 1, "toward": None, "rows": 0, "lane": "x"})
         )
+
+
+HERE = SinkPosition("a", 3)
+
+
+@pytest.mark.parametrize(
+    ("held", "position", "begun"),
+    [
+        (None, SinkPosition("b", 4), SinkPosition(" > b", -1, 4)),
+        (None, SinkPosition(" > b", -1, 4, 7), SinkPosition(" > b", -1, 4)),
+        (HERE, SinkPosition("b", 5), SinkPosition("a > b", 3, 5)),
+        (HERE, SinkPosition("a > b", 3, 5, 7), SinkPosition("a > b", 3, 5)),
+        (SinkPosition("a > b", 3, 5, 7), SinkPosition("a > b", 3, 5, 9), SinkPosition("a > b", 3, 5, 7)),
+        (SinkPosition("a > b", 3, 5, 7), SinkPosition("b", 5), SinkPosition("a > b", 3, 5, 7)),
+    ],
+)
+def test_who_takes_over_writes_all_of_what_was_begun(
+    held: SinkPosition | None, position: SinkPosition, begun: SinkPosition
+) -> None:
+    """The way leads to the same version, and no change of it is passed over."""
+    assert begin_way(held, position) == begun
+    step = plan_step(begun, 99)
+    assert step is not None
+    assert (step.end, step.skip) == (position.toward or position.version, begun.rows)

@@ -21,6 +21,8 @@ LONGEST_NAME = 63
 """Bytes of any name in PostgreSQL."""
 OURS = ("seamline_positions",)
 """Tables that sinks keep for themselves."""
+MOST_AT_ONCE = 40_000
+"""Rows that a script of Redis may change: no sink writes more in one transaction."""
 SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 """Columns that each table of PostgreSQL has, by whose names there is no other."""
 
@@ -68,6 +70,11 @@ def check_redis_sink(pipeline: Pipeline, sink: RedisSink, problems: Problems) ->
             sink.origin,
             f"{sink.prefix!r} cannot stand before {{PIPELINE.SINK}}, by which a cluster knows a key's slot.",
             "use letters that can be printed, and no brace.",
+        )
+    if not 1 <= sink.at_once <= MOST_AT_ONCE:
+        told = f"{sink.at_once!r} is out of range."
+        problems.note(
+            f"{field}.at_once", sink.origin, told, f"use a whole number from 1 to {MOST_AT_ONCE:,}."
         )
     if sink.expire is None:
         return

@@ -13,7 +13,7 @@ class RedisSink(Sink):
     """A string of JSON per row of a view in Redis or Valkey: set when the row changes, deleted when it is gone.
 
     A key is ``{PIPELINE.SINK}``, the row's keys and the start of its window, with colons between. Rows and the sink's
-    position change in one script.
+    position change in scripts.
     """
 
     connection: str = "redis_default"
@@ -22,6 +22,10 @@ class RedisSink(Sink):
     """What all keys begin with."""
     expire: str | None = None
     """How long after the end of its window a row is kept, as a duration; None for ever."""
+
+    at_once: int = 100
+    """Rows that one script changes. Whoever reads waits for a script, and sees all of its rows or none; if more have
+    changed they are written by several scripts."""
 
     kind: ClassVar[str] = "redis"
 

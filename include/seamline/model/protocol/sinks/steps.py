@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seamline.model.protocol.sinks.marks import join_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
@@ -40,6 +40,21 @@ def plan_step(position: SinkPosition | None, newest: int) -> SinkStep | None:
     if position.toward is not None:
         return SinkStep(position.version, position.toward, position.rows)
     return SinkStep(position.version, newest) if position.version < newest else None
+
+
+def begin_way(held: SinkPosition | None, position: SinkPosition) -> SinkPosition:
+    """Return where a target stands while changes that lead to a position are written one after another.
+
+    It is on the way there with none of them, so that all of them are written again by whoever takes over.
+    """
+    if held is not None and held.toward is not None:
+        return held
+    if position.toward is not None:
+        return replace(position, rows=0)
+    before = held or SinkPosition("", NOTHING, position.version)
+    return SinkPosition(
+        join_marks(before.fingerprint, position.fingerprint), before.version, position.version
+    )
 
 
 def find_needed_version(positions: Iterable[SinkPosition]) -> int | None:
