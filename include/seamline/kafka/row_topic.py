@@ -12,6 +12,7 @@ from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.confluent_settings import explain_confluent_error, list_client_settings
 from seamline.kafka.connections import KafkaConnection
 from seamline.model.errors import KafkaUnavailable, SetupError
+from seamline.runtime.failpoints import hit_failpoint
 
 Record = tuple[bytes, bytes | None]
 """A key and its value; None for a tombstone."""
@@ -100,6 +101,7 @@ class RowTopic:
             self.producer.flush(ANSWERS_WITHIN)
             if failed:
                 raise KafkaException(failed[0])
+            hit_failpoint("sink_rows")
             self.producer.commit_transaction(ANSWERS_WITHIN)
         except KafkaException as problem:
             raise explain_confluent_error(problem, self.connection, self.topic) from problem

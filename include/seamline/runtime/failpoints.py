@@ -9,6 +9,9 @@ task of a build: ``partials`` (before it reports a view's states), ``hashed`` (i
 has heard all hashes), ``compared`` (a part has heard all rows to compare), ``merged`` (merged states are written).
 ``answered`` (another system has answered, nothing
 is written) and ``recorded`` (the topic has it) are passed by a process that asks.
+Points of a sink: ``sink_taken`` (it has taken its target over), ``sink_begun`` and ``sink_half`` (a topic's transaction
+has begun, and has its first record), ``sink_rows`` (rows are with the target, the position that says so is not),
+``sink_written`` (both are), ``sink_sent`` (nobody else was told yet), ``sink_clearing`` (some rows are deleted).
 ``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), ``executor`` (the JVM of one, where it is not the driver's: in a

@@ -11,6 +11,7 @@ from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.postgres.explained_errors import explained_postgres
 from seamline.sinks.postgres.positions import Positions
 from seamline.sinks.postgres.row_writing import delete_all, delete_rows, insert_rows, upsert_rows
@@ -87,7 +88,9 @@ class PostgresTarget:
                     put(cursor, self._table, batch.upserts)
             if filling and not is_filling(position):
                 self._table.index(cursor)
+            hit_failpoint("sink_rows")
             self._positions.move(cursor, position)
+        hit_failpoint("sink_written")
 
     def clear(self) -> None:
         """Forget the position and take all rows away in one transaction."""

@@ -71,7 +71,7 @@ class RedisTarget:
         for given, last in with_last(self._parts.spell_scripts(batches)):
             now = position if last else begin_way(self._held, position)
             self._run(WRITE, now.to_json(), *given)
-            hit_failpoint("sink_script")
+            hit_failpoint("sink_written" if last else "sink_rows")
         self._held = position
 
     def clear(self) -> None:

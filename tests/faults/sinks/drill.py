@@ -1,0 +1,93 @@
+"""Kill sinks a hundred times between rows and position: ``python -m tests.faults.sinks.drill``.
+
+    python -m tests.faults.sinks.drill [--targets kafka,postgres,redis] [--kills 100] [--shard 1/4] [--fresh]
+
+Lives of 20 kills each, by seed; those that have passed are in .seamline/faults/sinks.jsonl with their revision, and are
+not lived again. Prints how many kills there were, by target and commit point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.faults.rig.trial import Results
+from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
+from tests.lives.lives import revision
+from tests.services.addresses import KafkaConnection, Postgres
+from tests.services.postgres import drop_database, make_database
+from tests.services.run import Run
+from tests.services.valkey import give_database
+
+KEPT = Results(Path(".seamline/faults/sinks.jsonl"))
+KINDS = ("kafka", "postgres", "redis")
+EACH = 20
+"""Kills of one life."""
+
+
+def open_place(servers: Run, kind: str, seed: int) -> Place:
+    """Make an empty target."""
+    found = dict(servers.find({"redis": "valkey"}.get(kind, kind)))
+    if kind == "kafka":
+        topic = TopicPlace(KafkaConnection(**found))
+        topic.forget()
+        return topic
+    if kind == "redis":
+        return KeysPlace(give_database(**found))
+    made = Postgres(database=f"drill_{seed}", **found)
+    drop_database(made)
+    make_database(made)
+    return TablePlace(made)
+
+
+def live(servers: Run, kind: str, seed: int) -> None:
+    """Live one life, and keep its kills."""
+    with tempfile.TemporaryDirectory() as folder:
+        drilled = Drilled(Path(folder), open_place(servers, kind, seed), seed)
+        drilled.drill(EACH)
+    kills = [asdict(each) for each in drilled.kills]
+    KEPT.add({"life": [kind, seed], "revision": revision(), "kills": kills})
+    print(f"{kind}, seed {seed}: {len(kills)} kills", flush=True)
+
+
+def main() -> None:
+    """Live what was not lived yet, and count."""
+    words = argparse.ArgumentParser(prog="python -m tests.faults.sinks.drill")
+    words.add_argument("--targets", default=",".join(KINDS))
+    words.add_argument("--kills", type=int, default=100, help="between rows and position, for each target")
+    words.add_argument("--shard", default="1/1", help="every n-th life, such as 2/4")
+    words.add_argument("--fresh", action="store_true", help="forget what has passed")
+    asked = words.parse_args()
+    if asked.fresh:
+        KEPT.file.unlink(missing_ok=True)
+    first, of = map(int, asked.shard.split("/"))
+    wanted = [[kind, seed] for kind in asked.targets.split(",") for seed in range(-(-asked.kills // EACH))]
+    passed = [row["life"] for row in KEPT.rows()]
+    with tempfile.TemporaryDirectory() as folder:
+        servers = Run(Path(folder), os.getpid())
+        try:
+            for kind, seed in wanted[first - 1 :: of]:
+                if [kind, seed] not in passed:
+                    live(servers, kind, seed)
+        finally:
+            servers.end()
+    print_counts()
+
+
+def print_counts() -> None:
+    """Print how many kills there were."""
+    rows = KEPT.rows()
+    counts = Counter((each["target"], each["point"]) for row in rows for each in row["kills"])
+    for (target, point), number in sorted(counts.items()):
+        what = " (rows there, position not)" if point == BETWEEN else ""
+        print(f"{target}: {number} kills at {point}{what}")
+    print(f"revisions: {', '.join(KEPT.revisions())}")
+
+
+if __name__ == "__main__":
+    main()
