@@ -2,7 +2,7 @@
 
     python -m tests.faults.sinks.drill [--targets kafka,postgres,redis] [--kills 100] [--shard 1/4] [--fresh]
 
-Lives of 20 kills each, by seed; those that have passed are in .seamline/faults/sinks.jsonl with their revision, and are
+Lives of 10 kills each, by seed; those that have passed are in .seamline/faults/sinks.jsonl with their revision, and are
 not lived again. Prints how many kills there were, by target and commit point.
 """
 
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.faults.rig.trial import Results
 from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.forked import Forking, forking
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
 from tests.lives.lives import revision
 from tests.services.addresses import KafkaConnection, Postgres
@@ -26,7 +27,7 @@ from tests.services.valkey import give_database
 
 KEPT = Results(Path(".seamline/faults/sinks.jsonl"))
 KINDS = ("kafka", "postgres", "redis")
-EACH = 20
+EACH = 10
 """Kills of one life."""
 
 
@@ -45,10 +46,10 @@ def open_place(servers: Run, kind: str, seed: int) -> Place:
     return TablePlace(made)
 
 
-def live(servers: Run, kind: str, seed: int) -> None:
+def live(servers: Run, made: Forking, kind: str, seed: int) -> None:
     """Live one life, and keep its kills."""
     with tempfile.TemporaryDirectory() as folder:
-        drilled = Drilled(Path(folder), open_place(servers, kind, seed), seed)
+        drilled = Drilled(Path(folder), open_place(servers, kind, seed), seed, made)
         drilled.drill(EACH)
     kills = [asdict(each) for each in drilled.kills]
     KEPT.add({"life": [kind, seed], "revision": revision(), "kills": kills})
@@ -71,9 +72,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         servers = Run(Path(folder), os.getpid())
         try:
-            for kind, seed in wanted[first - 1 :: of]:
-                if [kind, seed] not in passed:
-                    live(servers, kind, seed)
+            with forking() as made:
+                for kind, seed in wanted[first - 1 :: of]:
+                    if [kind, seed] not in passed:
+                        live(servers, made, kind, seed)
         finally:
             servers.end()
     print_counts()

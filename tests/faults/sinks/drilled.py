@@ -6,11 +6,10 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults.sinks.forked import Forking
 from tests.faults.sinks.places import Place, Rows, read_row
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
@@ -20,7 +19,6 @@ from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.kafka_rows import encode_rows
 
-ROOT = Path(__file__).resolve().parents[3]
 BETWEEN = "sink_rows"
 """Rows are with the target, the position that says so is not."""
 OTHERS = ("sink_taken", "sink_written", "sink_sent")
@@ -55,6 +53,7 @@ class Drilled:
     folder: Path
     place: Place
     seed: int
+    forking: Forking
     kills: list[Kill] = field(default_factory=list, init=False)
     versions: dict[int, Rows] = field(default_factory=dict, init=False)
     """What the serving table has shown, by its versions."""
@@ -74,7 +73,6 @@ class Drilled:
             "SEAMLINE_WAREHOUSE": str(self.folder / "w"),
             "SEAMLINE_HOME": str(self.folder / "home"),
             f"AIRFLOW_CONN_{self.place.kind.upper()}_DEFAULT": json.dumps(self.place.connection),
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "include"), str(ROOT)]),
         }
 
     def move_on(self, step: int) -> None:
@@ -93,16 +91,7 @@ class Drilled:
 
     def run(self, fail: str = "") -> tuple[int, str]:
         """Send what is new, with a failpoint that may end that."""
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.e2e.sinks.small_steps", "sinks", "run", "shop", "--once"],
-            env={**self.env, "SEAMLINE_FAIL": fail},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        return self.forking.run({**self.env, "SEAMLINE_FAIL": fail}, ["sinks", "run", "shop", "--once"])
 
     def kill(self, step: int, point: str) -> None:
         """Send, and be killed at a point; position, rows and what has reached the target prove where."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.forked import forking
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
 from tests.services.addresses import KafkaConnection, Postgres, Valkey
 
@@ -15,8 +16,9 @@ KILLS = 5
 
 def drill(folder: Path, place: Place, seed: int) -> None:
     """Kill a sink between rows and position, and elsewhere."""
-    drilled = Drilled(folder, place, seed)
-    drilled.drill(KILLS)
+    with forking() as made:
+        drilled = Drilled(folder, place, seed, made)
+        drilled.drill(KILLS)
     between = sum(each.point == BETWEEN for each in drilled.kills)
     assert between == KILLS
     print(f"{place.kind}: {between} kills between rows and position, {len(drilled.kills)} in all")
