@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from seamline.lake.engine.duckdb_connections import connection, open_beside, query_tables, register_tables
+from seamline.lake.engine.time_limit import interrupt_after
 from seamline.model.errors import TooSlow
 from seamline.runtime.deadline import in_time, limit_thread_time
 from seamline.web import limits
-from seamline.web.limits import interrupt_after, run_with_time_limit
+from seamline.web.limits import run_with_time_limit
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
 

@@ -29,7 +29,7 @@ from seamline.cli import (
     streams,
     upgrade,
 )
-from seamline.cli.answers import sql
+from seamline.cli.answers import mcp, sql
 from seamline.cli.clusters import failover
 from seamline.cli.definitions import contract
 from seamline.cli.sinks import sink_commands
@@ -70,6 +70,7 @@ for module in (
     demo,
     look,
     sql,
+    mcp,
     contract,
     quarantine,
     stream,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from seamline.lake.joins.restatements import read_restated
@@ -12,6 +13,7 @@ from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.holes import count_touching_holes, list_open_holes
+from seamline.model.time.intervals import parse_moment
 from seamline.model.time.reached_intervals import widen_by_reach
 from seamline.serve.known_intervals import KnownIntervals
 from seamline.serve.pipeline_status import find_interval_status
@@ -81,3 +83,15 @@ def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
                 )
             )
     return found
+
+
+def list_asked_cells(cells: Iterable[Cell], start: str | None, end: str | None) -> list[Cell]:
+    """List the cells of intervals that start in ``[start, end)``, None for no bound, the newest first; BadRange."""
+    begin, until = (parse_moment(each) if each else None for each in (start, end))
+    asked = [
+        each
+        for each in cells
+        if (begin is None or parse_moment(each.interval) >= begin)
+        and (until is None or parse_moment(each.interval) < until)
+    ]
+    return sorted(asked, key=lambda each: each.interval, reverse=True)

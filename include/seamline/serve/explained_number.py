@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from seamline.lake.read import originals
@@ -83,6 +84,20 @@ class Explanation:
     def proven(self) -> bool:
         """True if everything adds up."""
         return all(holds for _, holds in self.proofs)
+
+    def serialize(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "view": self.view,
+            "key": self.key,
+            "window": {"start": self.window.start, "end": self.row["window_end"]},
+            "row": self.row,
+            "parts": [asdict(part) for part in self.parts],
+            "proofs": [{"said": said, "holds": holds} for said, holds in self.proofs],
+            "proven": self.proven,
+            "certificates": {id: json.loads(each.to_json()) for id, each in self.certificates.items()},
+            "rows": list(self.page),
+        }
 
 
 def is_same_value(left: Any, right: Any) -> bool:

@@ -19,9 +19,10 @@ from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.protocol.read_request import ReadOptions
-from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.run_intervals import form_span
 from seamline.plan.wording.plan_text import serialize_plan as planned
+from seamline.plan.wording.view_text import serialize_view
 from seamline.serve.answer_age import read_within_age
 from seamline.serve.answer_request import (
     MEDIA,
@@ -98,19 +99,7 @@ class ViewQuery(ReadQuery):
 def views(user: GetUserDep) -> Response:
     """List the views of all pipelines that the user may read."""
     pipelines = load_cached_catalog(definitions_folder()).pipelines
-    found = [
-        {
-            "pipeline": name,
-            "view": view.name,
-            "version": view.fingerprint,
-            **({"of": list(view.of)} if view.of else {}),
-            "keys": {key.name: key.type.spark for key in view.keys},
-            "window": str(view.window),
-            "measures": {measure.name: measure.result for measure in view.measures},
-        }
-        for name in list_readable_pipelines(user)
-        for view in pipelines[name].views
-    ]
+    found = [serialize_view(view) for name in list_readable_pipelines(user) for view in pipelines[name].views]
     return as_json({"views": found})
 
 
@@ -166,19 +155,7 @@ def explain(
     find_view(compiled, layout, view)
     keys = one_key(request.query_params.multi_items())
     found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size))
-    return as_json(
-        {
-            "view": found.view,
-            "key": found.key,
-            "window": {"start": found.window.start, "end": found.row["window_end"]},
-            "row": found.row,
-            "parts": [asdict(part) for part in found.parts],
-            "proofs": [{"said": said, "holds": holds} for said, holds in found.proofs],
-            "proven": found.proven,
-            "certificates": {id: json.loads(each.to_json()) for id, each in found.certificates.items()},
-            "rows": list(found.page),
-        }
-    )
+    return as_json(found.serialize())
 
 
 @router.get("/completeness/{pipeline}", dependencies=[readers])
@@ -190,17 +167,9 @@ def completeness(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
     """Return a page of the intervals with rows, by view, the newest first: status, cut, generation and run."""
-    from seamline.serve.completeness import list_completeness as cells
+    from seamline.serve.completeness import list_asked_cells, list_completeness
 
-    found = cells(*open_requested_pipeline(pipeline))
-    begin, until = (parse_moment(each) if each else None for each in (start, end))
-    asked = [
-        each
-        for each in found
-        if (begin is None or parse_moment(each.interval) >= begin)
-        and (until is None or parse_moment(each.interval) < until)
-    ]
-    asked.sort(key=lambda each: each.interval, reverse=True)
+    asked = list_asked_cells(list_completeness(*open_requested_pipeline(pipeline)), start, end)
     after = offset + limit
     told = [asdict(each) for each in asked[offset:after]]
     return as_json({"cells": told, "total": len(asked), "next_offset": after if after < len(asked) else None})

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
-import duckdb
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import HTTPException, Request
 from limits import RateLimitItem, parse
@@ -18,13 +16,11 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seamline.lake.engine.duckdb_connections import find_interrupt
+from seamline.lake.engine.time_limit import SECONDS, interrupt_after
 from seamline.model.errors import BadRange, TooSlow
-from seamline.runtime.deadline import limit_thread_time, too_slow
 from seamline.serve.streamed import read_memory_setting
 
 MOST_BYTES = 64 * 1024
-SECONDS = 30.0
 RATE = "6000/minute"
 AT_ONCE = 4
 """Answers in parts at a time, which share the memory of one: downloads, and pages as well."""
@@ -87,31 +83,6 @@ def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS, *, pati
             ) from None
     finally:
         waiting.release()
-
-
-@contextmanager
-def interrupt_after(seconds: float = SECONDS) -> Iterator[None]:
-    """Break off this thread's work after so long: its queries, and its loops where they look at the time; TooSlow."""
-    interrupt, done = find_interrupt(), threading.Event()
-
-    def interrupting() -> None:
-        # Again and again: between two queries there is nothing to break off.
-        over = done.wait(seconds)
-        while not over:
-            interrupt()
-            over = done.wait(0.05)
-
-    watch = threading.Thread(target=interrupting, daemon=True)
-    watch.start()
-    try:
-        with limit_thread_time(seconds):
-            try:
-                yield
-            except duckdb.InterruptException:
-                raise too_slow() from None
-    finally:
-        done.set()
-        watch.join()
 
 
 class Bounded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Depends, Query
@@ -37,37 +37,3 @@ class SqlQuery(BaseModel):
 def sql(user: GetUserDep, asked: Annotated[SqlQuery, Query()]) -> Response:
     """Answer one SELECT over merged views; ``views`` tells how far each of them is right."""
     readable = list_readable_pipelines(user)
-    found = run_with_time_limit(
-        lambda: answer_statement(asked.q, readable, start=asked.start, end=asked.end, limit=asked.limit)
-    )
-    views: list[dict[str, Any]] = [
-        {
-            "view": each.view,
-            "version": each.version,
-            "epoch": each.epoch,
-            "complete_to": each.complete_to,
-            "manifest_version": each.manifest_version,
-            "final": each.final,
-            "summary": each.summary(),
-        }
-        for each in found.views
-    ]
-    with writing_values():
-        rows = found.rows.to_pylist()
-    return as_json({"rows": rows, "more": found.more, "final": found.final, "views": views})
-
-
-def answer_statement(
-    text: str, readable: Iterable[str], *, limit: int, start: str | None = None, end: str | None = None
-) -> SqlAnswer:
-    """Answer for somebody who may read some pipelines, within a request's memory."""
-    from seamline.serve.sql.asked import sql as answer_sql
-
-    return answer_sql(
-        text,
-        start=start,
-        end=end,
-        limit=limit,
-        memory=read_memory_share(),
-        may_read=frozenset(readable).__contains__,
-    )

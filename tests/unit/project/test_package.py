@@ -21,7 +21,7 @@ AIRFLOW = {"orchestration", "provider", "local/airflow_command"}
 PYTEST = {"testing/plugin"}
 """Loaded by pytest itself."""
 DEMO = {"local/demo/verify"}
-SINKS = {"sinks/postgres", "sinks/redis"}
+SINKS, MCP = {"sinks/postgres", "sinks/redis"}, {"mcp"}
 
 
 def requirements(*extras: str) -> list[str]:
@@ -35,12 +35,13 @@ def requirements(*extras: str) -> list[str]:
 @pytest.mark.parametrize(
     ("extras", "lacking"),
     [
-        ((), SPARK | AIRFLOW | WEB | DEMO | SINKS),
-        (("spark",), AIRFLOW | WEB | SINKS),
-        (("airflow",), SPARK | WEB | SINKS),
-        (("airflow", "web"), SPARK | SINKS),
-        (("sinks",), SPARK | AIRFLOW | WEB | DEMO),
-        (("spark", "airflow", "web", "demo", "sinks"), set()),
+        ((), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP),
+        (("spark",), AIRFLOW | WEB | SINKS | MCP),
+        (("airflow",), SPARK | WEB | SINKS | MCP),
+        (("airflow", "web"), SPARK | SINKS | MCP),
+        (("sinks",), SPARK | AIRFLOW | WEB | DEMO | MCP),
+        (("mcp",), SPARK | AIRFLOW | WEB | DEMO | SINKS),
+        (("spark", "airflow", "web", "demo", "sinks", "mcp"), set()),
     ],
     ids=lambda each: "+".join(each) if isinstance(each, tuple) else "",
 )

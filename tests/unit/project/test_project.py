@@ -38,6 +38,7 @@ EXTRAS = {
     "quality": ["spark"],
     "serve": ["spark"],
     "sinks": ["sinks"],
+    "mcp": ["mcp"],
     "testing": ["spark"],
     "local": ["demo", "spark"],
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,6 +28,28 @@ class SqlAnswer:
     def final(self) -> bool:
         """Whether nothing that any of the views says can change, unless by a correction."""
         return all(each.final for each in self.views)
+
+    def serialize(self) -> dict[str, Any]:
+        """Return it as JSON has it: the rows, whether there are more, and how far each view is right."""
+        with writing_values():
+            rows = self.rows.to_pylist()
+        return {
+            "rows": rows,
+            "more": self.more,
+            "final": self.final,
+            "views": [
+                {
+                    "view": each.view,
+                    "version": each.version,
+                    "epoch": each.epoch,
+                    "complete_to": each.complete_to,
+                    "manifest_version": each.manifest_version,
+                    "final": each.final,
+                    "summary": each.summary(),
+                }
+                for each in self.views
+            ],
+        }
 
 
 @contextmanager

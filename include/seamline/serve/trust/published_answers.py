@@ -15,7 +15,7 @@ from seamline.lake.tables.builds_table import read_newest_build
 from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.serve.completeness import list_completeness
+from seamline.serve.completeness import Cell, list_completeness
 from seamline.serve.trust.interval_shades import Shade, Square, find_certified_end, shade_cells
 
 
@@ -57,11 +57,13 @@ class PipelineTrust:
     """When it ended, UTC."""
 
 
-def read_trust(pipeline: CompiledPipeline, layout: Layout) -> PipelineTrust:
-    """Read it; costs as much as the page of completeness."""
+def read_trust(
+    pipeline: CompiledPipeline, layout: Layout, cells: Sequence[Cell] | None = None
+) -> PipelineTrust:
+    """Read it; costs as much as the page of completeness, unless its ``cells`` are there already."""
     newest = newest_epochs(layout, 1)
     squares = shade_cells(
-        list_completeness(pipeline, layout),
+        list_completeness(pipeline, layout) if cells is None else cells,
         pipeline.grid,
         pipeline.timed.watermark_at(newest[-1]) if newest else None,
         find_reach_ahead(pipeline, layout),
