@@ -38,7 +38,7 @@ services: setup ## Build and fetch the programs that only the slow suites ask fo
 faults: setup ## Run the slow suite: everything that may go wrong, by seed (ARGS=--resume goes on after a break)
 	@$(if $(findstring --resume,$(ARGS)),,rm -f .seamline/faults/results.jsonl)
 	@$(ENV) python -m pytest -q -n 2 --dist loadfile $(QUICK) tests/protocol tests/mutants tests/services tests/charts tests/conformance $(BESIDE) -m faults $(ARGS); first=$$?; [ $$first = 2 ] && exit 2; \
-	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/counts/test_producers.py tests/e2e/sinks/test_beside_a_stream.py tests/e2e/sinks/test_kafka_sink.py tests/e2e/sinks/test_read_by_tools.py tests/e2e/importing/test_imports.py tests/e2e/importing/test_imported_answers.py tests/e2e/migrating/test_spark_job.py tests/e2e/failover/test_failovers.py tests/e2e/failover/test_unclean_elections.py tests/e2e/tables/test_delta_sources.py tests/e2e/tables/test_table_beside_topic.py tests/e2e/changes/test_changed_accounts.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py tests/e2e/changes/test_changed_table.py tests/e2e/changes/test_column_types.py tests/e2e/as_of/test_priced_orders.py tests/e2e/registry/test_registry.py tests/e2e/registry/test_registry_tasks.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
+	  python -m pytest -v tests/faults tests/cluster/test_core.py tests/e2e/test_airflow_runs.py tests/e2e/test_asks.py tests/e2e/test_demo.py tests/e2e/test_joined_examples.py tests/e2e/test_joined_operations.py tests/e2e/test_joined_restated.py tests/e2e/counts/test_producers.py tests/e2e/sinks/test_beside_a_stream.py tests/e2e/sinks/test_kafka_sink.py tests/e2e/sinks/test_read_by_tools.py tests/e2e/importing/test_imports.py tests/e2e/importing/test_imported_answers.py tests/e2e/migrating/test_spark_job.py tests/e2e/failover/test_failovers.py tests/e2e/failover/test_unclean_elections.py tests/e2e/tables/test_delta_sources.py tests/e2e/tables/test_table_beside_topic.py tests/e2e/changes/test_changed_accounts.py tests/e2e/test_stream.py tests/e2e/processes/test_abandoned_carts.py tests/e2e/processes/test_shipped_folds.py tests/e2e/changes/test_changed_table.py tests/e2e/changes/test_column_types.py tests/e2e/as_of/test_priced_orders.py tests/e2e/registry/test_registry.py tests/e2e/registry/test_registry_tasks.py tests/e2e/dbt/test_dbt.py $(QUICK:%=--ignore=%) $(ARGS); second=$$?; \
 	  for each in $$first $$second; do case $$each in 0|5) ;; *) exit $$each;; esac; done
 
 cluster: services ## Run docker-compose.yaml's services as processes, check the demo on them, kill each (ARGS="--profile celery")
@@ -84,7 +84,7 @@ fmt: setup ## Put the code in its form
 	@$(ENV) ruff format .
 
 lock: setup ## Pin anew: requirements*.in -> requirements*.txt
-	@set -e; for name in requirements requirements-dev requirements-image; do \
+	@set -e; for name in requirements requirements-dev requirements-image requirements-dbt; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-annotate \
 	    --custom-compile-command 'make lock' $$name.in -o $$name.txt; done
 

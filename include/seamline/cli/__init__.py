@@ -31,7 +31,7 @@ from seamline.cli import (
 )
 from seamline.cli.answers import mcp, sql
 from seamline.cli.clusters import failover
-from seamline.cli.definitions import contract
+from seamline.cli.definitions import contract, export
 from seamline.cli.sinks import sink_commands
 from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import explain_storage_failure
@@ -72,6 +72,7 @@ for module in (
     sql,
     mcp,
     contract,
+    export,
     quarantine,
     stream,
     failover,

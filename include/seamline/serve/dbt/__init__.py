@@ -1,0 +1,1 @@
+"""What dbt is told of views: their serving tables as its sources."""
