@@ -14,9 +14,9 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.mcp.bounded_answer import encode_bounded
 from seamline.mcp.callers import Caller, split_view_name
 from seamline.mcp.trust import describe_newest_epoch, describe_pipeline_trust, describe_view_trust
-from seamline.model.compile.compiled_pipeline import GROUPING, CompiledView
+from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.compile.contracts.json_schema import list_row_fields
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, SeamlineError, TooSlow
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.plan.wording.plan_text import serialize_plan
 from seamline.plan.wording.view_text import describe_measure, serialize_view
@@ -48,20 +48,25 @@ class Tools:
         """
 
         def made() -> dict[str, Any]:
-            return {
-                "pipelines": [
-                    {
-                        "pipeline": each.name,
-                        "description": each.definition.description,
-                        **describe_newest_epoch(*self.caller.open_pipeline(each.name)),
-                        "views": [serialize_view(view) for view in each.views],
-                    }
-                    for each in readable
-                ]
-            }
+            return {"pipelines": [self.tell_pipeline(each) for each in readable]}
 
         readable = self.caller.list_pipelines()
         return encode_bounded(self.caller.work_out(made), "pipelines", "describe_view tells of one view.")
+
+    def tell_pipeline(self, pipeline: CompiledPipeline) -> dict[str, Any]:
+        """Tell of one pipeline; what is wrong with its tables keeps nobody from the others."""
+        views = [serialize_view(view) for view in pipeline.views]
+        told = {"pipeline": pipeline.name, "description": pipeline.definition.description}
+        try:
+            return {
+                **told,
+                **describe_newest_epoch(*self.caller.open_pipeline(pipeline.name)),
+                "views": views,
+            }
+        except TooSlow:
+            raise
+        except SeamlineError as error:
+            return {**told, "problem": f"{error.message} {error.hint}", "views": views}
 
     def describe_view(self, view: ViewName) -> str:
         """Describe a view: its columns, what each measure means, and how far what it answers is right.

@@ -19,7 +19,7 @@ from seamline.mcp import bounded_answer
 from seamline.mcp.bounded_answer import encode_bounded
 from seamline.mcp.callers import Caller
 from seamline.mcp.server import make_server
-from seamline.model.errors import BadRange
+from seamline.model.errors import BadRange, SetupError, TooSlow
 from seamline.serve.read import read
 
 T = TypeVar("T")
@@ -105,6 +105,39 @@ def test_views_are_listed_with_what_has_been_read(shop: Shop) -> None:
     assert (view["pipeline"], view["view"], view["keys"]) == ("shop", "sales", {"customer": "STRING"})
     assert view["measures"] == {"orders": "BIGINT", "total": "DECIMAL(38,0)", "largest": "BIGINT"}
     assert pipeline["epoch"] == 0 and pipeline["watermark"] == "2013-01-04T00:00:00Z"
+
+
+def test_a_pipeline_that_never_ran_is_listed_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known of it is told; a number there is none."""
+    opened(tmp_path, monkeypatch)
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path / "empty"))
+    [pipeline] = ask("list_views")["pipelines"]
+    assert pipeline["views"] and pipeline["epoch"] is None and pipeline["watermark"] is None
+    right = ask("describe_view", view="shop.sales")["right"]
+    assert right["epoch"] is None and right["certified_through"] is None
+    assert "start its stream" in refused("query", sql="SELECT * FROM shop.sales")["hint"]
+    assert ask("completeness", pipeline="shop")["cells"] == []
+    assert ask("plan", pipeline="shop")["builds"] == []
+
+
+def test_a_pipeline_that_cannot_be_read_hides_no_other(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is listed with what is wrong; an answer that takes too long is none."""
+
+    def failing(error: Exception) -> Callable[..., None]:
+        def fail(*args: object) -> None:
+            raise error
+
+        return fail
+
+    monkeypatch.setattr(
+        "seamline.mcp.tools.describe_newest_epoch", failing(SetupError("Broken.", hint="mend."))
+    )
+    [pipeline] = ask("list_views")["pipelines"]
+    assert pipeline["problem"] == "Broken. mend." and pipeline["views"]
+    monkeypatch.setattr("seamline.mcp.tools.describe_newest_epoch", failing(TooSlow("Late.")))
+    assert refused("list_views")["error"] == "TooSlow"
 
 
 def test_a_view_is_described_with_how_far_it_is_certified(shop: Shop) -> None:
