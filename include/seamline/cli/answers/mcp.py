@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ import click
 
 from seamline.model.errors import SetupError
 
+AT_ONCE = 2
+"""Answers that are worked out at a time: each may take a part of the machine's memory."""
 T = TypeVar("T")
 
 
@@ -36,8 +39,10 @@ def mcp(seconds: int) -> None:
     from seamline.lake.engine.time_limit import interrupt_after
     from seamline.serve.streamed import read_memory_setting
 
+    places = threading.BoundedSemaphore(AT_ONCE)
+
     def work_out(make: Callable[[], T]) -> T:
-        with interrupt_after(seconds):
+        with places, interrupt_after(seconds):
             return make()
 
     serve_stdio(make_server(Caller(lambda _: True, read_memory_setting(os.environ), work_out)))
