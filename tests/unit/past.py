@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from tests.unit.shop import DAY, START, Shop
+from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.publish.generation_history import list_past_generations
 from seamline.lake.read.merged_read import read_merged_answer
@@ -19,6 +19,13 @@ from seamline.plan.publish.generation_fates import PastGeneration
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAYS = ("2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z")
 ticks = count()
+
+
+def sell_two_days(shop: Shop) -> None:
+    """Sell on two days that have closed, and build the first of them."""
+    sales = [Sale(1, "a", 10), Sale(2, "b", 5), Sale(70, None, 3), Sale(1500, "a", 1)]
+    shop.epoch(sales, watermark=START + 3 * DAY)
+    build(shop, "g", cut=0)
 
 
 def build(

@@ -12,8 +12,8 @@ import deltalake
 import duckdb
 import pytest
 from tests.package.environments import make_environment, run_clean
-from tests.unit.past import build
-from tests.unit.shop import DAY, START, Sale, Shop, opened
+from tests.unit.past import build, sell_two_days
+from tests.unit.shop import Shop, opened
 
 from seamline.cli import main
 from seamline.lake.read.serving_table import ensure_serving_table, refresh_serving_table
@@ -49,9 +49,7 @@ def dbt() -> Path:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days of sales, long ago, the first of them built; a project of dbt beside them, with one model."""
     made = opened(tmp_path, monkeypatch)
-    sales = [Sale(1, "a", 10), Sale(2, "b", 5), Sale(70, None, 3), Sale(1500, "a", 1)]
-    made.epoch(sales, watermark=START + 3 * DAY)
-    build(made, "g", cut=0)
+    sell_two_days(made)
     refresh_serving_table(made.compiled, made.layout, made.view)
     models = tmp_path / "reports" / "models"
     models.mkdir(parents=True)

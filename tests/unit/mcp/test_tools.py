@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pytest
 from mcp import Client
 from mcp_types import CallToolResult
-from tests.unit.past import build
-from tests.unit.shop import DAY, START, Sale, Shop, opened
+from tests.unit.past import sell_two_days
+from tests.unit.shop import Shop, opened
 
 from seamline.lake.engine.time_limit import interrupt_after
 from seamline.mcp import bounded_answer
@@ -36,9 +36,7 @@ def work_out(make: Callable[[], T]) -> T:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days of sales, the first of them built."""
     made = opened(tmp_path, monkeypatch)
-    sales = [Sale(1, "a", 10), Sale(2, "b", 5), Sale(70, None, 3), Sale(1500, "a", 1)]
-    made.epoch(sales, watermark=START + 3 * DAY)
-    build(made, "g", cut=0)
+    sell_two_days(made)
     return made
 
 

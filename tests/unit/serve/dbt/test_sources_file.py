@@ -10,8 +10,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.past import build
-from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened, sales_pipeline
+from tests.unit.past import sell_two_days
+from tests.unit.shop import DEFINITION, Shop, opened, sales_pipeline
 
 from seamline.cli import main
 from seamline.lake.read.serving_table import ensure_serving_table, refresh_serving_table
@@ -31,9 +31,7 @@ VALUES = st.recursive(
 def shop(tmp_path: Path, warehouse: Location, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """Two days of sales, the first of them built, and their serving table."""
     made = opened(tmp_path, monkeypatch, warehouse)
-    sales = [Sale(1, "a", 10), Sale(2, "b", 5), Sale(70, None, 3), Sale(1500, "a", 1)]
-    made.epoch(sales, watermark=START + 3 * DAY)
-    build(made, "g", cut=0)
+    sell_two_days(made)
     refresh_serving_table(made.compiled, made.layout, made.view)
     return made
 
