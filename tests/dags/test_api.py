@@ -31,7 +31,8 @@ from seamline.quality.run_comparing import compare_run
 from seamline.serve import streamed as streamed_answers
 from seamline.serve.answer_request import as_json, key_condition_sql
 from seamline.serve.read import read
-from seamline.web import access, api, downloads
+from seamline.web import access, api
+from seamline.web.answers import downloads
 from seamline.web.limits import run_with_time_limit
 
 waiting = claims_table.Waiting

@@ -21,7 +21,7 @@ from seamline.client import Client, Refused
 from seamline.lake.read import streamed_answer
 from seamline.model.errors import BadRange, NotFound, ReadUnstable
 from seamline.serve.read import read
-from seamline.web import downloads
+from seamline.web.answers import downloads
 from seamline.web.app import app
 
 

@@ -22,7 +22,7 @@ from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
 from seamline.web import completeness_page, query_page, timeline_page, view_page
-from seamline.web.downloads import LINES
+from seamline.web.answers.downloads import LINES
 
 PAGES = (
     "",

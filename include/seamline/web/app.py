@@ -15,16 +15,15 @@ from seamline.web import (
     api,
     completeness_page,
     counts_page,
-    downloads,
     driver_log,
     graph_page,
-    mcp,
     pages,
     query_page,
     reports,
     sql,
     timeline_page,
 )
+from seamline.web.answers import downloads, mcp
 from seamline.web.error_responses import handle_request_error
 from seamline.web.limits import Bounded
 
