@@ -50,6 +50,7 @@ from seamline.model.measures import (
 from seamline.model.protocol.watermark import Watermark
 
 if TYPE_CHECKING:
+    from seamline.model.sql.pipeline_file import pipeline_from_sql
     from seamline.serve.read import read
     from seamline.serve.side import side
     from seamline.serve.sql.asked import sql
@@ -110,6 +111,7 @@ __all__ = [
     "max",
     "min",
     "own",
+    "pipeline_from_sql",
     "protobuf",
     "quantile",
     "quantiles",
@@ -129,6 +131,10 @@ def __getattr__(name: str) -> Any:
         from seamline.version import VERSION
 
         return VERSION
+    if name == "pipeline_from_sql":
+        from seamline.model.sql.pipeline_file import pipeline_from_sql
+
+        return pipeline_from_sql
     if name == "read":
         from seamline.serve.read import read
 

@@ -146,6 +146,27 @@ def test_a_broken_definition_shows_itself_and_hides_no_other(folder, tmp_path):
     assert "no_such_module" in made["worse__broken"].doc_md
 
 
+IN_SQL = """
+CREATE PIPELINE told WITH (batch.interval = '1 day', batch.start = '2013-01-01');
+CREATE SOURCE t (a STRING, at TIMESTAMP, WATERMARK FOR at) WITH (connector = 'kafka', topic = 't');
+CREATE VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a, TUMBLE(at, INTERVAL '1 hour');
+"""
+
+
+def test_a_pipeline_in_sql_has_the_dags_of_any_other(folder, tmp_path):
+    """Airflow parses definitions every half minute: reading SQL must cost it no more than reading Python."""
+    (folder / "told.sql").write_text(IN_SQL)
+    (folder / "wrong.sql").write_text(IN_SQL.replace("told", "wrong").replace("count(*)", "sum(b)"))
+    parse(folder, tmp_path)
+    again = parse(folder, tmp_path)
+    assert set(again["ids"]) == IDS | {f"told__{layer}" for layer in LAYERS} | {"wrong__broken"}
+    assert [name for name in HEAVY if name in again["modules"]] == []
+    assert set(build_dags(folder, tmp_path, only="told__batch")) == {"told__batch"}
+    broken = build_dags(folder, tmp_path)["wrong__broken"]
+    assert broken.description.startswith("wrong.sql cannot be used: There is no column 'b'.")
+    assert "wrong.sql:4:28: views[v].measures[n]: " in broken.doc_md
+
+
 GOOD = WRONG.replace('["b"]', '["a"]')
 ODD = {
     "an interval that is no schedule": ("wrong.py", GOOD.replace('"1 day"', '"2 days"')),

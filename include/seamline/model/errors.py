@@ -17,12 +17,12 @@ class SeamlineError(Exception):
 
 
 class DefinitionError(SeamlineError):
-    """A pipeline definition that is wrong; names file, line and field where known."""
+    """A pipeline definition that is wrong; names file, line and field where known, and of SQL the column."""
 
     exit_code = 3
 
     def __init__(self, message: str, *, hint: str = "", field: str = "", file: str = "", line: int = 0):
-        self.field, self.file, self.line = field, file, line
+        self.field, self.file, self.line, self.column = field, file, line, 0
         super().__init__(message, hint=hint)
 
     def at(self, *, field: str = "", file: str = "", line: int = 0) -> DefinitionError:
@@ -32,7 +32,7 @@ class DefinitionError(SeamlineError):
         return self
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}: " if self.file else ""
+        place = f"{self.file}:{self.line}:{f'{self.column}:' if self.column else ''} " if self.file else ""
         return f"{place}{f'{self.field}: ' if self.field else ''}{super().__str__()}"
 
 

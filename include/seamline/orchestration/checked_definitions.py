@@ -16,6 +16,7 @@ from pathlib import Path
 from seamline.model.compile import catalog
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.errors import DefinitionError
+from seamline.model.sql.tokens import build_statement_error
 
 JUDGED_FOR = 60.0
 """Seconds after which definitions with errors are validated again: what they import may have been repaired."""
@@ -32,7 +33,7 @@ class Verdict:
 
     def to_json(self) -> str:
         """Write it as it is kept."""
-        problems = [[p.message, p.hint, p.field, p.file, p.line] for p in self.problems]
+        problems = [[p.message, p.hint, p.field, p.file, p.line, p.column] for p in self.problems]
         return json.dumps({"good": self.good, "problems": problems})
 
     @classmethod
@@ -42,8 +43,8 @@ class Verdict:
         return cls(
             tuple(row["good"]),
             tuple(
-                DefinitionError(message, hint=hint, field=field, file=file, line=line)
-                for message, hint, field, file, line in row["problems"]
+                build_statement_error(message, hint, clause=field, file=file, line=line, column=column)
+                for message, hint, field, file, line, column in row["problems"]
             ),
         )
 
@@ -100,7 +101,7 @@ def read_declared_pipelines(folder: Path) -> tuple[dict[str, Pipeline], list[Def
 def hash_definitions(folder: Path) -> str:
     """Hash the definitions' bytes and the state of the code that validates them."""
     digest = hashlib.sha256()
-    for file in catalog.python_files(folder):
+    for file in catalog.source_files(folder):
         digest.update(f"{file}\0".encode() + read_bytes_or_errno(file))
     for file in sorted(Path(catalog.__file__).parents[1].rglob("*.py")):
         about = file.stat()

@@ -107,11 +107,11 @@ def read_reconcile_interval() -> timedelta:
 
 def broken_dag(stem: str, problems: Sequence[DefinitionError]) -> DAG:
     """Make a DAG that shows, and fails with, what is wrong in a definition file."""
-    text = "\n\n".join(map(str, problems))
+    text, file = "\n\n".join(map(str, problems)), Path(problems[0].file).name or stem
     with DAG(
         dag_id=f"{name_of(stem)}__broken",
-        description=f"{stem}.py cannot be used: {problems[0].message}"[:200],
-        doc_md=f"# {stem}.py cannot be used\n\n```\n{text}\n```",
+        description=f"{file} cannot be used: {problems[0].message}"[:200],
+        doc_md=f"# {file} cannot be used\n\n```\n{text}\n```",
         tags=["seamline", "broken"],
         start_date=datetime(2013, 1, 1, tzinfo=UTC),
         schedule=None,

@@ -28,7 +28,7 @@ class Definitions:
 
     def now(self) -> Mapping[str, CompiledPipeline]:
         """Return the pipelines that can be used, by name."""
-        stats = [(str(file), file.stat()) for file in catalog.python_files(self.folder)]
+        stats = [(str(file), file.stat()) for file in catalog.source_files(self.folder)]
         seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
         if seen != self.seen:
             self.found, self.seen = catalog.load_catalog(self.folder).pipelines, seen

@@ -28,6 +28,8 @@ WORDS: Mapping[str, Callable[..., object]] = {
     **{name: each for name, each in vars(language).items() if isinstance(each, FunctionType)},
 }
 """What a definition is written with."""
+SQL = ".sql"
+"""What the names of files end with that declare a pipeline in SQL."""
 CIRCLE = (
     "these files import each other: move what both need into a third (_shared.py), which imports neither."
 )
@@ -66,7 +68,7 @@ class Catalog:
 
 
 def load_catalog(folder: Path) -> Catalog:
-    """Import every ``*.py`` of a folder (not ``_*.py``) and compile the pipelines found in it."""
+    """Read every ``*.py`` and ``*.sql`` of a folder (not ``_*``) and compile the pipelines found in it."""
     if not folder.is_dir():
         raise NotFound(f"The folder of definitions {folder} does not exist.", hint="set SEAMLINE_PIPELINES.")
     pipelines: dict[str, CompiledPipeline] = {}
@@ -139,20 +141,22 @@ def has_text(file: Path, text: str) -> bool:
         return False
 
 
-def python_files(folder: Path) -> list[Path]:
+def source_files(folder: Path) -> list[Path]:
     """List what stands in a folder of definitions, by name; what starts with a dot is an editor's, or a copy's."""
-    return sorted(file for file in folder.glob("*.py") if not file.name.startswith("."))
+    found = [file for kind in (".py", SQL) for file in folder.glob(f"*{kind}")]
+    return sorted(file for file in found if not file.name.startswith("."))
 
 
 def definition_files(folder: Path) -> list[Path]:
     """List the files that declare pipelines; those that start with ``_`` are there to be imported."""
-    return [file for file in python_files(folder) if not file.name.startswith("_")]
+    return [file for file in source_files(folder) if not file.name.startswith("_")]
 
 
 def compile_definition(pipeline: Pipeline) -> tuple[CompiledPipeline | None, list[DefinitionError]]:
     """Compile a definition, or list every problem it has; DefinitionError for whatever Python raises of a setting."""
     try:
-        return compile_with_problems(pipeline)
+        compiled, problems = compile_with_problems(pipeline)
+        return compiled, [pipeline.origin.locate(each) for each in problems]
     except SeamlineError:
         raise
     except Exception as error:
@@ -194,7 +198,7 @@ def load_cached_catalog(folder: Path) -> Catalog:
     One with problems is loaded again after a while.
     """
     try:
-        files = tuple((file.name, *read_file_identity(file)) for file in python_files(folder))
+        files = tuple((file.name, *read_file_identity(file)) for file in source_files(folder))
     except FileNotFoundError:
         return load_catalog(folder)
     held = _known.get(folder)
@@ -230,7 +234,11 @@ def explain_broken_file(error: BaseException) -> str:
 
 
 def load_definition_file(file: Path) -> list[Pipeline]:
-    """Run a definition file and list its pipelines; DefinitionError with the line where it fails."""
+    """Run a definition file, or read one in SQL, and list its pipelines; DefinitionError with the line that fails."""
+    if file.suffix == SQL:
+        from seamline.model.sql.pipeline_file import pipeline_from_sql
+
+        return [pipeline_from_sql(file)]
     name = f"seamline_definitions_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file, loader=Source(name, str(file)))
     assert spec and spec.loader

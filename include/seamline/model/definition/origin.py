@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from seamline.model.errors import DefinitionError
+
 PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -14,9 +16,13 @@ class Origin:
     """Where the author wrote it."""
 
     file: str
-    """The path of the Python file."""
+    """The path of the file."""
     line: int
     """The line, from 1."""
+
+    def locate(self, problem: DefinitionError) -> DefinitionError:
+        """Return a problem of the definition that was written here, with its place as near as it is known."""
+        return problem
 
 
 def find_caller_origin() -> Origin:
