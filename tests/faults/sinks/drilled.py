@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.faults.sinks.forked import Forking
-from tests.faults.sinks.places import Place, Rows, read_row
-from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
+from tests.faults.sinks.places import Place
+from tests.faults.sinks.shown_shop import ShownShop
 
-from seamline.lake.read import serving_table
-from seamline.lake.storage.delta_table import Table
-from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.sinks.kafka_rows import encode_rows
 
 BETWEEN = "sink_rows"
 """Rows are with the target, the position that says so is not."""
@@ -46,52 +40,19 @@ class Kill:
     """Whether rows had reached the target."""
 
 
-@dataclass
-class Drilled:
+class Drilled(ShownShop):
     """One shop with one sink, whose process is killed."""
 
-    folder: Path
-    place: Place
-    seed: int
-    forking: Forking
-    kills: list[Kill] = field(default_factory=list, init=False)
-    versions: dict[int, Rows] = field(default_factory=dict, init=False)
-    """What the serving table has shown, by its versions."""
-
-    def __post_init__(self) -> None:
-        kind = self.place.sink.partition("(")[0]
-        text = DEFINITION.replace("    batch=", f"    sinks=[{self.place.sink}],\n    batch=")
-        text = text.replace("import Batch,", f"import Batch, {kind},")
-        definitions = self.folder / "definitions"
-        definitions.mkdir(parents=True)
-        (definitions / "shop.py").write_text(text)
-        self.dice = random.Random(self.seed)
-        self.shop = Shop(self.folder / "w", sales_pipeline(text=text))
-        self.env = {
-            **os.environ,
-            "SEAMLINE_PIPELINES": str(definitions),
-            "SEAMLINE_WAREHOUSE": str(self.folder / "w"),
-            "SEAMLINE_HOME": str(self.folder / "home"),
-            f"AIRFLOW_CONN_{self.place.kind.upper()}_DEFAULT": json.dumps(self.place.connection),
-        }
-
-    def move_on(self, step: int) -> None:
-        """Show another version: late rows, and now and then a day that is built again."""
-        dice, shop = self.dice, self.shop
-        sales = [
-            Sale(dice.randrange(2 * 24 * 60), dice.choice("abcdefg"), dice.randrange(9)) for _ in range(6)
-        ]
-        shop.epoch(sales, watermark=START + DAY)
-        if dice.random() < 0.2:
-            shop.build(0, step, f"g{step}")
-        serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
-        root = shop.layout.serving(shop.view)
-        rows = encode_rows(Table.open(root).read())
-        self.versions[ServedVersions(root).find_newest()] = dict(read_row(json.loads(each)) for each in rows)
+    def __init__(self, folder: Path, place: Place, seed: int, forking: Forking) -> None:
+        super().__init__(folder, [place], seed)
+        self.place, self.seed, self.forking = place, seed, forking
+        self.kills: list[Kill] = []
 
     def run(self, fail: str = "") -> tuple[int, str]:
         """Send what is new, with a failpoint that may end that."""
-        return self.forking.run({**self.env, "SEAMLINE_FAIL": fail}, ["sinks", "run", "shop", "--once"])
+        return self.forking.run(
+            {**os.environ, **self.env, "SEAMLINE_FAIL": fail}, ["sinks", "run", "shop", "--once"]
+        )
 
     def kill(self, step: int, point: str) -> None:
         """Send, and be killed at a point; position, rows and what has reached the target prove where."""
@@ -135,12 +96,12 @@ class Drilled:
         for step in range(steps):
             if sum(each.point == BETWEEN for each in self.kills) == kills:
                 break
-            self.move_on(step)
+            self.move_on()
             self.kill(step, BETWEEN if step % 5 != 4 else OTHERS[step // 5 % len(OTHERS)])
             if self.dice.random() < 0.4:
                 self.send()
         self.send()
-        assert self.place.read() == self.versions[max(self.versions)]
+        assert self.place.read() == self.newest
         self.place.check()
 
     def send(self) -> None:
