@@ -15,7 +15,15 @@ from tests.protocol.model.search import Found, explore
 from tests.protocol.model.state import Violation
 
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, begin_way, find_needed_version, plan_step
+from seamline.model.protocol.sinks.ranges_again import RangeAgain
+from seamline.model.protocol.sinks.steps import (
+    NOTHING,
+    SinkStep,
+    begin_way,
+    find_needed_version,
+    find_range_due,
+    plan_step,
+)
 
 Row = tuple[int, bool] | None
 """What a version shows for a key, and whether it is certified; None for nothing."""
@@ -36,6 +44,10 @@ class Rules:
     the way to which version. ``looks_again``: after that the version is still the newest one. ``marked``: before a
     target is cleared its position is taken back. ``created``: that first copy replaces none that is there. ``begun``:
     before changes are written one by one, the position says that the target is on the way with none of them.
+
+    Of a range that is sent again: ``counted``: the position says how far that is. ``standing``: it is sent at a
+    version, not on the way to one. ``again_first``: the target goes on once it was sent. ``strays``: what the target
+    has in it and the version has not is deleted. ``asked_by_owner``: who asks for it has fenced off all others.
     """
 
     together: bool = True
@@ -52,6 +64,11 @@ class Rules:
     marked: bool = True
     created: bool = True
     begun: bool = True
+    counted: bool = True
+    standing: bool = True
+    again_first: bool = True
+    strays: bool = True
+    asked_by_owner: bool = True
 
 
 @dataclass(frozen=True)
@@ -75,6 +92,10 @@ class Bounds:
     """Whether those changes are written one by one, and the position with the last of them."""
     upkeeps: int = 1
     clears: int = 0
+    asks: int = 0
+    """How often somebody asks for all keys again."""
+    harms: int = 0
+    """Rows of the target that somebody changes, deletes or adds before that."""
 
 
 class Target(NamedTuple):
@@ -113,6 +134,14 @@ class State(NamedTuple):
     deaths: int = 0
     upkeeps: int = 0
     clears: int = 0
+    asks: int = 0
+    asker: tuple[int, SinkPosition] | None = None
+    """The token of who has taken over to ask for a range again, and the position that was found."""
+    harmed: tuple[int, ...] = ()
+    """Keys whose rows in the target somebody has changed, and that are not yet known to be mended."""
+    harms: int = 0
+    again: tuple[int, ...] = ()
+    """Keys that were sent again since the last time that somebody asked."""
 
 
 def file_of(key: int, version: int, bounds: Bounds) -> tuple[int, int] | None:
@@ -170,7 +199,8 @@ def write(
     position = runner.step.reach("", "", runner.done + len(some), whole=not left)
     rows = list(state.target.rows)
     for key, value in some[runner.part :]:
-        if not bounds.certified and not bounds.parts and rows[key] == value:
+        known = bounds.certified or bounds.parts or key in state.harmed
+        if not known and rows[key] == value:
             raise Violation(f"the change of key {key} to {value} is sent twice")
         rows[key] = value
     return state.target._replace(rows=tuple(rows)), left, position, not left
@@ -198,7 +228,7 @@ def runner_moves(state: State, number: int, bounds: Bounds, how: Rules) -> Itera
     fenced = how.fenced and runner.token != state.target.token
     if runner.at == "idle":
         target, taken = take_over(state, number, how)
-        if target.token <= bounds.deaths + len(state.runners):
+        if target.token <= bounds.deaths + len(state.runners) + bounds.asks:
             yield f"{name} takes over", become(taken, target=target)
         return
     if state.deaths < bounds.deaths:
@@ -214,6 +244,10 @@ def planning(
 ) -> Iterator[tuple[str, State]]:
     """Look for the newest version."""
     position = runner.position
+    if find_range_due(position) or (position and position.again and not how.standing):
+        yield f"{name} plans a range", become(runner._replace(at="ranging", left=None))
+        if how.again_first:
+            return
     if position is not None and position.toward is not None and not how.to_the_end:
         step: SinkStep | None = SinkStep(position.version, state.newest, position.rows)
     else:
@@ -319,7 +353,47 @@ def clearing(
     yield f"{name} has cleared", become(runner._replace(at="planning", position=None), target=target)
 
 
+def ranging(
+    state: State, runner: Runner, name: str, fenced: bool, become: Become, bounds: Bounds, how: Rules
+) -> Iterator[tuple[str, State]]:
+    """Delete what no version shows, and write rows of the range again as the target's version has them."""
+    if fenced:
+        yield f"{name} is fenced off", become(Runner())
+        return
+    position = runner.position
+    assert position is not None and position.again is not None
+    version, keys = max(position.version, 0), range(len(bounds.versions[0]))
+    if any(file_of(key, version, bounds) in state.gone for key in keys):
+        raise Violation(f"a file of version {version} is gone")
+    rows = list(state.target.rows)
+    strays = [key for key in keys if rows[key] is not None and show(key, version, bounds) is None]
+    if strays and how.strays:
+        rows[strays[0]] = None
+        yield f"{name} deletes a stray", become(runner, target=state.target._replace(rows=tuple(rows)))
+        return
+    there = [key for key in keys if (row := show(key, version, bounds)) and (row[1] or not bounds.certified)]
+    some = there[position.again.done :][: bounds.chunk]
+    if twice := set(some) & set(state.again):
+        raise Violation(f"keys {twice} are sent again twice")
+    for key in some:
+        rows[key] = show(key, version, bounds)
+    whole = position.again.done + len(some) >= len(there)
+    after = position.send_again(len(some) if how.counted else 0, whole=whole)
+    again = () if whole else (*state.again, *some)
+    if whole and not set(there) <= {*state.again, *some}:
+        raise Violation(f"of keys {there} only {state.again} were sent again")
+    told = {
+        "target": state.target._replace(rows=tuple(rows), position=after),
+        "again": again,
+        "harmed": () if whole else state.harmed,
+    }
+    yield f"{name} sends again", become(Runner("copying" if whole else "ranging", runner.token, after), **told)
+    if state.deaths < bounds.deaths:
+        yield f"{name} gets no reply", become(Runner(), **told, deaths=state.deaths + 1)
+
+
 STEPS = {
+    "ranging": ranging,
     "planning": planning,
     "telling": telling,
     "reading": reading,
@@ -337,12 +411,37 @@ def moves(state: State, bounds: Bounds, how: Rules) -> Iterator[tuple[str, State
     if state.newest + 1 < len(bounds.versions):
         yield "the table is refreshed", state._replace(newest=state.newest + 1)
     yield from upkeep_moves(state, bounds, how)
+    yield from asking_moves(state, bounds, how)
     if state.clears < bounds.clears and not state.target.clearing:
         target = state.target._replace(token=state.target.token + 1, clearing=True)
         if how.marked:
             target = target._replace(position=None)
         idle = (Runner("clearing", target.token), *state.runners[1:])
         yield "somebody resends", state._replace(target=target, runners=idle, clears=state.clears + 1)
+
+
+def asking_moves(state: State, bounds: Bounds, how: Rules) -> Iterator[tuple[str, State]]:
+    """Yield what people do: they change a row of the target, and ask for all rows of it again."""
+    target = state.target
+    if state.harms < bounds.harms and target.position is not None and not state.asks:
+        for key, row in enumerate(target.rows):
+            for value in {None, (99, True)} - {row}:
+                rows = (*target.rows[:key], value, *target.rows[key + 1 :])
+                yield (
+                    "somebody changes a row",
+                    state._replace(target=target._replace(rows=rows), harmed=(key,), harms=state.harms + 1),
+                )
+    if state.asker is not None:
+        token, position = state.asker
+        if how.asked_by_owner and token != target.token:
+            yield "who asks is fenced off", state._replace(asker=None, asks=state.asks - 1)
+            return
+        asked = target._replace(position=position.ask_again(RangeAgain("")))
+        yield "somebody asks", state._replace(target=asked, asker=None, again=())
+    elif state.asks < bounds.asks and target.position is not None:
+        taken = target._replace(token=target.token + 1)
+        found = (taken.token, target.position)
+        yield "somebody is to ask", state._replace(target=taken, asker=found, asks=state.asks + 1)
 
 
 def upkeep_moves(state: State, bounds: Bounds, how: Rules) -> Iterator[tuple[str, State]]:
@@ -383,7 +482,7 @@ def check(state: State, bounds: Bounds, how: Rules) -> None:
     if not how.together:
         return
     for key, (value, allowed) in enumerate(zip(target.rows, wanted, strict=True)):
-        if value not in allowed:
+        if value not in allowed and key not in state.harmed:
             raise Violation(f"the target holds {value} for key {key} at {position}")
 
 

@@ -12,6 +12,7 @@ NO_UPKEEP = Bounds(upkeeps=0)
 RESENT = Bounds(clears=1, upkeeps=0, deaths=1, versions=Bounds().versions[:2])
 PARTS = Bounds(upkeeps=0, chunk=2, parts=True, deaths=1)
 CERTIFIED = Bounds(certified=True, runners=1)
+AGAIN = Bounds(asks=1, harms=1, upkeeps=0, deaths=1, versions=Bounds().versions[1:3])
 SEARCHED = {
     "one runner": (ONE, 9_000),
     "two runners": (replace(NO_UPKEEP, deaths=1), 50_000),
@@ -21,6 +22,10 @@ SEARCHED = {
     "one by one beside upkeep": (replace(PARTS, runners=1, upkeeps=1, deaths=2), 1),
     "certified rows alone": (CERTIFIED, 7_000),
     "sent again": (RESENT, 15_000),
+    "a range sent again": (AGAIN, 20_000),
+    "a range sent again, two at once, and upkeep": (replace(AGAIN, runners=1, chunk=2, upkeeps=1), 1_000),
+    "a range sent again one by one": (replace(AGAIN, chunk=2, parts=True), 1),
+    "a range of certified rows": (replace(AGAIN, harms=0, certified=True), 2_000),
 }
 OFF = {
     "together": (Rules(together=False), ONE),
@@ -37,6 +42,11 @@ OFF = {
     "created": (Rules(created=False), replace(ONE, runners=2, deaths=1)),
     "marked": (Rules(marked=False), RESENT),
     "begun": (Rules(begun=False), replace(PARTS, runners=1)),
+    "counted": (Rules(counted=False), AGAIN),
+    "standing": (Rules(standing=False), AGAIN),
+    "again_first": (Rules(again_first=False), AGAIN),
+    "strays": (Rules(strays=False), AGAIN),
+    "asked_by_owner": (Rules(asked_by_owner=False), AGAIN),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from seamline.model.protocol.sinks.marks import join_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.ranges_again import RangeAgain
 
 NOTHING = -1
 """The version before the first: no rows."""
@@ -22,12 +23,15 @@ class SinkStep:
     """The version that it shall show."""
     skip: int = 0
     """How many changes of the difference the target has already."""
+    again: RangeAgain | None = None
+    """A range that waits to be sent again at its end."""
 
     def reach(self, before: str, after: str, changes: int, *, whole: bool) -> SinkPosition:
         """Return the position after so many more changes; the marks are those of the two versions."""
         if whole:
-            return SinkPosition(after, self.end)
-        return SinkPosition(join_marks(before, after), self.start, self.end, self.skip + changes)
+            return SinkPosition(after, self.end, again=self.again)
+        marks = join_marks(before, after)
+        return SinkPosition(marks, self.start, self.end, self.skip + changes, self.again)
 
 
 def plan_step(position: SinkPosition | None, newest: int) -> SinkStep | None:
@@ -38,8 +42,13 @@ def plan_step(position: SinkPosition | None, newest: int) -> SinkStep | None:
     if position is None:
         return SinkStep(NOTHING, newest)
     if position.toward is not None:
-        return SinkStep(position.version, position.toward, position.rows)
-    return SinkStep(position.version, newest) if position.version < newest else None
+        return SinkStep(position.version, position.toward, position.rows, position.again)
+    return SinkStep(position.version, newest, 0, position.again) if position.version < newest else None
+
+
+def find_range_due(position: SinkPosition | None) -> RangeAgain | None:
+    """Return the range that is to be sent again now: at a version, and before the target goes on to the next."""
+    return position.again if position is not None and position.toward is None else None
 
 
 def begin_way(held: SinkPosition | None, position: SinkPosition) -> SinkPosition:
