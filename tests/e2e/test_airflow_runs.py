@@ -43,6 +43,7 @@ PAGES = (
     f"{SHOWN}/views",
     f"{SHOWN}/views/delay_by_carrier",
     f"{SHOWN}/stream",
+    f"{SHOWN}/sinks",
     f"{SHOWN}/lookups",
     f"{SHOWN}/counts",
     f"{SHOWN}/questions",

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain, islice
+
+import pyarrow as pa
 
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.row_topic import RowTopic
+from seamline.kafka.row_topic_reader import RowTopicReader
+from seamline.model.compile.compiled_view import CompiledView
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.sinks.kafka_rows import Record, encode_changes
+from seamline.sinks.kafka_reading import CLEARING, EMPTY, KafkaReading
+from seamline.sinks.kafka_rows import Record, encode_changes, encode_rows
+from seamline.sinks.row_shape import RowShape
 from seamline.sinks.target import ChangeBatch
 
-CLEARING, EMPTY = b"clearing", b"empty"
-"""What stands in the position's place while the topic is cleared, and once it is."""
 AT_ONCE = 10_000
 """Tombstones of one transaction."""
 
@@ -23,8 +28,9 @@ AT_ONCE = 10_000
 class KafkaTarget:
     """The topic of a KafkaSink."""
 
-    def __init__(self, sink: KafkaSink, pipeline: str, connection: KafkaConnection) -> None:
-        self.sink, self.connection, self.owner = sink, connection, f"{pipeline}.{sink.id}"
+    def __init__(self, sink: KafkaSink, view: CompiledView, connection: KafkaConnection) -> None:
+        self.sink, self.connection, self.owner = sink, connection, f"{view.pipeline}.{sink.id}"
+        self.places = RowShape.of(view).identity
         self.opened: RowTopic | None = None
 
     @property
@@ -66,6 +72,26 @@ class KafkaTarget:
             self.topic.delete(some, CLEARING)
             hit_failpoint("sink_clearing")
         self.topic.write((), EMPTY)
+
+    @contextmanager
+    def open_reading(self) -> Iterator[KafkaReading]:
+        """Read the topic beside who writes it."""
+        topic = RowTopicReader(self.connection, self.sink.topic, self.owner)
+        yield KafkaReading(topic, changes=self.sink.changes)
+
+    def spell_places(self, rows: pa.Table) -> pa.Array:
+        """Write the keys of records."""
+        return pa.array(encode_rows(rows.select(self.places)), pa.string())
+
+    def spell_values(self, rows: pa.Table) -> pa.Array:
+        """Write the values of records, without what a row was before."""
+        return pa.array(encode_rows(rows), pa.string())
+
+    def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
+        """Write tombstones beside records."""
+        places = zip(held["place"].to_pylist(), held["handle"].to_pylist(), strict=True)
+        told = ((place.encode(), int(partition)) for place, partition in places)
+        self.topic.delete(told, position.to_json().encode())
 
     def close(self) -> None:
         """Let go of the connection."""

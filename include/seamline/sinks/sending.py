@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from seamline.lake.read.sinks.served_changes import Comparison, RowChanges, iterate_changes
+from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, replace_copy
@@ -18,9 +19,11 @@ from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import NotFound, OutOfStep, SeamlineError
 from seamline.model.protocol.sinks.marks import Mark, split_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, plan_step
+from seamline.model.protocol.sinks.ranges_again import RangeAgain
+from seamline.model.protocol.sinks.steps import NOTHING, SinkStep, find_range_due, plan_step
 from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.failpoints import hit_failpoint
+from seamline.sinks.audit.strays import delete_strays
 from seamline.sinks.lasts import with_last
 from seamline.sinks.target import ChangeBatch, Target
 
@@ -80,7 +83,10 @@ class Sending:
             raise self.explain_loss(
                 f"it shows version {self.shown} of a serving table whose newest is {newest}"
             )
+        due = find_range_due(self.position)
         step = plan_step(self.position, newest) if newest > NOTHING else None
+        if due is not None:
+            step = SinkStep(self.shown, self.shown)
         if step is None:
             return False
         ends = self.read_ends(step)
@@ -97,7 +103,10 @@ class Sending:
                 return True
         self.versions.settle()
         try:
-            self.send_step(step, ends)
+            if due is not None:
+                self.send_range(due, ends)
+            else:
+                self.send_step(step, ends)
         except NotFound as gone:
             raise self.explain_loss(gone.message) from gone
         return True
@@ -153,15 +162,36 @@ class Sending:
         comparison = Comparison(ends.before, ends.after, ends.places, self.sink.when, self.sink.wants_olds)
         written = 0
         for part, last in with_last(gather(iterate_changes(comparison, step.skip))):
-            written += sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
+            written += count_changes(part)
             position = step.reach(self.mark(ends.before), self.mark(ends.after), written, whole=last)
-            self.target.write((ChangeBatch(*each) for each in part), position)
-            self.sent += sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
-            self.position = position
-            hit_failpoint("sink_sent")
-            replace_copy(self.layout, self.sink.id, self.make_copy(position))
-            if self.stopping():
+            if not self.write_part(part, position):
                 return
+
+    def send_range(self, due: RangeAgain, ends: Ends) -> None:
+        """Write rows of a range again as the target's version has them; first delete what it has not."""
+        assert self.position is not None
+        shown = ShownRows(ends.after, self.sink.when, StartRange.of(due))
+        if due.done == 0:
+            delete_strays(self.target, shown, self.position)
+        none = ends.after.schema.empty_table()
+        again = (
+            RowChanges(rows, none.select(list(ends.places)), rows if self.sink.wants_olds else None)
+            for rows in shown.iterate_sendable(ends.places, due.done)
+        )
+        for part, last in with_last(gather(again)):
+            position = self.position.send_again(count_changes(part), whole=last)
+            if not self.write_part(part, position):
+                return
+        log.info("%s was given %s again", self.sink.id, due)
+
+    def write_part(self, part: list[RowChanges], position: SinkPosition) -> bool:
+        """Write changes and the position to which they lead in one transaction; false if it is time to stop."""
+        self.target.write((ChangeBatch(*each) for each in part), position)
+        self.sent += count_changes(part)
+        self.position = position
+        hit_failpoint("sink_sent")
+        replace_copy(self.layout, self.sink.id, self.make_copy(position))
+        return not self.stopping()
 
     def make_copy(self, position: SinkPosition) -> SinkCopy:
         """Return what the warehouse is told of a position."""
@@ -180,6 +210,11 @@ def find_view(pipeline: CompiledPipeline, layout: Layout, name: str, fingerprint
 def have_types_alike(before: ServedVersion, after: ServedVersion, places: Iterable[str]) -> bool:
     """Return whether columns have the same types in both versions: texts cannot be compared with numbers."""
     return all(before.schema.field(name).type == after.schema.field(name).type for name in places)
+
+
+def count_changes(part: Iterable[RowChanges]) -> int:
+    """Count changes."""
+    return sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
 
 
 def gather(changes: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from threading import Event
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, forget_copy, list_copied_sinks, read_copy
+from seamline.lake.tables.sinks.recorded_positions import (
+    SinkCopy,
+    forget_copy,
+    list_copied_sinks,
+    read_copy,
+    replace_copy,
+)
 from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import Sink
-from seamline.model.errors import SeamlineError, SetupError
+from seamline.model.errors import NotFound, SeamlineError, SetupError
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.ranges_again import RangeAgain
+from seamline.sinks.sink_runner import SinkRunner
 from seamline.sinks.targets import open_target
 
 
@@ -60,7 +70,9 @@ def format_position(copy: SinkCopy | None, newest: int) -> str:
     underway = "" if position.toward is None else f", {position.rows} changes on the way to {position.toward}"
     held = "no version" if position.version < 0 else f"version {position.version}"
     behind = newest - position.version
-    return f"shows {held}{underway}" + (f" of {newest}" if behind else ", the newest") + f" as of {copy.at}"
+    again = f"; {position.again} is sent again, {position.again.done} rows so far" if position.again else ""
+    shown = f"shows {held}{underway}" + (f" of {newest}" if behind else ", the newest")
+    return f"{shown} as of {copy.at}{again}"
 
 
 def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> None:
@@ -84,3 +96,25 @@ def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> None
             if refused is not None:
                 raise refused from None
             raise
+
+
+def ask_for_range(
+    pipeline: CompiledPipeline, layout: Layout, sink: Sink, asked: RangeAgain
+) -> SinkPosition | None:
+    """Take over a sink's target, and write beside its position that a range is to be sent again.
+
+    Whoever runs the sink takes it over from here, and does so. None for a target to which all is still to be sent.
+    """
+    runner = SinkRunner(pipeline, layout, sink, Event(), once=True)
+    if runner.versions.find_newest() < 0:
+        raise NotFound(
+            f"Nothing is served yet of {pipeline.name}.{sink.view}.", hint="there is nothing to send."
+        )
+    sending = runner.take_over()
+    with closing(sending.target):
+        if sending.position is None:
+            return None
+        position = sending.position.ask_again(asked)
+        sending.target.write((), position)
+        replace_copy(layout, sink.id, sending.make_copy(position))
+        return position

@@ -88,7 +88,7 @@ class SinkRunner:
             while sending.send_next():
                 moved, self.error = True, None
                 self.say("sending")
-                if self.stop.is_set() and sending.position and sending.position.toward is not None:
+                if self.stop.is_set() and sending.position and not sending.position.settled:
                     break
             if moved:
                 self.seconds, self.sent = time.monotonic() - began, self.sent + sending.sent - sent

@@ -22,7 +22,7 @@ def open_target(sink: Sink, view: CompiledView, env: Mapping[str, str] = os.envi
     """Open the target of a sink for a version of its view; ConnectionMissing without its connection."""
     assert view.name == sink.view
     if isinstance(sink, KafkaSink):
-        return KafkaTarget(sink, view.pipeline, read_airflow_connection(sink.connection, env))
+        return KafkaTarget(sink, view, read_airflow_connection(sink.connection, env))
     if isinstance(sink, PostgresSink):
         connection = read_server_connection(sink.connection, "postgres", "database", env)
         return load_class("seamline.sinks.postgres.target", "PostgresTarget")(sink, view, connection)

@@ -40,6 +40,7 @@ from seamline.plan.stream.observation import (
 )
 from seamline.plan.stream.stream_state import Facts, actual_of
 from seamline.runtime.places import host_name
+from seamline.sinks.sink_facts import read_sink_facts
 from seamline.supervisor.board import Board, read_board
 from seamline.supervisor.driver_report import DriverReport
 from seamline.supervisor.sources.source_ends import ask_source_ends
@@ -222,6 +223,7 @@ def observe(
         indexed=said.indexed if said else {},
         rules=said.rules if said else None,
         asks=said.asks if said else None,
+        sinks=it.try_read("sinks", lambda: read_sink_facts(compiled, layout, now)) if compiled else None,
         holes=it.list_open_gaps(ends, recent, control) if ends else None,
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),

@@ -117,11 +117,14 @@ def explain(
     """Take one number apart."""
     from seamline.serve.explain import explain as take_apart
     from seamline.serve.explanation import is_changed, is_emitted, is_joined, name_rows, tabulate_rows
+    from seamline.sinks.audit.sent_numbers import list_sent_numbers
+    from seamline.sinks.audit.sent_words import format_sent_number
 
     compiled, layout = open_requested_pipeline(pipeline)
     find_view(compiled, layout, view)
     items = request.query_params.multi_items()
     found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", one_key(items), window, page=page))
+    sent = run_with_time_limit(lambda: list_sent_numbers(compiled, layout, view, found.row, None))
     others = [(name, value) for name, value in items if name != "page"]
     # Of a table's rows each change is shown, and those that came to nothing, too.
     pages = (found.row["batch_part"] + found.row["speed_part"] - 1) // PAGE
@@ -133,6 +136,7 @@ def explain(
         found=found,
         rows=tabulate_rows(found),
         named=name_rows(found),
+        sent=[(each, format_sent_number(each)) for each in sent],
         joined=is_joined(found),
         emitted=is_emitted(found),
         changed=is_changed(found),

@@ -150,12 +150,15 @@ def explain(
 ) -> Response:
     """Take one number apart: ``key.NAME=VALUE`` or ``null=NAME`` for each key, and the window's start."""
     from seamline.serve.explain import explain as take_apart
+    from seamline.sinks.audit.sent_numbers import list_sent_numbers
+    from seamline.sinks.audit.sent_words import serialize_sent_number
 
     compiled, layout = open_requested_pipeline(pipeline)
     find_view(compiled, layout, view)
     keys = one_key(request.query_params.multi_items())
     found = run_with_time_limit(lambda: take_apart(f"{pipeline}.{view}", keys, window, page=page, size=size))
-    return as_json(found.serialize())
+    sent = run_with_time_limit(lambda: list_sent_numbers(compiled, layout, view, found.row, None))
+    return as_json({**found.serialize(), "sinks": [serialize_sent_number(each) for each in sent]})
 
 
 @router.get("/completeness/{pipeline}", dependencies=[readers])

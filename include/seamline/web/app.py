@@ -20,6 +20,7 @@ from seamline.web import (
     pages,
     query_page,
     reports,
+    sinks_page,
     sql,
     timeline_page,
 )
@@ -80,6 +81,7 @@ ROUTED = (
     timeline_page,
     answer_pages,
     counts_page,
+    sinks_page,
 )
 for router in (each.router for each in ROUTED):
     app.include_router(router)

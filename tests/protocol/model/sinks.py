@@ -387,7 +387,10 @@ def ranging(
         "again": again,
         "harmed": () if whole else state.harmed,
     }
-    yield f"{name} sends again", become(Runner("copying" if whole else "ranging", runner.token, after), **told)
+    yield (
+        f"{name} sends again",
+        become(Runner("copying" if whole else "ranging", runner.token, after), **told),
+    )
     if state.deaths < bounds.deaths:
         yield f"{name} gets no reply", become(Runner(), **told, deaths=state.deaths + 1)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from seamline.lake.read.sinks.row_comparison import HELD
+from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.model.errors import Fenced, KafkaUnavailable
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks.kafka_rows import encode_rows
 from seamline.sinks.target import ChangeBatch
 
 PLACES = ("customer", "window_start", "window_end")
@@ -28,6 +32,8 @@ class Store:
     fails: list[str] = field(default_factory=list)
     """What becomes of the next writes: "before", "after" or "" for nothing."""
     transactions: int = 0
+    reads: list[Callable[[], object]] = field(default_factory=list)
+    """What happens in the middle of the next readings."""
 
 
 class MemoryTarget:
@@ -81,6 +87,62 @@ class MemoryTarget:
 
     def close(self) -> None:
         """Do nothing."""
+
+    @contextmanager
+    def open_reading(self) -> Iterator[MemoryReading]:
+        """Read the store beside who writes it."""
+        yield MemoryReading(self.store)
+
+    def spell_places(self, rows: pa.Table) -> pa.Array:
+        """Write what tells rows apart."""
+        return pa.array(encode_rows(rows.select(PLACES)), pa.string())
+
+    def spell_values(self, rows: pa.Table) -> pa.Array:
+        """Write rows."""
+        return pa.array(encode_rows(rows), pa.string())
+
+    def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
+        """Delete rows by their handles."""
+        self.require_own()
+        for handle in held["handle"].to_pylist():
+            [place] = [each for each in self.store.rows if repr(each) == handle]
+            self.change(dict(zip(PLACES, place, strict=True)), None)
+
+
+class MemoryReading:
+    """A look at a store, half of whose rows are read before anything else happens."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def find_position(self) -> SinkPosition | None:
+        """Read the position."""
+        return None if self.store.position is None else SinkPosition.from_json(self.store.position)
+
+    def read_rows(self, span: StartRange) -> Iterator[pa.Table]:
+        """Read rows one by one."""
+        places = [*self.store.rows]
+        for number, place in enumerate(places):
+            if number == len(places) // 2 and self.store.reads:
+                self.store.reads.pop(0)()
+            if place in self.store.rows:
+                yield spell_held(place, self.store.rows[place])
+
+    def read_row(self, row: pa.Table) -> pa.Table:
+        """Read one row."""
+        [place] = [tuple(each.values()) for each in row.select(PLACES).to_pylist()]
+        found = self.store.rows.get(place)
+        return HELD.empty_table() if found is None else spell_held(place, found)
+
+
+def spell_held(place: Place, row: dict[str, Any]) -> pa.Table:
+    """Write one row as a reading has it."""
+    names = dict(zip(PLACES, place, strict=True))
+    spelled = [encode_rows(pa.Table.from_pylist([each])) for each in (names, row)]
+    columns = [spelled[0], [repr(place)], [names["window_start"]], spelled[1]]
+    return pa.table(
+        [pa.array(each, kind.type) for each, kind in zip(columns, HELD, strict=True)], schema=HELD
+    )
 
 
 def unlike(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from tests.unit.shop import sales_pipeline
 
 from seamline import KafkaSink
 from seamline.kafka import row_topic
@@ -77,7 +78,9 @@ def test_a_record_is_deleted_in_the_partition_that_has_it(monkeypatch: pytest.Mo
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
     monkeypatch.setattr(row_topic, "Producer", Noting)
     monkeypatch.setattr(RowTopic, "read_last", lambda _: None)
-    target = KafkaTarget(KafkaSink("sales", topic="out"), "shop", KafkaConnection("127.0.0.1:1"))
+    target = KafkaTarget(
+        KafkaSink("sales", topic="out"), sales_pipeline().views[0], KafkaConnection("127.0.0.1:1")
+    )
 
     class Found:
         """A record in partition 3."""
@@ -124,7 +127,9 @@ def test_a_topic_of_another_sink_is_refused_before_that_is_fenced_off(
         pytest.fail("a writer was opened")
 
     monkeypatch.setattr(row_topic, "Producer", refuse)
-    target = KafkaTarget(KafkaSink("sales", topic="out"), "shop", KafkaConnection("127.0.0.1:1"))
+    target = KafkaTarget(
+        KafkaSink("sales", topic="out"), sales_pipeline().views[0], KafkaConnection("127.0.0.1:1")
+    )
     with pytest.raises(SetupError, match="is kept by shop.other"):
         target.take_over()
     with pytest.raises(SetupError, match="is kept by shop.other"):

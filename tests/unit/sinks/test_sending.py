@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import random
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,67 +12,23 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
-from tests.unit.sinks.memory_target import MemoryTarget, Place, Store, index_rows, unlike
+from tests.unit.sinks.memory_target import MemoryTarget, Place, Store, unlike
+from tests.unit.sinks.sending_shop import SINK, held, refresh, send, shown
 
-from seamline import KafkaSink
 from seamline.lake.log.log_lines import VIEW_VERSION
 from seamline.lake.read import serving_table
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
-from seamline.lake.store.locations import Location, delete_folder
+from seamline.lake.store.locations import delete_folder
 from seamline.lake.tables.sinks.recorded_positions import begin_copy, read_copy
 from seamline.lake.tables.sinks.served_versions import ServedVersions
-from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import KafkaUnavailable, OutOfStep
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks import sending
 from seamline.sinks.sink_runner import SinkRunner
 
-pytestmark = pytest.mark.slow
-SINK = KafkaSink("sales", topic="sales.out")
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let sinks say how they do in a folder of the test, and let a transaction take two changes."""
-    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.setattr("seamline.lake.read.sinks.served_changes.BATCH", 2)
-    monkeypatch.setattr(sending, "MOST_BATCHES", 1)
-
-
-@pytest.fixture
-def shop(warehouse: Location) -> Shop:
-    """A shop with some rows that are shown."""
-    shop = Shop(warehouse)
-    shop.epoch(
-        [Sale(1), Sale(2, None, 5), Sale(25 * 60), Sale(70, "b"), Sale(49 * 60)], watermark=START + DAY
-    )
-    refresh(shop)
-    return shop
-
-
-def refresh(shop: Shop) -> None:
-    """Bring the serving table up to date."""
-    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
-
-
-def send(shop: Shop, store: Store, sink: Sink = SINK) -> SinkRunner:
-    """Send what is new, as a process does that is started for that."""
-    opening: Callable[[Any, Any], MemoryTarget] = lambda *_: MemoryTarget(store)  # noqa: E731 - a factory
-    runner = SinkRunner(shop.compiled, shop.layout, sink, threading.Event(), once=True, opening=opening)
-    runner.run()
-    return runner
-
-
-def shown(shop: Shop) -> dict[Place, dict[str, Any]]:
-    """Return the rows that the serving table shows."""
-    return index_rows(Table.open(shop.layout.serving(shop.view)).read())
-
-
-def held(store: Store) -> dict[Place, dict[str, Any]]:
-    """Return the rows that a target holds."""
-    return {place: unlike(row) for place, row in store.rows.items()}
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_steps")]
 
 
 def require_each_change_once(store: Store) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from seamline.cli.context import open_pipeline
+from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
+from seamline.cli.sinks.sink_audits import audit
 from seamline.model.errors import BadRange, NotFound
+from seamline.model.time.intervals import format_utc_instant, parse_moment
 
 if TYPE_CHECKING:
-    from seamline.model.compile.compiled_pipeline import CompiledPipeline
-    from seamline.model.definition.sinks.sink_base import Sink
+    from seamline.model.protocol.sinks.ranges_again import RangeAgain
 
 
 @click.group()
@@ -57,18 +59,31 @@ def run(pipeline: str, once: bool) -> None:
 @sinks.command()
 @click.argument("pipeline")
 @click.argument("sink")
-def resend(pipeline: str, sink: str) -> None:
+@click.option(
+    "--from", "start", help="Send again the rows of windows that start from here on, UTC; clear nothing."
+)
+@click.option("--to", "end", help="End of their starts, UTC (exclusive). [default: the newest]")
+def resend(pipeline: str, sink: str, start: str | None, end: str | None) -> None:
     """Delete all that a sink's target holds; whoever runs the sink then writes everything anew.
 
-    For a topic that means a tombstone for each record that is there. A process that runs goes on by itself.
+    For a topic that means a tombstone for each record that is there. With --from nothing is cleared: rows of windows of
+    that range are sent again as they are served, and what the target has in it and is not served is deleted. A process
+    that runs goes on by itself.
     """
-    from seamline.sinks.sink_list import clear_target
+    from seamline.sinks.sink_list import ask_for_range, clear_target
 
     compiled, layout = open_pipeline(pipeline)
-    clear_target(compiled, layout, find_sink(compiled, sink))
-    click.echo(
-        f"{sink}: cleared; it is written anew by the stream's supervisor, or by `seamline sinks run {pipeline}`"
-    )
+    found, asked = find_sink(compiled, sink), parse_again(start, end)
+    runs = f"the stream's supervisor, or by `seamline sinks run {pipeline}`"
+    if asked is None:
+        clear_target(compiled, layout, found)
+        click.echo(f"{sink}: cleared; it is written anew by {runs}")
+        return
+    position = ask_for_range(compiled, layout, found, asked)
+    if position is None:
+        click.echo(f"{sink}: nothing has been sent yet; everything is, by {runs}")
+    else:
+        click.echo(f"{sink}: {position.again} is sent again by {runs}")
 
 
 @sinks.command()
@@ -94,20 +109,19 @@ def drop(pipeline: str, sink: str) -> None:
     click.echo(f"{sink}: dropped")
 
 
-def require_sinks(compiled: CompiledPipeline) -> None:
-    """Raise NotFound for a pipeline without sinks."""
-    if not compiled.definition.sinks:
-        raise NotFound(f"{compiled.name} has no sinks.", hint="declare one: docs/sinks.md.")
+def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
+    """Read a range that is to be sent again; None for everything."""
+    from seamline.model.protocol.sinks.ranges_again import RangeAgain
+
+    if start is None:
+        if end is not None:
+            raise BadRange("A range needs its beginning.", hint="pass --from; without --to it has no end.")
+        return None
+    first, last = (parse_moment(each) if each else None for each in (start, end))
+    if first is None or (last is not None and last <= first):
+        raise BadRange(f"No window starts in {start} to {end}.", hint="--to is after --from, and exclusive.")
+    return RangeAgain(format_utc_instant(first), format_utc_instant(last) if last else "")
 
 
-def find_sink(compiled: CompiledPipeline, name: str) -> Sink:
-    """Find a sink by its name; NotFound with the names that there are."""
-    require_sinks(compiled)
-    for each in compiled.definition.sinks:
-        if each.id == name:
-            return each
-    names = ", ".join(each.id for each in compiled.definition.sinks)
-    raise NotFound(f"{compiled.name} has no sink {name!r}.", hint=f"it has {names}.")
-
-
+sinks.add_command(audit)
 COMMANDS = (sinks,)

@@ -13,6 +13,7 @@ from seamline.model.protocol.epoch import Epoch
 from seamline.plan.stream.ask_counts import AskCount
 from seamline.plan.stream.hot_keys import KeyShare
 from seamline.plan.stream.rule_counts import RuleCount
+from seamline.plan.stream.sink_facts import SinkFacts
 from seamline.plan.stream.stream_state import Actual
 
 SHORT = 5.0
@@ -188,6 +189,8 @@ class Observation:
     """The rules that topics make, by the look-up's name; None where no driver says."""
     asks: Mapping[str, AskCount] | None = None
     """How far other systems have been asked, by the question's name; None where no driver says."""
+    sinks: tuple[SinkFacts, ...] | None = None
+    """How the pipeline's sinks are; None where that cannot be read."""
 
     @property
     def epoch_age(self) -> timedelta | None:

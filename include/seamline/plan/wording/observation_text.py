@@ -12,6 +12,7 @@ from seamline.plan.spelling import format_duration, format_quantity, last_line
 from seamline.plan.stream.alerts import count_failures
 from seamline.plan.stream.ask_counts import describe_silence
 from seamline.plan.stream.observation import Lag, Observation
+from seamline.plan.stream.sink_facts import format_sink_notes, serialize_sinks
 from seamline.plan.stream.stream_state import Actual
 
 UNKNOWN = "?"
@@ -52,6 +53,7 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
     if found.last_error and (found.strikes or found.actual not in FINE):
         yield f"last error: {last_line(found.last_error)}"
     yield from format_view_notes(found)
+    yield from format_sink_notes(found.sinks or ())
     for hole in found.holes or ():
         yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
     if found.silenced and found.reconciled:
@@ -147,6 +149,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
         "indexed_rows": dict(found.indexed),
         "rules": {name: vars(each) for name, each in (found.rules or {}).items()},
         "asks": {name: vars(each) for name, each in (found.asks or {}).items()},
+        "sinks": None if found.sinks is None else serialize_sinks(found.sinks),
         "holes": None if found.holes is None else list(found.holes),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,

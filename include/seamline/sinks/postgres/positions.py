@@ -31,6 +31,7 @@ EVICT = """
     WHERE p.pipeline = %(pipeline)s AND p.sink = %(sink)s AND a.application_name = %(application)s
         AND a.usename = current_user
 """
+LOOK = "SELECT position FROM {} WHERE pipeline = %s AND sink = %s"
 LOCK = "SELECT token, position FROM {} WHERE pipeline = %s AND sink = %s FOR UPDATE"
 MOVE = "UPDATE {} SET position = %s, at = now() WHERE pipeline = %s AND sink = %s"
 
@@ -72,6 +73,13 @@ class Positions:
         """End the session of an earlier writer: it holds the position, and may be frozen."""
         given = {"pipeline": self.pipeline, "sink": self.sink, "application": self.application}
         cursor.execute(SQL(EVICT).format(table=self.table), given)
+
+    def look(self, cursor: Transaction) -> str | None:
+        """Read the position as it is written; None where there is none."""
+        if cursor.execute("SELECT to_regclass(%s)", [self.table.as_string(cursor)]).fetchone() == (None,):
+            return None
+        row = cursor.execute(SQL(LOOK).format(self.table), [self.pipeline, self.sink]).fetchone()
+        return None if row is None or row[0] is None else str(row[0])
 
     def lock(self, cursor: Transaction, token: int) -> str | None:
         """Hold the position until the transaction ends, and return it as text; Fenced where another has claimed it."""

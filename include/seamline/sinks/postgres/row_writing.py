@@ -69,6 +69,12 @@ def delete_rows(cursor: Transaction, table: SinkTable, gone: pa.Table) -> None:
     cursor.execute(SQL("TRUNCATE {}").format(stage))
 
 
+def delete_handles(cursor: Transaction, table: SinkTable, handles: list[str]) -> None:
+    """Delete rows by their ``ctid``: one that somebody has changed since is another."""
+    delete = SQL("DELETE FROM {} WHERE ctid = ANY(%s::tid[])").format(table.identifier)
+    cursor.execute(delete, [handles])
+
+
 def delete_all(cursor: Transaction, table: SinkTable) -> None:
     """Delete every row."""
     cursor.execute(SQL("DELETE FROM {}").format(table.identifier))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import psycopg
+import pyarrow as pa
 
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
@@ -13,8 +14,16 @@ from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.postgres.explained_errors import explained_postgres
+from seamline.sinks.postgres.held_texts import as_read_back, spell_places, spell_values
 from seamline.sinks.postgres.positions import Positions
-from seamline.sinks.postgres.row_writing import delete_all, delete_rows, insert_rows, upsert_rows
+from seamline.sinks.postgres.reading import PostgresReading
+from seamline.sinks.postgres.row_writing import (
+    delete_all,
+    delete_handles,
+    delete_rows,
+    insert_rows,
+    upsert_rows,
+)
 from seamline.sinks.postgres.sessions import Session, Transaction, open_session, transaction
 from seamline.sinks.postgres.sink_table import SinkTable
 from seamline.sinks.row_shape import RowShape
@@ -24,6 +33,8 @@ from seamline.sinks.target_errors import TargetUnavailable
 
 WAIT, SHORT_WAIT = "30s", "2s"
 """How long a lock is waited for, and how long for an earlier writer to finish."""
+READER = "seamline reader"
+"""What a session is called that only reads."""
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext('seamline'))"
 
 
@@ -97,6 +108,29 @@ class PostgresTarget:
         with self._fenced() as (cursor, _):
             self._table.empty(cursor)
             self._positions.move(cursor, None)
+
+    @contextmanager
+    def open_reading(self) -> Iterator[PostgresReading]:
+        """Read the table beside who writes it, as it is at one moment."""
+        with (
+            explained_postgres(self._connection, self._table.called),
+            closing(open_session(self._connection, READER)) as session,
+            transaction(session, WAIT) as cursor,
+        ):
+            yield PostgresReading(cursor, self._table, self._positions)
+
+    def spell_places(self, rows: pa.Table) -> pa.Array:
+        """Write what tells rows apart as JSON."""
+        return spell_places(self._table.shape, as_read_back(self._table.shape, rows))
+
+    def spell_values(self, rows: pa.Table) -> pa.Array:
+        """Write rows as JSON, as they are read back."""
+        return spell_values(self._table.shape, as_read_back(self._table.shape, rows))
+
+    def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
+        """Delete rows by where they are in the table."""
+        with self._fenced() as (cursor, _):
+            delete_handles(cursor, self._table, held["handle"].to_pylist())
 
     def close(self) -> None:
         """Let go of the connection."""

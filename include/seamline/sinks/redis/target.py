@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+import pyarrow as pa
 import redis
 
 from seamline.model.compile.compiled_pipeline import CompiledView
@@ -19,6 +20,7 @@ from seamline.model.time.intervals import parse_duration
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.lasts import with_last
 from seamline.sinks.redis.clients import explained_redis, open_client, require_lasting_keys
+from seamline.sinks.redis.reading import RedisReading, list_keys
 from seamline.sinks.redis.row_texts import RowTexts
 from seamline.sinks.redis.script_parts import ScriptParts
 from seamline.sinks.redis.scripts import CLAIM, FENCED, FORGET, UNLINK, WRITE
@@ -29,7 +31,6 @@ from seamline.sinks.target_errors import TargetUnavailable
 
 SWEPT = 1_000
 """Keys that are deleted at a time: Lua passes no more than some thousands to a command."""
-GLOB = str.maketrans({each: f"\\{each}" for each in "*?[]\\^-"})
 
 
 class RedisTarget:
@@ -80,6 +81,28 @@ class RedisTarget:
         self._run(FORGET)
         self._sweep()
 
+    @contextmanager
+    def open_reading(self) -> Iterator[RedisReading]:
+        """Read the keys beside who writes them."""
+        with (
+            explained_redis(self._connection, self._called),
+            closing(open_client(self._connection)) as client,
+        ):
+            yield RedisReading(client, self._connection, self._called, self._texts)
+
+    def spell_places(self, rows: pa.Table) -> pa.Array:
+        """Write the keys of rows."""
+        return self._texts.spell_keys(rows)
+
+    def spell_values(self, rows: pa.Table) -> pa.Array:
+        """Write rows as JSON."""
+        return self._texts.spell_values(rows)
+
+    def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
+        """Delete keys."""
+        for some in held.to_batches(SWEPT):
+            self._run(UNLINK, *some["place"].to_pylist())
+
     def close(self) -> None:
         """Let go of the connection."""
         if self._client is not None:
@@ -99,9 +122,8 @@ class RedisTarget:
             self._run(UNLINK, *keys)
 
     def _list_keys(self) -> Iterator[bytes]:
-        pattern = f"{self._place.translate(GLOB)}:*"
         with explained_redis(self._connection, self._called):
-            yield from self._require_client().scan_iter(match=pattern, count=10 * SWEPT)
+            yield from list_keys(self._require_client(), self._place)
 
     def _run(self, script: str, *given: Any) -> None:
         """Run a script by which this writer changes something; Fenced."""

@@ -40,6 +40,11 @@ class SinkPosition:
         """The oldest version of the serving table whose rows are still to be compared with others, or sent."""
         return self.version if self.toward is None or self.version >= 0 else self.toward
 
+    @property
+    def settled(self) -> bool:
+        """Whether the target is at a version, and has no range still to be given again."""
+        return self.toward is None and self.again is None
+
     def ask_again(self, asked: RangeAgain) -> SinkPosition:
         """Return the position of a target that shows the same, and is to be given a range again."""
         return replace(self, again=asked.join(self.again))

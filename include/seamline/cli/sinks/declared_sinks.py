@@ -1,0 +1,27 @@
+"""The sinks that a command names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seamline.model.errors import NotFound
+
+if TYPE_CHECKING:
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.model.definition.sinks.sink_base import Sink
+
+
+def require_sinks(compiled: CompiledPipeline) -> None:
+    """Raise NotFound for a pipeline without sinks."""
+    if not compiled.definition.sinks:
+        raise NotFound(f"{compiled.name} has no sinks.", hint="declare one: docs/sinks.md.")
+
+
+def find_sink(compiled: CompiledPipeline, name: str) -> Sink:
+    """Find a sink by its name; NotFound with the names that there are."""
+    require_sinks(compiled)
+    for each in compiled.definition.sinks:
+        if each.id == name:
+            return each
+    names = ", ".join(each.id for each in compiled.definition.sinks)
+    raise NotFound(f"{compiled.name} has no sink {name!r}.", hint=f"it has {names}.")

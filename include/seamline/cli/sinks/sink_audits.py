@@ -1,0 +1,41 @@
+"""The command that compares what targets of sinks hold with what is served."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from seamline.cli.context import open_pipeline
+from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
+from seamline.model.errors import AuditFailed
+from seamline.model.time.intervals import parse_moment
+
+
+@click.command()
+@click.argument("pipeline")
+@click.argument("sink", required=False)
+@click.option("--from", "start", help="Compare windows that start from here on, UTC. [default: all]")
+@click.option("--to", "end", help="End of their starts, UTC (exclusive).")
+@click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def audit(pipeline: str, sink: str | None, start: str | None, end: str | None, format: str) -> int:
+    """Read back what a sink's target holds, or that of each sink, and compare it with what is served.
+
+    Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile.
+    """
+    from seamline.lake.read.sinks.shown_rows import StartRange
+    from seamline.sinks.audit.audit_words import format_sink_audit, serialize_sink_audit
+    from seamline.sinks.audit.sink_audit import audit_sink
+
+    compiled, layout = open_pipeline(pipeline)
+    require_sinks(compiled)
+    asked = [find_sink(compiled, sink)] if sink else compiled.definition.sinks
+    span = StartRange(*(parse_moment(each) if each else None for each in (start, end)))
+    passed = True
+    for each in asked:
+        found = audit_sink(compiled, layout, each, now=datetime.now(UTC), span=span)
+        told = serialize_sink_audit(found)
+        click.echo(json.dumps(told, default=str) if format == "json" else "\n".join(format_sink_audit(found)))
+        passed = passed and found.passed
+    return 0 if passed else AuditFailed.exit_code

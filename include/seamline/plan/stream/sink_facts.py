@@ -1,0 +1,86 @@
+"""How a sink is: what its target shows, how far that is behind what is served, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from seamline.plan.spelling import format_duration, format_quantity
+
+
+@dataclass(frozen=True)
+class SinkFacts:
+    """One sink of a definition, as the warehouse and its process tell of it."""
+
+    name: str
+    """Its name."""
+    view: str
+    """The view that it sends."""
+    target: str
+    """Where it writes to."""
+    when: str
+    """Which rows it sends."""
+    state: str = ""
+    """What its process on this host is at: "sending", "waiting", "failed", "fenced off", "ended", or "silent" if it has
+    said nothing for a minute; empty where none has run here."""
+    up: bool = False
+    """Whether that process sends, or waits for what is new."""
+    version: int | None = None
+    """The version of the serving table that the target shows; None for none."""
+    newest: int | None = None
+    """The newest version of the serving table; None if nothing is served yet."""
+    toward: int | None = None
+    """The version on the way to which the target is; None where it is at one."""
+    rows: int = 0
+    """Changes that were written on that way."""
+    again: str = ""
+    """The range that is sent again; empty for none."""
+    again_rows: int = 0
+    """Rows of it that were sent."""
+    at: str | None = None
+    """When the target last moved, UTC, as the warehouse knows; None if it never has."""
+    behind_seconds: float | None = None
+    """Since when it has shown an older version than the newest; 0 if it shows that one, None if that is not known."""
+    sent: int | None = None
+    """Changes that the process has sent since it was started."""
+    error: str = ""
+    """Why it failed last; empty if it has not."""
+
+    @property
+    def behind(self) -> int | None:
+        """Versions from the one that is shown to the newest; None if nothing is served."""
+        return None if self.newest is None else self.newest - (-1 if self.version is None else self.version)
+
+    @property
+    def fine(self) -> bool:
+        """Whether it is up and has not failed."""
+        return self.up and not self.error
+
+
+def format_shown(found: SinkFacts) -> str:
+    """Say what a target shows, and how far behind that is."""
+    if found.newest is None:
+        return "nothing is served yet"
+    if found.at is None:
+        return f"nothing sent yet of version {found.newest:,}"
+    shown = "no version" if found.version is None else f"version {found.version:,}"
+    way = f", {format_quantity(found.rows, 'change')} on the way to {found.toward:,}" if found.toward else ""
+    if not found.behind:
+        return f"{shown}, the newest{way}"
+    since = format_duration(found.behind_seconds) if found.behind_seconds is not None else "?"
+    return f"{shown} of {found.newest:,}{way}, {since} behind"
+
+
+def format_sink_notes(sinks: tuple[SinkFacts, ...]) -> Iterator[str]:
+    """Say in a line each how sinks are."""
+    for each in sinks:
+        again = f"; {each.again} is sent again, {each.again_rows:,} rows so far" if each.again else ""
+        state = each.state or "not run on this host"
+        error = f": {each.error}" if each.error else ""
+        yield f"sink {each.name} to {each.target} shows {format_shown(each)}{again}; {state}{error}"
+
+
+def serialize_sinks(sinks: tuple[SinkFacts, ...]) -> list[dict[str, Any]]:
+    """Return sinks as JSON has them."""
+    return [{**asdict(each), "behind_versions": each.behind} for each in sinks]

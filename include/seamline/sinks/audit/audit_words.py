@@ -1,0 +1,91 @@
+"""The audit of a sink in words, and as JSON has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.spelling import format_quantity
+from seamline.sinks.audit.sink_audit import DIFFERENT, EXTRA, MISSING, RowFinding, SinkAudit
+
+SAID = {
+    MISSING: "are served and not there",
+    EXTRA: "are there and not served",
+    DIFFERENT: "are others than are served",
+}
+LONGEST = 120
+"""Letters of a value that a line shows."""
+
+
+def format_sink_audit(found: SinkAudit) -> Iterator[str]:
+    """Say what a target holds against what is served, a line each."""
+    position = found.position
+    if position is None:
+        yield f"{found.sink}: nothing has been sent yet to {found.target}"
+        return
+    version = "no version" if position.version < 0 else f"version {position.version}"
+    underway = "" if position.toward is None else f", {position.rows} changes on the way to {position.toward}"
+    yield f"{found.sink}: {found.target} shows {version}{underway}"
+    yield f"  {format_quantity(found.held, 'row')} held, {found.wanted:,} to be there as served"
+    if found.unsent:
+        yield f"  {found.unsent:,} more are served and not sent now; what the target has of them is not judged"
+    if found.moved:
+        yield f"  {found.moved:,} changed while they were read, and are not judged"
+    for kind, count in found.found.items():
+        if count:
+            yield f"  WRONG {format_quantity(count, 'row')} {SAID[kind]}"
+    for each in found.examples:
+        yield f"    {each.kind} {each.place}{format_columns(each)}"
+    if found.passed:
+        yield "  nothing is wrong"
+    elif found.span.start is None:
+        yield f"  `seamline sinks resend {found.pipeline} {found.sink} --from TIME` sends windows from then on again"
+
+
+def format_columns(found: RowFinding) -> str:
+    """Say in which columns a row differs."""
+    said = (
+        f"{name} {shorten(held)}, served {shorten(served)}" for name, (held, served) in found.columns.items()
+    )
+    joined = "; ".join(said)
+    return f": {joined}" if joined else ""
+
+
+def shorten(value: Any) -> str:
+    """Write a value, of a long one the beginning."""
+    text = repr(value) if isinstance(value, str) else "NULL" if value is None else str(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def serialize_sink_audit(found: SinkAudit) -> Mapping[str, Any]:
+    """Return all of an audit as JSON has it."""
+    position = found.position
+    bounds = (found.span.start, found.span.end)
+    start, end = (None if each is None else format_utc_instant(each) for each in bounds)
+    return {
+        "pipeline": found.pipeline,
+        "sink": found.sink,
+        "target": found.target,
+        "at": format_utc_instant(found.at),
+        "from": start,
+        "to": end,
+        "version": None if position is None or position.version < 0 else position.version,
+        "toward": None if position is None else position.toward,
+        "held": found.held,
+        "wanted": found.wanted,
+        "not_sent_now": found.unsent,
+        "changed_meanwhile": found.moved,
+        "passed": found.passed,
+        "found": dict(found.found),
+        "examples": [
+            {
+                "kind": each.kind,
+                "place": each.place,
+                "columns": {
+                    name: {"held": held, "served": served} for name, (held, served) in each.columns.items()
+                },
+            }
+            for each in found.examples
+        ],
+    }
