@@ -115,6 +115,22 @@ def test_rows_of_a_range_are_sent_once_whatever_fails(shop: Shop) -> None:
     assert len(set(difference)) == len(difference)
 
 
+def test_a_range_waits_for_the_end_of_the_way(shop: Shop) -> None:
+    """On the way its rows are partly those of one version, partly of another: neither can be sent again then."""
+    store = Store()
+    send(shop, store)
+    sales = [Sale(minute, customer) for minute in (1, 70, 25 * 60) for customer in "ab"]
+    shop.epoch(sales, watermark=START + DAY)
+    refresh(shop)
+    store.fails = ["", "before"]
+    send(shop, store)
+    assert '"toward"' in str(store.position)
+    ask_again(store)
+    assert send(shop, store).error is None
+    assert held(store) == shown(shop)
+    assert '"again"' not in str(store.position)
+
+
 def test_a_range_that_is_asked_for_twice_is_joined(shop: Shop) -> None:
     """The second one to ask must not take from the first what was not sent yet."""
     store = Store()
