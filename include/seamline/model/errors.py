@@ -273,7 +273,7 @@ class MovedAway(SeamlineError):
 
 
 class AuditFailed(SeamlineError):
-    """Kafka, ledger, log and views do not agree with each other."""
+    """Kafka, ledger, log and views do not agree with each other, or a sink's target not with what is served."""
 
     exit_code = 39
 

@@ -137,6 +137,8 @@ def page_of(node: Node) -> str:
             return f"views/{node.name}"
         case NodeKind.DERIVED if node.about.startswith("ask "):
             return "questions"
+        case NodeKind.SINK:
+            return "sinks"
     return "stream"
 
 

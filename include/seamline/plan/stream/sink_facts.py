@@ -61,11 +61,15 @@ class SinkFacts:
 def format_shown(found: SinkFacts) -> str:
     """Say what a target shows, and how far behind that is."""
     if found.newest is None:
-        return "nothing is served yet"
+        return "nothing to send yet"
     if found.at is None:
-        return f"nothing sent yet of version {found.newest:,}"
+        return f"sent nothing yet of version {found.newest:,}"
     shown = "no version" if found.version is None else f"version {found.version:,}"
-    way = f", {format_quantity(found.rows, 'change')} on the way to {found.toward:,}" if found.toward else ""
+    way = (
+        f", {format_quantity(found.rows, 'change')} on the way to {found.toward:,}"
+        if found.toward is not None
+        else ""
+    )
     if not found.behind:
         return f"{shown}, the newest{way}"
     since = format_duration(found.behind_seconds) if found.behind_seconds is not None else "?"
@@ -78,7 +82,9 @@ def format_sink_notes(sinks: tuple[SinkFacts, ...]) -> Iterator[str]:
         again = f"; {each.again} is sent again, {each.again_rows:,} rows so far" if each.again else ""
         state = each.state or "not run on this host"
         error = f": {each.error}" if each.error else ""
-        yield f"sink {each.name} to {each.target} shows {format_shown(each)}{again}; {state}{error}"
+        shown = format_shown(each)
+        verb = "shows " if each.at and each.newest is not None else "has "
+        yield f"sink {each.name} to {each.target} {verb}{shown}{again}; {state}{error}"
 
 
 def serialize_sinks(sinks: tuple[SinkFacts, ...]) -> list[dict[str, Any]]:

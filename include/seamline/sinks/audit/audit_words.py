@@ -10,9 +10,9 @@ from seamline.plan.spelling import format_quantity
 from seamline.sinks.audit.sink_audit import DIFFERENT, EXTRA, MISSING, RowFinding, SinkAudit
 
 SAID = {
-    MISSING: "are served and not there",
-    EXTRA: "are there and not served",
-    DIFFERENT: "are others than are served",
+    MISSING: ("is served and not there", "are served and not there"),
+    EXTRA: ("is there and not served", "are there and not served"),
+    DIFFERENT: ("is another than is served", "are others than are served"),
 }
 LONGEST = 120
 """Letters of a value that a line shows."""
@@ -34,7 +34,7 @@ def format_sink_audit(found: SinkAudit) -> Iterator[str]:
         yield f"  {found.moved:,} changed while they were read, and are not judged"
     for kind, count in found.found.items():
         if count:
-            yield f"  WRONG {format_quantity(count, 'row')} {SAID[kind]}"
+            yield f"  WRONG {format_quantity(count, 'row')} {SAID[kind][count != 1]}"
     for each in found.examples:
         yield f"    {each.kind} {each.place}{format_columns(each)}"
     if found.passed:
