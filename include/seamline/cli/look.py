@@ -155,7 +155,8 @@ def open_to_write(file: Path, mode: Literal["wb", "xb"]) -> BinaryIO:
 @click.option(
     "--rows", type=click.IntRange(min=0), default=10, show_default=True, help="Master rows per page."
 )
-def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int) -> int:
+@click.option("--no-targets", is_flag=True, help="Do not ask the targets of sinks what they hold.")
+def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int, no_targets: bool) -> int:
     """Explain one number: generation, slices, rows in the master, where it was sent.
 
     Exit code 1 if they do not add up.
@@ -164,11 +165,13 @@ def explain(view: str, keys: tuple[str, ...], window: str, page: int, rows: int)
     from seamline.serve.explanation import format_explanation
     from seamline.sinks.audit.sent_numbers import list_sent_numbers
     from seamline.sinks.audit.sent_words import format_sent_numbers
+    from seamline.sinks.targets import open_target
 
     found = take_apart(view, parse_name_values(keys), window, page=page, size=rows)
     click.echo("\n".join(format_explanation(found)))
     name, _, view_name = view.partition(".")
-    for line in format_sent_numbers(list_sent_numbers(*open_pipeline(name), view_name, found.row)):
+    opening = None if no_targets else open_target
+    for line in format_sent_numbers(list_sent_numbers(*open_pipeline(name), view_name, found.row, opening)):
         click.echo(line)
     return 0 if found.proven else 1
 

@@ -13,13 +13,13 @@ from seamline.model.errors import AuditFailed
 from seamline.model.time.intervals import parse_moment
 
 
-@click.command()
+@click.command("audit")
 @click.argument("pipeline")
 @click.argument("sink", required=False)
 @click.option("--from", "start", help="Compare windows that start from here on, UTC. [default: all]")
 @click.option("--to", "end", help="End of their starts, UTC (exclusive).")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def audit(pipeline: str, sink: str | None, start: str | None, end: str | None, format: str) -> int:
+def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | None, format: str) -> int:
     """Read back what a sink's target holds, or that of each sink, and compare it with what is served.
 
     Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile.

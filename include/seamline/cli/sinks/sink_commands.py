@@ -9,7 +9,7 @@ import click
 
 from seamline.cli.context import open_pipeline
 from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
-from seamline.cli.sinks.sink_audits import audit
+from seamline.cli.sinks.sink_audits import audit_sinks
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import format_utc_instant, parse_moment
 
@@ -123,5 +123,5 @@ def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
     return RangeAgain(format_utc_instant(first), format_utc_instant(last) if last else "")
 
 
-sinks.add_command(audit)
+sinks.add_command(audit_sinks)
 COMMANDS = (sinks,)

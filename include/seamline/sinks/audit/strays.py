@@ -18,9 +18,10 @@ def delete_strays(target: Target, shown: ShownRows, position: SinkPosition) -> N
     if not isinstance(target, ReadableTarget):
         log.info("What is there and is not served stays: this kind of target cannot be read back.")
         return
-    with open_comparison(shown.span) as comparison, target.open_reading() as reading:
-        for held in reading.read_rows(shown.span):
-            comparison.add_held(held)
+    with open_comparison(shown.span) as comparison:
+        with target.open_reading() as reading:
+            for held in reading.read_rows(shown.span):
+                comparison.add_held(held)
         for rows, sent in shown.iterate_all():
             comparison.add_wanted(target.spell_places(rows), target.spell_values(rows), sent)
         for strays in comparison.iterate_strays():

@@ -32,6 +32,7 @@ COPY = "COPY (SELECT ctid AS {handle}, {columns} FROM {table} WHERE {condition})
 """By its ``ctid`` a row is found again, as long as nobody has changed it."""
 AS_READ = """
     SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout = 0;
     SET LOCAL DateStyle = 'ISO, YMD';
     SET LOCAL extra_float_digits = 1;
     SET LOCAL bytea_output = 'hex'

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from seamline.lake.read.sinks.served_changes import UNCOMPARED
 from seamline.lake.read.sinks.shown_rows import ShownRows
+from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.log_store import read_commit
 from seamline.lake.tables.sinks.served_versions import ServedVersion
 from seamline.model.errors import NotFound
 
-WALKED = 300
-"""Commits that are looked at."""
+WALKED = 100
+"""Commits that are looked at: in a bucket each is a request."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +34,18 @@ class ShownSince:
 
 def find_shown_since(shown: ShownRows, row: pa.Table, places: Sequence[str]) -> ShownSince:
     """Walk back from a version that shows a row to the one that made it so."""
-    version, since, exact = shown.version, shown.version.number, False
-    for number in range(version.number, max(version.number - WALKED, 0), -1):
-        commit = read_commit(version.root, number)
+    interval = row["interval"][0].as_py()
+    files = {path for path, each in shown.version.files.items() if each == interval}
+    since, exact = shown.version.number, False
+    for number in range(shown.version.number, max(shown.version.number - WALKED, 0), -1):
+        commit = read_commit(shown.version.root, number)
         if commit is None or commit.shape:
             break
-        added = {add["path"] for add in commit.adds} & version.files.keys()
-        version = step_back(version, added, commit.removes, row["interval"][0].as_py())
+        added = files & {add["path"] for add in commit.adds}
+        files = (files - added) | list_removed(commit, interval)
         if not added:
             continue
-        since = number
+        since, version = number, replace(shown.version, files=dict.fromkeys(files, interval))
         try:
             before = replace(shown, version=version).find(row, places)
         except NotFound:
@@ -53,12 +56,10 @@ def find_shown_since(shown: ShownRows, row: pa.Table, places: Sequence[str]) -> 
     return ShownSince(since, read_time(shown.version, since), exact)
 
 
-def step_back(
-    version: ServedVersion, added: set[str], removed: frozenset[str], interval: str
-) -> ServedVersion:
-    """Return the version before one, as far as it may have rows of an interval."""
-    files = {path: each for path, each in version.files.items() if path not in added}
-    return replace(version, number=version.number - 1, files=files | dict.fromkeys(removed, interval))
+def list_removed(commit: Commit, interval: str) -> set[str]:
+    """List the files of an interval that a commit has removed, and those of which it does not say the interval."""
+    told = {each["path"]: (each.get("partitionValues") or {}).get("interval") for each in commit.removals}
+    return {path for path, each in told.items() if each in (None, interval)}
 
 
 def list_values(rows: pa.Table) -> list[Mapping[str, Any]]:

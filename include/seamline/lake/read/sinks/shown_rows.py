@@ -18,6 +18,7 @@ from seamline.lake.tables.sinks.served_versions import ServedVersion
 from seamline.model.errors import NotFound
 from seamline.model.protocol.sinks.ranges_again import RangeAgain
 from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.zone_clock import MICROSECOND
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ class ShownRows:
             f"shown.{name} IS NOT DISTINCT FROM (SELECT {name} FROM asked)"
             for name in map(quote_identifier, places)
         )
-        found = [*self.query(f"SELECT {self.columns} FROM shown WHERE {same}", asked=row)]
+        start = row["window_start"][0].as_py()
+        about = StartRange(start, start + MICROSECOND).condition_sql()
+        found = [*self.query(f"SELECT {self.columns} FROM shown WHERE {about} AND {same}", asked=row)]
         return pa.concat_tables(found) if found else self.version.schema.empty_table()
 
     @property
