@@ -373,6 +373,14 @@ def ranging(
         return
     there = [key for key in keys if (row := show(key, version, bounds)) and (row[1] or not bounds.certified)]
     some = there[position.again.done :][: bounds.chunk]
+    if bounds.parts and len(some) > 1:
+        # The first is written by itself; the rest and the position follow, and a start in between writes all again.
+        rows[some[0]] = show(some[0], version, bounds)
+        held = begin_way(state.target.position, position.send_again(len(some), whole=False)) if how.begun else position
+        target = state.target._replace(rows=tuple(rows), position=held)
+        if target != state.target:
+            yield f"{name} sends a part again", become(runner, target=target)
+            return
     if twice := set(some) & set(state.again):
         raise Violation(f"keys {twice} are sent again twice")
     for key in some:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.model.protocol.sinks.ranges_again import RangeAgain
 from seamline.model.protocol.sinks.steps import begin_way, plan_step
 
 STANDING = st.builds(SinkPosition, st.text(max_size=8), st.integers(0, 9))
@@ -75,3 +76,10 @@ def test_who_takes_over_writes_all_of_what_was_begun(
     step = plan_step(begun, 99)
     assert step is not None
     assert (step.end, step.skip) == (position.toward or position.version, begun.rows)
+
+
+def test_of_a_range_that_is_sent_again_the_position_says_so_already() -> None:
+    """A write of it in parts changes the position with the last of them, and loses no request."""
+    held = HERE.ask_again(RangeAgain("2026-03-01T00:00:00Z", "", 4))
+    assert begin_way(held, held.send_again(2, whole=False)) == held
+    assert begin_way(held, held.send_again(2, whole=True)) == held

@@ -54,9 +54,10 @@ def find_range_due(position: SinkPosition | None) -> RangeAgain | None:
 def begin_way(held: SinkPosition | None, position: SinkPosition) -> SinkPosition:
     """Return where a target stands while changes that lead to a position are written one after another.
 
-    It is on the way there with none of them, so that all of them are written again by whoever takes over.
+    It is on the way there with none of them, so that all of them are written again by whoever takes over. Of a range
+    that is sent again the position says so already.
     """
-    if held is not None and held.toward is not None:
+    if held is not None and not held.settled:
         return held
     if position.toward is not None:
         return replace(position, rows=0)
