@@ -246,8 +246,15 @@ def watching(place: Place, name: str) -> Iterator[Callable[[], int]]:
                 )
             )
     else:
-        settings = {"bootstrap.servers": place.address["brokers"], "group.id": name}
-        consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "latest"})
+        consumer = Consumer(
+            {
+                "bootstrap.servers": place.address["brokers"],
+                "group.id": name,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "topic.metadata.refresh.interval.ms": 500,
+            }
+        )
         consumer.subscribe([name])
         held = [0]
 
