@@ -1,6 +1,7 @@
 """What sinks cost by the whole way, from a serving table to a topic, a table of PostgreSQL, and keys of Valkey.
 
     python -m benchmarks.sinks [--rows 1000000] [--only kafka,postgres,redis] [--trials 60] [--no-peers]
+                               [--at-once 100]
 
 *Rebuild*: `seamline sinks run --once` sends a serving table to a target that has nothing. Rows a second are those of
 the whole process, its start included; CPU and the largest resident memory are the process's own, as the system counts
@@ -51,7 +52,7 @@ KINDS = ("kafka", "postgres", "redis")
 SINKS = {
     "kafka": 'KafkaSink("sales", topic="{name}", name="out")',
     "postgres": 'PostgresSink("sales", table="{name}", name="out")',
-    "redis": 'RedisSink("sales", name="out")',
+    "redis": 'RedisSink("sales", name="out", at_once={at_once})',
 }
 KEYS, AT_ONCE = 10_000, 960_000
 """Customers of each hour, and rows of one epoch: whole days."""
@@ -80,9 +81,9 @@ class Place:
         return psycopg.connect(**self.address, dbname="postgres", autocommit=True)
 
 
-def make_shop(folder: Path, kind: str, name: str, rows: int) -> Shop:
+def make_shop(folder: Path, kind: str, name: str, rows: int, at_once: int = 100) -> Shop:
     """Make a serving table of so many rows, each hour with one of each customer."""
-    sink = SINKS[kind].format(name=name)
+    sink = SINKS[kind].format(name=name, at_once=at_once)
     text = DEFINITION.replace("    batch=", f"    sinks=[{sink}],\n    batch=")
     text = text.replace("import Batch,", f"import Batch, {sink.partition('(')[0]},")
     (folder / "definitions").mkdir(parents=True)
@@ -302,7 +303,7 @@ def measure_freshness(folder: Path, place: Place, trials: int) -> dict[str, Any]
 def measure(folder: Path, place: Place, options: argparse.Namespace) -> dict[str, Any]:
     """Measure one kind."""
     name = f"sales_{options.rows}"
-    shop = make_shop(folder, place.kind, name, options.rows)
+    shop = make_shop(folder, place.kind, name, options.rows, options.at_once)
     figures: dict[str, Any] = {"kind": place.kind, "rows": options.rows, "load": os.getloadavg()[0]}
     figures |= rebuild(folder, place, options.rows)
     if options.peers:
@@ -317,6 +318,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sinks", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--at-once", type=int, default=100, help="rows of a script of Redis")
     parser.add_argument("--only", type=names(KINDS), default="")
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)

@@ -59,6 +59,6 @@ def test_where_nothing_changes_the_position_moves(monkeypatch: pytest.MonkeyPatc
     """A script without rows is one too; a row that is larger than a script may be is one by itself."""
     parts = ScriptParts(TEXTS, None, 100)
     assert [*parts.spell_scripts([])] == [[]]
-    monkeypatch.setattr(script_parts, "MOST_BYTES", 10)
+    monkeypatch.setattr(script_parts, "ROW_BYTES", 0)
     served = ServedRows(VIEW, 1, 3)
     assert [rows for rows, _, _ in read_scripts([*parts.spell_scripts(served.whole())])] == [1, 1, 1]

@@ -15,8 +15,8 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.sinks.redis.row_texts import RowTexts, combine
 from seamline.sinks.target import ChangeBatch
 
-MOST_BYTES = 256 << 10
-"""Keys and values of one script, but for a row that has more by itself."""
+ROW_BYTES = 2_500
+"""Bytes of a key with its value, beyond which, on average, a script has fewer rows."""
 NO_TEXTS = b"", b"\0\0\0\0"
 NO_ROWS = *NO_TEXTS, *NO_TEXTS
 
@@ -44,12 +44,17 @@ class ScriptParts:
     at_once: int
     """The most rows of one script."""
 
+    @property
+    def most_bytes(self) -> int:
+        """Keys and values of one script, but for a row that has more by itself."""
+        return self.at_once * ROW_BYTES
+
     def spell_scripts(self, batches: Iterable[ChangeBatch]) -> Iterator[list[Any]]:
         """Spell the arguments of one script after another; of one without rows where there is nothing to change."""
         given: list[Any] = []
         rows = size = scripts = 0
         for part in self.spell_parts(batches):
-            if rows and (rows + part.rows > self.at_once or size + part.size > MOST_BYTES):
+            if rows and (rows + part.rows > self.at_once or size + part.size > self.most_bytes):
                 yield given
                 given, rows, size, scripts = [], 0, 0, scripts + 1
             given.extend(part.given)
@@ -77,7 +82,7 @@ class ScriptParts:
     def cut(self, keys: pa.Array, values: pa.Array) -> Iterator[tuple[int, int, int]]:
         """Say where parts begin, how many rows they have, and about how many bytes."""
         row = (keys.nbytes + values.nbytes) // max(len(keys), 1) + 1
-        most = max(min(self.at_once, MOST_BYTES // row), 1)
+        most = max(min(self.at_once, self.most_bytes // row), 1)
         for at in range(0, len(keys), most):
             rows = min(most, len(keys) - at)
             yield at, rows, rows * row
