@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from seamline.model.sql.reader import Reader
@@ -10,8 +11,10 @@ from seamline.model.time.intervals import UNITS, parse_duration
 
 SAMPLE = "write INTERVAL '10 minutes', or INTERVAL '10' MINUTE."
 UNIT_WORDS = {**{unit.upper(): unit for unit in UNITS}, **{f"{unit.upper()}S": unit for unit in UNITS}}
-WHOLE = re.compile(r"[0-9]+", re.ASCII)
-NUMBER = re.compile(r"([0-9]+)|[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+|[0-9]+[eE][+-]?[0-9]+", re.ASCII)
+WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
+NUMBER = re.compile(
+    r"([0-9]{1,300})|[0-9]+\.[0-9]*([eE][+-]?[0-9]+)?|\.[0-9]+|[0-9]+[eE][+-]?[0-9]+", re.ASCII
+)
 
 
 def read_interval(reader: Reader) -> str:
@@ -44,4 +47,7 @@ def read_number(reader: Reader, what: str) -> int | float:
     if found is None:
         reader.fail(f"{reader.next.shown} is not {what}.", "write a number, such as 10 or 0.95.", token)
     text = reader.take().text
-    return sign * (int(text) if found[1] else float(text))
+    number = int(text) if found[1] else float(text)
+    if math.isinf(number):
+        reader.fail(f"{text} is too large.", "write a number that a DOUBLE can hold.", token)
+    return sign * number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
@@ -15,6 +16,7 @@ from seamline.model.sql.slices import unquote
 from seamline.model.sql.tokens import SqlToken, TokenKind
 
 SAMPLE = "write WITH (name = 'value', ...)."
+WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 TRUTHS = {"TRUE": True, "FALSE": False}
 TEXT, WHOLE, TRUTH, NONE, TEXTS = (
     Shape(str),
@@ -89,10 +91,17 @@ def read_value(reader: Reader) -> Any:
     if token.word == "INTERVAL":
         return read_interval(reader)
     if token.symbol == "(":
-        return reader.list_items(lambda: read_value(reader), "write ('one', 'two').")
+        return reader.list_items(lambda: read_item_value(reader), "write ('one', 'two').")
     if token.kind is TokenKind.NUMBER or token.symbol == "-":
         return read_number(reader, "a value")
     reader.fail(f"{token.shown} is not a value.", "write a text in quotes, a number, TRUE or FALSE.")
+
+
+def read_item_value(reader: Reader) -> Any:
+    """Read a value in a list."""
+    if reader.next.symbol == "(":
+        reader.fail("A list has no lists.", "write ('one', 'two').")
+    return read_value(reader)
 
 
 def list_settings(owner: type) -> dict[str, Declared]:
@@ -119,7 +128,7 @@ def convert_value(reader: Reader, option: Option, field: Declared) -> Any:
     for shape in field.shapes:
         if shape == TRUTH and str(value).upper() in TRUTHS:
             return TRUTHS[str(value).upper()]
-        if shape == WHOLE and not isinstance(value, bool) and str(value).isdecimal():
+        if shape == WHOLE and not isinstance(value, bool) and WHOLE_NUMBER.fullmatch(str(value)):
             return int(value)
         if shape == TEXT and isinstance(value, str):
             return value

@@ -155,8 +155,8 @@ def read_named_argument(call: MeasureCall) -> None:
     if call.name == "formula":
         if name in ("sql", "where"):
             call.fail(f"A part of a formula cannot be called {name!r}.", token)
-        if not begins_measure(reader):
-            call.fail(f"The part {name!r} is not a measure.", reader.next)
+        if not begins_measure(reader) or reader.next.text.lower() in STATELESS:
+            call.fail(f"The part {name!r} is not a measure with a state.", reader.next)
         call.parts[name] = read_measure(reader, call.scope)
     else:
         call.named[name] = reader.expression("An argument")
@@ -260,6 +260,8 @@ def require_whole(call: MeasureCall, number: int) -> int:
     return int(found)
 
 
+STATELESS = ("ratio", "formula")
+"""Measures that are made of others, and cannot be parts."""
 UNFILTERED = ("ratio", "count_if")
 """Measures without FILTER: a condition is written into the measures of which a ratio is."""
 MEASURES: Mapping[str, Made] = {

@@ -42,6 +42,7 @@ def qualify(found: SqlText, prefixes: Mapping[str, str]) -> SqlText:
             continue
         column = tokens[at + 2] if at + 2 < len(tokens) else token
         name = prefixes[unquote(token)] + unquote(column)
-        made.append(replace(token, text=name, kind=TokenKind.WORD))
+        quote = "`" if column.kind is TokenKind.NAME else ""
+        made.append(replace(token, text=f"{quote}{name}{quote}", kind=column.kind))
         at += 3
     return replace(found, text=join_tokens(made), tokens=tuple(made)) if made != tokens else found

@@ -225,8 +225,8 @@ FEATURES: dict[str, tuple[str, Pipeline]] = {
     ),
     "a function of Arrow tables, by its name": (
         (
-            f"{HEAD.replace('defaults', WORDS)} CREATE SOURCE notes (text STRING NOT NULL, at TIMESTAMP, WATERMARK FOR at, "
-            "CONSTRAINT few CHECK (words < 5)) WITH (connector = 'kafka', topic = 'notes'); "
+            f"{HEAD.replace('defaults', WORDS)} CREATE SOURCE notes (text STRING NOT NULL, at TIMESTAMP, "
+            "WATERMARK FOR at, CONSTRAINT few CHECK (words < 5)) WITH (connector = 'kafka', topic = 'notes'); "
             "CREATE VIEW v AS SELECT sum(words) AS n FROM notes GROUP BY TUMBLE(at, INTERVAL '1 hour');"
         ),
         pipeline(

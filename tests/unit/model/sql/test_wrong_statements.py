@@ -560,6 +560,30 @@ WRONG: dict[str, tuple[str, str, str, str]] = {
         "has an expression and parts",
         "formula('expression",
     ),
+    "a formula of a formula": (
+        f"{VIEW.replace('count(*)', 'formula(1, a => »formula(1, b => count(*)))')} GROUP BY shop;",
+        "VIEW v, SELECT, formula()",
+        "The part 'a' is not a measure with a state",
+        "formula('expression",
+    ),
+    "a number without end": (
+        f"{VIEW.replace('count(*)', f'top(city, »{9 * 10**400})')} GROUP BY shop;",
+        "VIEW v, SELECT, top()",
+        "is not a number of top",
+        "write a number",
+    ),
+    "a number that is too large": (
+        f"{VIEW} GROUP BY shop EXPECT n >= »1e999;",
+        "VIEW v, EXPECT",
+        "1e999 is too large",
+        "DOUBLE",
+    ),
+    "a list of lists": (
+        f"CREATE SOURCE s (a INT, WATERMARK FOR a) WITH (topic = ({'»('}{'(' * 5000});",
+        "SOURCE s, WITH",
+        "A list has no lists",
+        "write",
+    ),
     "a ratio of some rows": (
         f"{VIEW.replace('count(*)', '»ratio(a, b) FILTER (WHERE c)')} GROUP BY shop;",
         "VIEW v, SELECT, ratio()",
