@@ -30,7 +30,7 @@ from seamline.model.definition.restarts import (
     NoRestart,
     RestartPolicy,
 )
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.definition.sources import KafkaSource, Lookup, Rule
 from seamline.model.definition.windows import (
     CountWindow,
@@ -180,7 +180,7 @@ def test_every_word_of_a_definition_can_be_stored() -> None:
         Format,
         Measure,
         RestartPolicy,
-        Sink,
+        AnySink,
         Window,
     }
     assert words <= set(CLASSES.values())

@@ -2,120 +2,72 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Message
 
 from seamline.kafka.admin import TopicAdmin
-from seamline.kafka.confluent_settings import explain_confluent_error, list_client_settings
 from seamline.kafka.connections import KafkaConnection
-from seamline.model.errors import KafkaUnavailable, SetupError
-from seamline.runtime.failpoints import hit_failpoint
+from seamline.kafka.sending.committed_records import read_topic
+from seamline.kafka.sending.transactional_writer import Header, Outgoing, TransactionalWriter
+from seamline.model.errors import SetupError
 
 Record = tuple[bytes, bytes | None]
 """A key and its value; None for a tombstone."""
 Place = tuple[bytes, int]
 """A key, and the partition in which there is a record of it: another one, where partitions were added since."""
-BY_KEY = -1
-"""Stands for the partition to which a key belongs."""
-Delivered = Callable[[KafkaError | None, Message], None]
-"""Told what became of a record."""
+Letter = tuple[bytes | None, bytes | None, list[Header]]
+"""A key, a value and headers."""
 POSITION = ".position"
 """What the name of the topic ends with that says how far another is."""
 KEY = b"position"
-COMPACTED = {"cleanup.policy": "compact"}
+COMPACTED, DELETED = {"cleanup.policy": "compact"}, {"cleanup.policy": "delete"}
 KEPT_SHORT = {**COMPACTED, "segment.ms": "600000", "min.cleanable.dirty.ratio": "0.1"}
-LASTS = 60_000
-"""Milliseconds after which the broker aborts a transaction that was begun and not ended."""
-ANSWERS_WITHIN = 30.0
-"""Seconds for one call of the client, and between two records of a topic that is read to its end."""
 TAIL = 64
 """Offsets at the end of the position's topic that are looked at first; marks of transactions have offsets too."""
 OWN_PARTITION = -1
-LARGEST = 256 << 20
-"""Bytes of a record that the client passes on: what is too large says the topic, whose setting people can raise."""
 
 
-class RowTopic:
+class RowTopic(TransactionalWriter):
     """One topic's writer and its position.
 
-    Opening it ends what earlier writers have begun, and they can write no more: their next call raises Fenced. After
-    any other error nobody knows whether the last transaction is there: whoever goes on opens anew.
+    ``config`` is what a topic is created with where there is none.
     """
 
-    def __init__(self, connection: KafkaConnection, topic: str, owner: str) -> None:
+    def __init__(
+        self, connection: KafkaConnection, topic: str, owner: str, config: Mapping[str, str] = COMPACTED
+    ) -> None:
         self.connection, self.topic, self.told, self.owner = connection, topic, f"{topic}{POSITION}", owner
         with TopicAdmin(connection) as admin:
             names = admin.topics()
             if topic not in names:
-                admin.create_topic(topic, OWN_PARTITION, config=COMPACTED)
+                admin.create_topic(topic, OWN_PARTITION, config=config)
             if self.told not in names:
                 admin.create_topic(self.told, 1, config=KEPT_SHORT)
             self.incarnation = f"{admin.topic_id(topic)} ".encode()
         # Before anything is fenced: two that take one topic for their own would end each other's transactions.
         self.require_own()
-        self.producer = Producer(
-            {
-                **list_client_settings(connection),
-                "client.id": "seamline-sinks",
-                "transactional.id": f"seamline.sinks.{topic}",
-                "transaction.timeout.ms": LASTS,
-                "linger.ms": 5,
-                "compression.type": "lz4",
-                "message.max.bytes": LARGEST,
-                # As Java's clients place keys, so that a topic of theirs is partitioned alike.
-                "partitioner": "murmur2_random",
-                "allow.auto.create.topics": False,
-            }
-        )
-        try:
-            self.producer.init_transactions(ANSWERS_WITHIN)
-        except KafkaException as problem:
-            raise explain_confluent_error(problem, connection, topic) from problem
+        super().__init__(connection, f"seamline.sinks.{topic}", topic)
 
     def write(self, records: Iterable[Record], position: bytes) -> None:
         """Write records and the position in one transaction; nobody knows what became of it where this raises."""
-        self.commit(((key, value, BY_KEY) for key, value in records), position)
+        self.commit((Outgoing(self.topic, key, value) for key, value in records), position)
+
+    def add(self, letters: Iterable[Letter], position: bytes) -> None:
+        """Write records with headers, and the position, in one transaction."""
+        self.commit(
+            (Outgoing(self.topic, key, value, headers=headers) for key, value, headers in letters), position
+        )
 
     def delete(self, places: Iterable[Place], position: bytes) -> None:
         """Write tombstones beside records, and the position, in one transaction."""
-        self.commit(((key, None, partition) for key, partition in places), position)
+        self.commit((Outgoing(self.topic, key, None, partition) for key, partition in places), position)
 
-    def commit(self, records: Iterable[tuple[bytes, bytes | None, int]], position: bytes) -> None:
-        """Write records into partitions, and the position, in one transaction."""
-        failed: list[KafkaError] = []
-
-        def note(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                failed.append(error)
-
-        try:
-            self.producer.begin_transaction()
-            for key, value, partition in records:
-                self.produce(self.topic, key, value, partition, note)
-            self.produce(
-                self.told, KEY, self.incarnation + f"{self.owner} ".encode() + position, BY_KEY, note
-            )
-            self.producer.flush(ANSWERS_WITHIN)
-            if failed:
-                raise KafkaException(failed[0])
-            hit_failpoint("sink_rows")
-            self.producer.commit_transaction(ANSWERS_WITHIN)
-        except KafkaException as problem:
-            raise explain_confluent_error(problem, self.connection, self.topic) from problem
-
-    def produce(self, topic: str, key: bytes, value: bytes | None, partition: int, note: Delivered) -> None:
-        """Hand a record to the client, once it has room for it."""
-        while True:
-            try:
-                self.producer.produce(topic, value, key, partition, on_delivery=note)
-            except BufferError:
-                self.producer.poll(0.1)
-            else:
-                self.producer.poll(0)
-                return
+    def commit(self, records: Iterable[Outgoing], position: bytes) -> None:
+        """Write records, and the position, in one transaction."""
+        told = self.incarnation + f"{self.owner} ".encode() + position
+        self.commit_records(chain(records, (Outgoing(self.told, KEY, told),)))
 
     def require_own(self) -> None:
         """Raise SetupError where the position is another owner's."""
@@ -145,7 +97,8 @@ class RowTopic:
         while True:
             last = None
             for message in self.read_topic(self.told, reach):
-                last = message.value()
+                # Beside it there may be how far its letters have been replayed.
+                last = message.value() if message.key() == KEY else last
             if last is not None:
                 return last
             if self.begins_within(reach):
@@ -157,6 +110,17 @@ class RowTopic:
         with TopicAdmin(self.connection) as admin:
             first, end = admin.beginning_offsets(self.told)[0], admin.end_offsets(self.told)[0]
         return end - first <= reach
+
+    def is_empty(self) -> bool:
+        """Return whether the topic has no committed record at all."""
+        return next(self.read_topic(self.topic), None) is None
+
+    def empty(self) -> None:
+        """Delete all records of the topic, for ever, as retention does."""
+        with TopicAdmin(self.connection) as admin:
+            first, ends = admin.beginning_offsets(self.topic), admin.end_offsets(self.topic)
+            if there := {part: end for part, end in ends.items() if first[part] < end}:
+                admin.delete_records(self.topic, there)
 
     def has_rows(self) -> bool:
         """Return whether the topic has any committed record that is not a tombstone."""
@@ -171,57 +135,4 @@ class RowTopic:
 
     def read_topic(self, topic: str, reach: int | None = None) -> Iterator[Message]:
         """Read a topic to its end, from its beginning or so many offsets before its end."""
-        with TopicAdmin(self.connection) as admin:
-            first, ends = admin.beginning_offsets(topic), admin.end_offsets(topic)
-        starts = {
-            part: first[part] if reach is None else max(first[part], ends[part] - reach) for part in ends
-        }
-        waiting = {part for part, end in ends.items() if starts[part] < end}
-        if not waiting:
-            return
-        consumer = Consumer(
-            {
-                **list_client_settings(self.connection),
-                "client.id": "seamline-sinks",
-                # Nothing is ever committed to it.
-                "group.id": f"seamline.sinks.{self.topic}",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(topic, part, starts[part]) for part in waiting])
-            yield from self.read_to_end(consumer, waiting)
-        except KafkaException as problem:
-            raise explain_confluent_error(problem, self.connection, topic) from problem
-        finally:
-            consumer.close()
-
-    def read_to_end(self, consumer: Consumer, waiting: set[int]) -> Iterator[Message]:
-        """Read until each partition says that it is at its end; KafkaUnavailable where one falls silent before."""
-        heard = time.monotonic()
-        while waiting:
-            message = consumer.poll(0.5)
-            if message is None:
-                if time.monotonic() - heard > ANSWERS_WITHIN:
-                    raise KafkaUnavailable(
-                        f"Kafka at {self.connection.called} does not go on with {self.topic}.",
-                        hint="it is tried again; check that the broker is running.",
-                    )
-                continue
-            heard = time.monotonic()
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-                waiting.discard(message.partition())
-            else:
-                raise KafkaException(error)
-
-    def close(self) -> None:
-        """Let go of the client; the broker aborts a transaction that was not ended."""
-        with suppress(KafkaException):
-            self.producer.purge()
-            self.producer.flush(1.0)
+        return read_topic(self.connection, topic, reach)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from seamline.lake.read.sinks.served_changes import Comparison, RowChanges, iterate_changes
 from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
@@ -28,6 +29,7 @@ from seamline.sinks.lasts import with_last
 from seamline.sinks.target import ChangeBatch, Target
 
 log = logging.getLogger("seamline.sinks")
+T = TypeVar("T")
 MOST_BATCHES, MOST_BYTES = 8, 32 << 20
 """Batches of changes that are one transaction, and their bytes in memory but for the last one's."""
 
@@ -161,7 +163,7 @@ class Sending:
         """Write the difference of two versions, in as many transactions as it takes."""
         comparison = Comparison(ends.before, ends.after, ends.places, self.sink.when, self.sink.wants_olds)
         written = 0
-        for part, last in with_last(gather(iterate_changes(comparison, step.skip))):
+        for part, last in with_last(gather(iterate_changes(comparison, step.skip), count_bytes)):
             written += count_changes(part)
             position = step.reach(self.mark(ends.before), self.mark(ends.after), written, whole=last)
             if not self.write_part(part, position):
@@ -178,7 +180,7 @@ class Sending:
             RowChanges(rows, none.select(list(ends.places)), rows if self.sink.wants_olds else None)
             for rows in shown.iterate_sendable(ends.places, due.done)
         )
-        for part, last in with_last(gather(again)):
+        for part, last in with_last(gather(again, count_bytes)):
             position = self.position.send_again(count_changes(part), whole=last)
             if not self.write_part(part, position):
                 return
@@ -217,13 +219,19 @@ def count_changes(part: Iterable[RowChanges]) -> int:
     return sum(each.upserts.num_rows + each.deletions.num_rows for each in part)
 
 
-def gather(changes: Iterable[RowChanges]) -> Iterator[list[RowChanges]]:
-    """Gather changes into what one transaction takes; one without any where there are none."""
-    some: list[RowChanges] = []
+def count_bytes(changes: RowChanges) -> int:
+    """Count the bytes of changes in memory."""
+    olds = changes.olds.nbytes if changes.olds else 0
+    return int(changes.upserts.nbytes + changes.deletions.nbytes + olds)
+
+
+def gather(found: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Gather batches into what one transaction takes; one without any where there are none."""
+    some: list[T] = []
     given, held = False, 0
-    for each in changes:
+    for each in found:
         some.append(each)
-        held += each.upserts.nbytes + each.deletions.nbytes + (each.olds.nbytes if each.olds else 0)
+        held += size(each)
         if len(some) == MOST_BATCHES or held >= MOST_BYTES:
             yield some
             some, given, held = [], True, 0

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.sink_facts import SinkFacts
+from seamline.sinks.feeds import open_feed
 from seamline.sinks.sink_list import read_known_copy
 from seamline.sinks.sink_states import FAILED, SILENT_AFTER, read_sink_state
 
@@ -22,11 +22,9 @@ def read_sink_facts(pipeline: CompiledPipeline, layout: Layout, now: datetime) -
     return tuple(read_facts(pipeline, layout, sink, now) for sink in pipeline.definition.sinks)
 
 
-def read_facts(pipeline: CompiledPipeline, layout: Layout, sink: Sink, now: datetime) -> SinkFacts:
+def read_facts(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, now: datetime) -> SinkFacts:
     """Read how one sink is."""
-    view = pipeline.view(sink.view)
-    assert view is not None
-    newest = ServedVersions(layout.serving(view)).find_newest()
+    newest = open_feed(pipeline, layout, sink).find_newest()
     copy, words = read_known_copy(layout, sink.id), read_sink_words(pipeline.name, sink.id)
     told = read_sink_state(pipeline, layout, sink, now)
     position = copy.position if copy else None
@@ -34,9 +32,9 @@ def read_facts(pipeline: CompiledPipeline, layout: Layout, sink: Sink, now: date
     silent = words and words.state not in FAILED and now - parse_moment(words.at) >= SILENT_AFTER
     return SinkFacts(
         name=sink.id,
-        view=sink.view,
+        view=sink.sends,
         target=sink.place.replace("PIPELINE", pipeline.name),
-        when=sink.when,
+        when=sink.when if isinstance(sink, Sink) else "",
         state=SILENT if silent else words.state if words else "",
         up=told.up,
         version=position.version if position and position.version >= 0 else None,

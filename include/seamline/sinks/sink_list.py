@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from threading import Event
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
@@ -15,13 +14,15 @@ from seamline.lake.tables.sinks.recorded_positions import (
     read_copy,
     replace_copy,
 )
-from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.sinks.sink_base import Sink
-from seamline.model.errors import NotFound, SeamlineError, SetupError
+from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
+from seamline.model.definition.sinks.sink_base import AnySink, Sink
+from seamline.model.errors import BadRange, NotFound, SeamlineError, SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.protocol.sinks.ranges_again import RangeAgain
-from seamline.sinks.sink_runner import SinkRunner
+from seamline.sinks.feeds import ViewFeed, open_feed
+from seamline.sinks.letters.letter_target import LetterTarget, open_letters
+from seamline.sinks.target import Target
 from seamline.sinks.targets import open_target
 
 
@@ -38,13 +39,12 @@ def format_sinks(pipeline: CompiledPipeline, layout: Layout) -> Iterator[str]:
         yield f"{pipeline.name} has no sinks"
 
 
-def format_sink(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> str:
+def format_sink(pipeline: CompiledPipeline, layout: Layout, sink: AnySink) -> str:
     """Describe one sink."""
-    said = [f"{sink.id}: {sink.view} when={sink.when} to {sink.place}"]
-    view = pipeline.view(sink.view)
-    assert view is not None
-    newest = ServedVersions(layout.serving(view)).find_newest()
-    said.append(format_position(read_known_copy(layout, sink.id), newest))
+    what = f"{sink.view} when={sink.when}" if isinstance(sink, Sink) else f"{sink.sends} records"
+    newest, copy = open_feed(pipeline, layout, sink).find_newest(), read_known_copy(layout, sink.id)
+    told = format_position(copy, newest) if isinstance(sink, Sink) else format_letters(copy, newest)
+    said = [f"{sink.id}: {what} to {sink.place}", told]
     words = read_sink_words(pipeline.name, sink.id)
     if words is not None:
         said.append(f"{words.state} at {words.at}, {words.sent} changes sent by that process")
@@ -75,19 +75,32 @@ def format_position(copy: SinkCopy | None, newest: int) -> str:
     return f"{shown} as of {copy.at}{again}"
 
 
-def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> None:
+def format_letters(copy: SinkCopy | None, newest: int) -> str:
+    """Say up to which epoch of the log a topic has dead letters, and which one is the newest."""
+    if newest < 0:
+        return "nothing is read yet"
+    if copy is None:
+        return f"nothing sent yet of epochs up to {newest}"
+    position = copy.position
+    underway = (
+        "" if position.toward is None else f", and {position.rows} records of those up to {position.toward}"
+    )
+    behind = f" of {newest}" if newest - position.version else ", the newest"
+    held = "has none yet" if position.version < 0 else f"has those up to epoch {position.version}"
+    return f"{held}{underway}{behind} as of {copy.at}"
+
+
+def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: AnySink) -> None:
     """Take over a sink's target, and clear it: whoever runs the sink writes it anew."""
-    view = pipeline.view(sink.view)
-    assert view is not None
     refused: SetupError | None = None
-    with closing(open_target(sink, view)) as target:
+    with closing(open_any_target(pipeline, sink)) as target:
         try:
             target.take_over()
         except SetupError as problem:
             # What is there may have no position, or one that cannot be read: that is what is cleared.
             refused = problem
         copy = read_known_copy(layout, sink.id)
-        if copy is not None and copy.view != sink.view:
+        if copy is not None and isinstance(sink, Sink) and copy.view != sink.view:
             # It keeps files of a view that the sink no longer sends, in the place of the copy that it has to begin.
             forget_copy(layout, sink.id)
         try:
@@ -98,19 +111,35 @@ def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: Sink) -> None
             raise
 
 
+def open_any_target(pipeline: CompiledPipeline, sink: AnySink) -> Target | LetterTarget:
+    """Open the target of a sink of any kind."""
+    if isinstance(sink, DeadLetterSink):
+        return open_letters(sink, pipeline.name)
+    assert isinstance(sink, Sink)
+    view = pipeline.view(sink.view)
+    assert view is not None
+    return open_target(sink, view)
+
+
 def ask_for_range(
-    pipeline: CompiledPipeline, layout: Layout, sink: Sink, asked: RangeAgain
+    pipeline: CompiledPipeline, layout: Layout, sink: AnySink, asked: RangeAgain
 ) -> SinkPosition | None:
     """Take over a sink's target, and write beside its position that a range is to be sent again.
 
     Whoever runs the sink takes it over from here, and does so. None for a target to which all is still to be sent.
+    BadRange for records, which have no windows.
     """
-    runner = SinkRunner(pipeline, layout, sink, Event(), once=True)
-    if runner.versions.find_newest() < 0:
+    feed = open_feed(pipeline, layout, sink)
+    if not isinstance(sink, Sink) or not isinstance(feed, ViewFeed):
+        raise BadRange(
+            f"{sink.id} sends records, which are of no window.",
+            hint="without --from all are sent anew; `seamline sinks replay` produces them again.",
+        )
+    if feed.find_newest() < 0:
         raise NotFound(
             f"Nothing is served yet of {pipeline.name}.{sink.view}.", hint="there is nothing to send."
         )
-    sending = runner.take_over()
+    sending = feed.take_over("", lambda: False)
     with closing(sending.target):
         if sending.position is None:
             return None

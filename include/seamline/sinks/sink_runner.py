@@ -5,21 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from seamline.lake.status.sink_words import SinkWords, write_sink_words
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.promises import is_on_disk
-from seamline.lake.tables.sinks.served_versions import ServedVersions
-from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
-from seamline.model.definition.sinks.sink_base import Sink
-from seamline.model.errors import Fenced, NotFound, SeamlineError
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.sinks.sink_base import AnySink
+from seamline.model.errors import Fenced, SeamlineError
 from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.storage_failures import explain_storage_failure
-from seamline.sinks.sending import Sending, find_view
-from seamline.sinks.target import Target
-from seamline.sinks.targets import open_target
+from seamline.sinks.feeds import AnySending, Opening, open_feed
 
 log = logging.getLogger("seamline.sinks")
 LOOKS_EVERY, LOOKS_EVERY_IN_A_BUCKET = 0.1, 1.0
@@ -27,7 +23,6 @@ LOOKS_EVERY, LOOKS_EVERY_IN_A_BUCKET = 0.1, 1.0
 SAYS_EVERY = 1.0
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until a sink that has failed tries again: twice as long each time."""
-Opening = Callable[[Sink, CompiledView], Target]
 
 
 class SinkRunner:
@@ -37,20 +32,16 @@ class SinkRunner:
         self,
         pipeline: CompiledPipeline,
         layout: Layout,
-        sink: Sink,
+        sink: AnySink,
         stop: threading.Event,
         *,
         once: bool = False,
-        opening: Opening = open_target,
+        opening: Opening | None = None,
     ) -> None:
-        view = pipeline.view(sink.view)
-        assert view is not None
-        self.pipeline, self.layout, self.sink, self.view = pipeline, layout, sink, view
-        self.stop, self.once, self.opening = stop, once, opening
-        root = layout.serving(view)
-        self.every = LOOKS_EVERY if is_on_disk(root) else LOOKS_EVERY_IN_A_BUCKET
-        self.versions = ServedVersions(root)
-        self.sending: Sending | None = None
+        self.pipeline, self.sink, self.stop, self.once = pipeline, sink, stop, once
+        self.feed = open_feed(pipeline, layout, sink, opening)
+        self.every = LOOKS_EVERY if is_on_disk(self.feed.root) else LOOKS_EVERY_IN_A_BUCKET
+        self.sending: AnySending | None = None
         self.wanted = ""
         self.error: SeamlineError | None = None
         self.sent, self.seconds, self.pause, self.said_at = 0, 0.0, FIRST_PAUSE, float("-inf")
@@ -79,11 +70,11 @@ class SinkRunner:
 
     def send_all(self) -> None:
         """Take over where that is to be done, and go on to the newest version."""
-        if self.versions.find_newest() < 0:
+        if self.feed.find_newest() < 0:
             self.say("waiting")
             return
         while True:
-            sending = self.sending = self.sending or self.take_over()
+            sending = self.sending = self.sending or self.feed.take_over(self.wanted, self.is_stopping)
             began, sent, moved = time.monotonic(), sending.sent, False
             while sending.send_next():
                 moved, self.error = True, None
@@ -99,24 +90,6 @@ class SinkRunner:
             self.close()
         self.error = None
         self.say("waiting", now=moved)
-
-    def take_over(self) -> Sending:
-        """Open the target for the version of the view that is shown, and fence all earlier writers."""
-        shown = self.wanted or self.versions.read(self.versions.find_newest()).view
-        view = find_view(self.pipeline, self.layout, self.sink.view, shown) if shown else self.view
-        if view is None:
-            raise NotFound(
-                f"Version {shown} of {self.view.qualified} is shown, and nobody knows its columns.",
-                hint="it cannot be made from its stored definition; `seamline status` says why.",
-            )
-        target = self.opening(self.sink, view)
-        try:
-            return Sending(
-                self.pipeline, self.layout, self.sink, self.versions, view, target, self.is_stopping
-            )
-        except BaseException:
-            target.close()
-            raise
 
     def is_stopping(self) -> bool:
         """Return whether to stop, and say that it sends: a difference may take hours."""
@@ -150,7 +123,7 @@ class SinkRunner:
             format_utc_instant(datetime.now(UTC)),
             state,
             self.sending.shown if self.sending else -1,
-            self.versions.newest,
+            self.feed.newest,
             self.sent,
             round(self.seconds, 3),
             self.error.message if self.error else "",

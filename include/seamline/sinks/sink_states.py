@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.time.intervals import parse_moment
+from seamline.sinks.feeds import open_feed
 from seamline.sinks.sink_list import read_known_copy
 
 SILENT_AFTER = timedelta(seconds=60)
@@ -28,7 +28,8 @@ class SinkState:
     up: bool
     """Whether its process says that it sends, or waits for what is new; of another machine's nothing is known."""
     behind: int | None
-    """Versions of the serving table from the one that the target shows to the newest; None if nothing is served."""
+    """Versions of the serving table from the one that the target shows to the newest, of dead letters epochs of the
+    log; None if there is none yet."""
     behind_seconds: float | None
     """Since when the target has shown an older version than the newest, in seconds; 0 if it shows that one."""
     sent: int | None
@@ -51,11 +52,9 @@ def read_sink_states(pipeline: CompiledPipeline, layout: Layout, now: datetime) 
     return PipelineSinks(pipeline.name, found)
 
 
-def read_sink_state(pipeline: CompiledPipeline, layout: Layout, sink: Sink, now: datetime) -> SinkState:
+def read_sink_state(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, now: datetime) -> SinkState:
     """Read how one sink does."""
-    view = pipeline.view(sink.view)
-    assert view is not None
-    newest = ServedVersions(layout.serving(view)).find_newest()
+    newest = open_feed(pipeline, layout, sink).find_newest()
     copy, words = read_known_copy(layout, sink.id), read_sink_words(pipeline.name, sink.id)
     shown = copy.position.version if copy else -1
     behind = newest - shown if newest >= 0 else None

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.e2e.sinks.killed_sinks import KILLED, POINTS, KilledSinks, deleting
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.kafka.admin import TopicAdmin
@@ -23,87 +21,26 @@ from seamline.kafka.row_topic import RowTopic
 from seamline.lake.read import serving_table
 from seamline.lake.storage.delta_table import Table
 from seamline.model.errors import SetupError
-from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.kafka_rows import encode_rows
 
 pytestmark = pytest.mark.faults
 TOPIC, OWNER = f"shop.sales.{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}", "shop.sales_kafka"
 SINKS = f"""    sinks=[KafkaSink("sales", topic="{TOPIC}", changes=CHANGES)],
     batch="""
-ROOT = Path(__file__).parents[3]
-POINTS = ("sink_taken", "sink_begun", "sink_half", "sink_written", "sink_sent")
-BEFORE = POINTS[:3]
-"""Points at which the transaction has not been committed."""
-KILLED = -9
 
 
-@dataclass
-class Sinking:
-    """A shop whose sales go to a topic, by processes that are started for that."""
+class Sinking(KilledSinks):
+    """A shop whose sales go to a topic."""
 
-    folder: Path
-    kafka: KafkaConnection
-    changes: bool = False
-    kills: int = field(default=0, init=False)
-    last: SinkPosition | None = field(default=None, init=False)
-    """The position after the last start."""
-
-    def __post_init__(self) -> None:
-        text = DEFINITION.replace("    batch=", SINKS.replace("CHANGES", str(self.changes)))
+    def __init__(self, folder: Path, kafka: KafkaConnection, *, changes: bool = False) -> None:
+        text = DEFINITION.replace("    batch=", SINKS.replace("CHANGES", str(changes)))
         text = text.replace("import Batch,", "import Batch, KafkaSink,")
-        definitions = self.folder / "definitions"
-        definitions.mkdir()
-        (definitions / "shop.py").write_text(text)
-        self.shop = Shop(self.folder / "w", sales_pipeline(text=text))
-        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.kafka.brokers}}
-        self.env = {
-            **os.environ,
-            "SEAMLINE_PIPELINES": str(definitions),
-            "SEAMLINE_WAREHOUSE": str(self.folder / "w"),
-            "SEAMLINE_HOME": str(self.folder / "home"),
-            "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps(connection),
-            "PYTHONPATH": os.pathsep.join([str(ROOT / "include"), str(ROOT)]),
-        }
+        super().__init__(folder, kafka, text, TOPIC, OWNER)
+        self.shop = Shop(folder / "w", sales_pipeline(text=text))
 
     def refresh(self) -> None:
         """Bring the serving table up to date."""
         serving_table.refresh_serving_table(self.shop.compiled, self.shop.layout, self.shop.view)
-
-    def seamline(self, *words: str, fail: str = "") -> tuple[int, str]:
-        """Run a command, which a failpoint may end."""
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.e2e.sinks.small_steps", *words],
-            env={**self.env, "SEAMLINE_FAIL": fail},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def send(self) -> None:
-        """Send what is new."""
-        code, said = self.seamline("sinks", "run", "shop", "--once")
-        assert code == 0, said
-
-    def kill(self, point: str, passing: int) -> None:
-        """Send, and be killed at a point; what is committed proves where."""
-        code, said = self.seamline("sinks", "run", "shop", "--once", fail=f"{point}:{passing}")
-        if code == 0:
-            self.last = self.position()
-            return
-        assert code == KILLED, said
-        before, self.last = self.last, self.position()
-        moved = self.last != before
-        assert moved == (point not in BEFORE or passing > 1), (point, passing)
-        self.kills += 1
-
-    def position(self) -> SinkPosition | None:
-        """Return the position that is committed; who asks fences the sink off, as any later process does."""
-        with closing(RowTopic(self.kafka, TOPIC, OWNER)) as topic:
-            found = topic.read_position()
-        return None if found in (None, b"empty", b"clearing") else SinkPosition.from_json(found)
 
     def read(self) -> list[tuple[str, dict[str, Any] | None]]:
         """Read the topic as a consumer of committed records does."""
@@ -137,10 +74,8 @@ def replay(records: list[tuple[str, dict[str, Any] | None]]) -> dict[str, Any]:
 @pytest.fixture
 def topics(kafka: KafkaConnection) -> Iterator[KafkaConnection]:
     """Delete the sink's topics in the end."""
-    yield kafka
-    with TopicAdmin(kafka) as admin:
-        for name in {TOPIC, f"{TOPIC}.position"} & {*admin.topics()}:
-            admin.delete_topic(name)
+    with deleting(kafka, TOPIC, f"{TOPIC}.position"):
+        yield kafka
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -376,7 +376,11 @@ def ranging(
     if bounds.parts and len(some) > 1:
         # The first is written by itself; the rest and the position follow, and a start in between writes all again.
         rows[some[0]] = show(some[0], version, bounds)
-        held = begin_way(state.target.position, position.send_again(len(some), whole=False)) if how.begun else position
+        held = (
+            begin_way(state.target.position, position.send_again(len(some), whole=False))
+            if how.begun
+            else position
+        )
         target = state.target._replace(rows=tuple(rows), position=held)
         if target != state.target:
             yield f"{name} sends a part again", become(runner, target=target)

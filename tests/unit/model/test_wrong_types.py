@@ -21,6 +21,7 @@ from seamline import (
     CountWindow,
     Csv,
     Cumulating,
+    DeadLetterSink,
     Debezium,
     DeltaSource,
     Expect,
@@ -185,6 +186,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     ),
     "KafkaSink": (
         KafkaSink("all", topic="orders.all", changes=True, name="out"),
+        lambda part: replace(SHOP, sinks=[part]),
+    ),
+    "DeadLetterSink": (
+        DeadLetterSink("late", topic="orders.late", name="out"),
         lambda part: replace(SHOP, sinks=[part]),
     ),
     "PostgresSink": (

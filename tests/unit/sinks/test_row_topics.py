@@ -13,6 +13,7 @@ from seamline import KafkaSink
 from seamline.kafka import row_topic
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.row_topic import RowTopic
+from seamline.kafka.sending import transactional_writer
 from seamline.model.errors import SetupError
 from seamline.sinks.kafka_target import KafkaTarget
 
@@ -64,7 +65,7 @@ class Writer:
 def test_a_large_row_is_refused_by_the_topic_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says to raise max.message.bytes of the topic; the client's own limit was a megabyte."""
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
-    monkeypatch.setattr(row_topic, "Producer", Writer)
+    monkeypatch.setattr(transactional_writer, "Producer", Writer)
     monkeypatch.setattr(RowTopic, "read_last", lambda _: None)
     topic = RowTopic(KafkaConnection("127.0.0.1:1"), "out", "shop.sales_kafka")
     writer: Any = topic.producer
@@ -76,7 +77,7 @@ def test_a_large_row_is_refused_by_the_topic_alone(monkeypatch: pytest.MonkeyPat
 def test_a_record_is_deleted_in_the_partition_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where partitions were added its key belongs to another: a tombstone there would let it stay for ever."""
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
-    monkeypatch.setattr(row_topic, "Producer", Noting)
+    monkeypatch.setattr(transactional_writer, "Producer", Noting)
     monkeypatch.setattr(RowTopic, "read_last", lambda _: None)
     target = KafkaTarget(
         KafkaSink("sales", topic="out"), sales_pipeline().views[0], KafkaConnection("127.0.0.1:1")
@@ -107,7 +108,7 @@ def test_a_position_is_of_this_topic_and_this_sink(
 ) -> None:
     """What was told of a topic that was deleted is of no account, whoever told it."""
     monkeypatch.setattr(row_topic, "TopicAdmin", Admin)
-    monkeypatch.setattr(row_topic, "Producer", Noting)
+    monkeypatch.setattr(transactional_writer, "Producer", Noting)
     monkeypatch.setattr(RowTopic, "read_last", lambda _: told)
     topic = RowTopic(KafkaConnection("127.0.0.1:1"), "out", "shop.sales_kafka")
     assert topic.read_position() == position
@@ -126,7 +127,7 @@ def test_a_topic_of_another_sink_is_refused_before_that_is_fenced_off(
     def refuse(_: object) -> None:
         pytest.fail("a writer was opened")
 
-    monkeypatch.setattr(row_topic, "Producer", refuse)
+    monkeypatch.setattr(transactional_writer, "Producer", refuse)
     target = KafkaTarget(
         KafkaSink("sales", topic="out"), sales_pipeline().views[0], KafkaConnection("127.0.0.1:1")
     )

@@ -190,7 +190,7 @@ def test_keys_of_another_type_are_written_anew(shop: Shop, monkeypatch: pytest.M
     send(shop, store)
     other = sales_pipeline(text=DEFINITION.replace("customer STRING", "customer BIGINT")).views[0]
     monkeypatch.setattr(sending, "find_view", lambda *_: other)
-    monkeypatch.setattr("seamline.sinks.sink_runner.find_view", lambda *_: other)
+    monkeypatch.setattr("seamline.sinks.feeds.find_view", lambda *_: other)
     schema = serving_table.serving_schema(other)
     rows = [{**row, "customer": 7} for row in shown(shop).values()][:1]
     table = Table.open(shop.layout.serving(shop.view))

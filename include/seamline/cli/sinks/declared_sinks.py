@@ -8,7 +8,7 @@ from seamline.model.errors import NotFound
 
 if TYPE_CHECKING:
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
-    from seamline.model.definition.sinks.sink_base import Sink
+    from seamline.model.definition.sinks.sink_base import AnySink
 
 
 def require_sinks(compiled: CompiledPipeline) -> None:
@@ -17,7 +17,7 @@ def require_sinks(compiled: CompiledPipeline) -> None:
         raise NotFound(f"{compiled.name} has no sinks.", hint="declare one: docs/sinks.md.")
 
 
-def find_sink(compiled: CompiledPipeline, name: str) -> Sink:
+def find_sink(compiled: CompiledPipeline, name: str) -> AnySink:
     """Find a sink by its name; NotFound with the names that there are."""
     require_sinks(compiled)
     for each in compiled.definition.sinks:

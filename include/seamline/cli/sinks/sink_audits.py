@@ -9,7 +9,7 @@ import click
 
 from seamline.cli.context import open_pipeline
 from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
-from seamline.model.errors import AuditFailed
+from seamline.model.errors import AuditFailed, BadRange
 from seamline.model.time.intervals import parse_moment
 
 
@@ -25,12 +25,18 @@ def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | N
     Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile.
     """
     from seamline.lake.read.sinks.shown_rows import StartRange
+    from seamline.model.definition.sinks.sink_base import Sink
     from seamline.sinks.audit.audit_words import format_sink_audit, serialize_sink_audit
     from seamline.sinks.audit.sink_audit import audit_sink
 
     compiled, layout = open_pipeline(pipeline)
     require_sinks(compiled)
-    asked = [find_sink(compiled, sink)] if sink else compiled.definition.sinks
+    named = [find_sink(compiled, sink)] if sink else compiled.definition.sinks
+    asked = [each for each in named if isinstance(each, Sink)]
+    if not asked:
+        raise BadRange(
+            "Sinks of records are not audited.", hint="audits are of sinks that keep what a view serves."
+        )
     span = StartRange(*(parse_moment(each) if each else None for each in (start, end)))
     passed = True
     for each in asked:

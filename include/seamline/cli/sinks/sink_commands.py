@@ -123,5 +123,31 @@ def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
     return RangeAgain(format_utc_instant(first), format_utc_instant(last) if last else "")
 
 
+@sinks.command()
+@click.argument("pipeline")
+@click.argument("sink")
+@click.option(
+    "--reason", "reasons", multiple=True, help="Records of this reason alone; may be given several times."
+)
+@click.option("--to", default="", help="Another topic, which takes all of them.")
+@click.option("--again", is_flag=True, help="From the first one that is there, those of earlier replays too.")
+def replay(pipeline: str, sink: str, reasons: tuple[str, ...], to: str, again: bool) -> None:
+    """Produce dead letters again, each once, as they were: key, value, headers, time and partition.
+
+    Each goes to the topic that it was read from, or to the one of --to. A second replay goes on where the first one
+    has ended, also if that was killed.
+    """
+    from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
+    from seamline.sinks.letters.replaying import replay_letters
+
+    compiled, _ = open_pipeline(pipeline)
+    found = find_sink(compiled, sink)
+    if not isinstance(found, DeadLetterSink):
+        raise BadRange(f"{sink} keeps what a view serves.", hint="only dead letters can be produced again.")
+    counts = replay_letters(compiled.definition, found, reasons=reasons, to=to, again=again)
+    told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+    click.echo(f"{sink}: {told or 'nothing new'}")
+
+
 sinks.add_command(audit_sinks)
 COMMANDS = (sinks,)

@@ -44,13 +44,13 @@ class Group:
         found = {each.number: each for file in self.files for each in file.read()}
         return [found[number] for number in sorted(found)]
 
-    def iterate(self) -> Iterator[Epoch]:
-        """Iterate over all epochs, in order, a row group at a time where the file sums up its own."""
+    def iterate(self, least: int = -1) -> Iterator[Epoch]:
+        """Iterate over all epochs from ``least`` on, in order, a row group at a time where the file sums up its own."""
         blocks = self.files[0].read_blocks() if len(self.files) == 1 else []
-        if not blocks:
-            yield from self.read()
-        for at in range(len(blocks)):
-            yield from self.files[0].read([at])
+        wanted = [at for at, block in enumerate(blocks) if block[-1].number >= least]
+        found = (self.files[0].read([at]) for at in wanted) if blocks else iter([self.read()])
+        for epochs in found:
+            yield from (each for each in epochs if each.number >= least)
 
     def read_newest(self, count: int) -> list[Epoch]:
         """Read the last epochs, ``count`` of them at least where there are so many."""

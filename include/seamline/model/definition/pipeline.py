@@ -15,7 +15,7 @@ from seamline.model.definition.formats import registry_of
 from seamline.model.definition.joins import Join
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.origin import Origin, declare_origin_field
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.definition.sources import DELTA, DeltaSource, KafkaSource, Lookup, Rule, Source
 from seamline.model.definition.windows import Window
 from seamline.model.measures import Measure
@@ -106,7 +106,7 @@ class Pipeline:
     each change."""
     derive: Sequence[Join | AsOf | Ask | Folded | Changelog] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
-    sinks: Sequence[Sink] = ()
+    sinks: Sequence[AnySink] = ()
     """Where views' answers go beside their tables: topics and other systems."""
     description: str = ""
     """A sentence for the DAGs and pages."""

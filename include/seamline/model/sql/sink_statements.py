@@ -12,7 +12,7 @@ from seamline.model.sql.slices import unquote
 from seamline.model.sql.tokens import SqlToken
 
 SAMPLE = "write CREATE SINK name FROM view WITH (connector = 'kafka', topic = '...');"
-KINDS = {kind.kind: kind for kind in SINKS}
+KINDS = {kind.kind: kind for kind in SINKS if issubclass(kind, Sink)}
 OTHERWISE = ("view", "name")
 
 

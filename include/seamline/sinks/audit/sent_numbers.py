@@ -71,7 +71,7 @@ def list_sent_numbers(
 
     Without ``opening`` no target is asked: it is said what the warehouse knows.
     """
-    sinks = [each for each in pipeline.definition.sinks if each.view == view]
+    sinks = [each for each in pipeline.definition.sinks if isinstance(each, Sink) and each.view == view]
     return [find_sent_number(pipeline, layout, sink, row, opening) for sink in sinks]
 
 

@@ -28,7 +28,8 @@ SINK_FAMILIES: tuple[Family[PipelineSinks], ...] = (
     ),
     Family(
         "seamline_sink_behind_versions",
-        "Versions of the serving table from the one that the target shows to the newest.",
+        "Versions of the serving table, of dead letters epochs of the log, from the one that the target shows to the "
+        "newest.",
         sample_sinks(lambda each: each.behind),
         ("sink",),
     ),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from seamline.model.compile.problems import Problems
 from seamline.model.definition.format_base import CONNECTION
 from seamline.model.definition.pipeline import Pipeline
+from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
@@ -84,7 +85,7 @@ def check_redis_sink(pipeline: Pipeline, sink: RedisSink, problems: Problems) ->
         problems.note(f"{field}.expire", sink.origin, told, "leave expire= out.")
 
 
-def check_connection(sink: KafkaSink | PostgresSink | RedisSink, problems: Problems) -> None:
+def check_connection(sink: DeadLetterSink | KafkaSink | PostgresSink | RedisSink, problems: Problems) -> None:
     """Note what cannot be the name of a connection."""
     if not CONNECTION.fullmatch(sink.connection):
         problems.note(

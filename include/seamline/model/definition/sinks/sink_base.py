@@ -1,4 +1,4 @@
-"""What all sinks have in common: a view, what of its answer is sent, and where to."""
+"""What all sinks have in common: a name and a place, and of those of a view what of its answer is sent."""
 
 from __future__ import annotations
 
@@ -13,19 +13,14 @@ WHEN = (CHANGE, COMPLETE, CERTIFIED)
 
 
 @dataclass(frozen=True)
-class Sink:
-    """A target that is kept as the view's serving table is, by a process of its own (docs/sinks.md).
+class AnySink:
+    """Something outside that is told what is new, by a process of its own (docs/sinks.md).
 
     No sink takes part in a version: it may be added, changed and left out at any time.
     """
 
-    view: str
-    """The view whose answer is sent."""
-    when: str = field(default=CHANGE, kw_only=True)
-    """The rows that are sent: "change" for all of them, each time that they change; "complete" for those of windows
-    that are complete; "certified" for those of certified intervals."""
     name: str = field(default="", kw_only=True)
-    """The sink's name, unique in its pipeline; "" for the view's name and what kind of sink it is."""
+    """The sink's name, unique in its pipeline; "" for what it sends and what kind of sink it is."""
     origin: Origin = field(default_factory=find_caller_origin, compare=False, repr=False, kw_only=True)
     """Where the author wrote it."""
 
@@ -35,12 +30,37 @@ class Sink:
     @property
     def id(self) -> str:
         """The name by which people and its target know it."""
-        return self.name or f"{self.view}_{self.kind}"
+        return self.name or f"{self.sends}_{self.kind}"
+
+    @property
+    def sends(self) -> str:
+        """What it sends, in a word: a view's name."""
+        raise NotImplementedError
 
     @property
     def place(self) -> str:
         """Where it writes to, beside the connection: two sinks of one place would overwrite each other's rows."""
         raise NotImplementedError
+
+    @property
+    def form(self) -> str:
+        """What is sent, in a word: a target may hold another form."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Sink(AnySink):
+    """A target that is kept as a view's serving table is."""
+
+    view: str
+    """The view whose answer is sent."""
+    when: str = field(default=CHANGE, kw_only=True)
+    """The rows that are sent: "change" for all of them, each time that they change; "complete" for those of windows
+    that are complete; "certified" for those of certified intervals."""
+
+    @property
+    def sends(self) -> str:
+        return self.view
 
     @property
     def form(self) -> str:

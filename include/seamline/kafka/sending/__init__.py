@@ -1,0 +1,1 @@
+"""Topics that are written in transactions, and read as consumers of committed records do."""
