@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seamline import DeadLetterSink
 from seamline.model.compile.catalog import load_catalog
 from seamline.model.definition.pipeline import Pipeline
 from seamline.plan.wording.pipeline_graph import (
@@ -53,6 +55,18 @@ def test_answers_are_records_of_the_question(examples: dict[str, Pipeline]) -> N
     assert ("derived rows scored", "records scored_answers") in flows(graph)
     assert ("records payments", "derived rows scored") in flows(graph)
     assert sum(each.kind is NodeKind.SOURCE for each in graph.nodes) == 1
+
+
+def test_dead_letters_are_of_records(examples: dict[str, Pipeline]) -> None:
+    """They are of no view; of each source that may have some."""
+    two = replace(examples["ad_attribution"], sinks=[DeadLetterSink("rejected", topic="dead")])
+    found = flows(draw_pipeline(two))
+    assert {one for one, other in found if other == "sink rejected_dead_letters"} == {
+        "records shown",
+        "records clicked",
+    }
+    [about] = [each.about for each in draw_pipeline(two).nodes if each.kind is NodeKind.SINK]
+    assert about == "dead letters topic dead of kafka_default, rejected records"
 
 
 def test_every_view_of_the_examples_is_fed(examples: dict[str, Pipeline]) -> None:

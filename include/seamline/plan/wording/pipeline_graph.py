@@ -11,6 +11,7 @@ from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.groups import CoGroup
 from seamline.model.definition.joins import Join
 from seamline.model.definition.pipeline import Pipeline, View
+from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.plan.spelling import format_quantity
 from seamline.plan.wording.source_text import describe_derived, name_source
 
@@ -90,15 +91,25 @@ def draw_pipeline(pipeline: Pipeline) -> Graph:
         nodes.append(node)
         edges += [(name_rows(one, derived), node.id) for one in list_counted(pipeline, view)]
     for sink in pipeline.sinks:
-        node = Node(
-            NodeKind.SINK,
-            sink.id,
-            f"{sink.kind} {sink.place.replace('PIPELINE', pipeline.name)}, when {sink.when}",
-        )
+        node = Node(NodeKind.SINK, sink.id, describe_sink(pipeline, sink))
         nodes.append(node)
-        edges.append(((NodeKind.VIEW, sink.view), node.id))
+        edges += [(one, node.id) for one in list_sent(pipeline, sink)]
     known = {each.id for each in nodes}
     return lay_out(nodes, [edge for edge in dict.fromkeys(edges) if known.issuperset(edge)])
+
+
+def describe_sink(pipeline: Pipeline, sink: AnySink) -> str:
+    """Say where a sink writes to, and what."""
+    what = f"when {sink.when}" if isinstance(sink, Sink) else f"{sink.sends} records"
+    return f"{sink.kind.replace('_', ' ')} {sink.place.replace('PIPELINE', pipeline.name)}, {what}"
+
+
+def list_sent(pipeline: Pipeline, sink: AnySink) -> list[tuple[NodeKind, str]]:
+    """List what a sink sends: a view, or records of all sources, or of those that have the side."""
+    if isinstance(sink, Sink):
+        return [(NodeKind.VIEW, sink.view)]
+    sided = [each for each in pipeline.sources if sink.sends in each.side]
+    return [(NodeKind.RECORDS, each.name or "records") for each in sided or pipeline.sources]
 
 
 def list_inputs(derived: object) -> list[str]:
