@@ -15,10 +15,14 @@ from tests.faults.rig.processes import end_all
 from seamline.kafka.admin import TopicAdmin
 from seamline.kafka.connections import KafkaConnection
 from seamline.kafka.produce import RecordWriter
+from seamline.kafka.sending.committed_records import read_topic
+from seamline.kafka.sending.replay_topic import Stored
 from seamline.kafka.transactions import read_committed_tail
+from seamline.model.protocol.sinks.letter_headers import split_headers
 
 pytestmark = pytest.mark.faults
 TOPIC, OUT = "sunk.orders", "sunk.by_shop"
+DEAD = ("sunk.rejected", "sunk.late", "sunk.tests")
 DEFINITION = """
 from seamline import *
 
@@ -31,7 +35,11 @@ sunk = Pipeline(
         watermark=Watermark("1 minute", idle_after="2 seconds"),
     ),
     views=[View("by_shop", keys=["shop"], window=Tumbling("1 hour"), measures={"n": count(), "total": sum("amount")})],
-    sinks=[KafkaSink("by_shop", topic="sunk.by_shop")],
+    side={"tests": "amount < 0"},
+    sinks=[
+        KafkaSink("by_shop", topic="sunk.by_shop"),
+        *(DeadLetterSink(of, topic=f"sunk.{of}") for of in ("rejected", "late", "tests")),
+    ],
     stream=Stream(trigger="100 milliseconds", serve_every="500 milliseconds"),
     defaults="2026-11",
     batch=Batch("1 day", "2026-01-01"),
@@ -47,16 +55,21 @@ def commands(tmp_path: Path, kafka: KafkaConnection) -> Iterator[Commands]:
         admin.create_topic(TOPIC, 1)
         yield made
         end_all(made.home)
-        for name in {TOPIC, OUT, f"{OUT}.position"} & {*admin.topics()}:
+        ours = {name for each in (OUT, *DEAD) for name in (each, f"{each}.position")}
+        for name in {TOPIC, *ours} & {*admin.topics()}:
             admin.delete_topic(name)
+
+
+def order(id: int, shop: str, amount: int) -> bytes:
+    """Write an order, which is placed so many minutes past eight as its id says."""
+    return json.dumps({"id": id, "shop": shop, "amount": amount, "at": f"2026-01-05T08:{id:02}:00Z"}).encode()
 
 
 def send(kafka: KafkaConnection, *orders: tuple[int, str, int]) -> None:
     """Send orders: id, shop, amount."""
     with RecordWriter(kafka) as writer:
         for id, shop, amount in orders:
-            value = {"id": id, "shop": shop, "amount": amount, "at": f"2026-01-05T08:{id:02}:00Z"}
-            writer.send(TOPIC, value=json.dumps(value).encode(), partition=0)
+            writer.send(TOPIC, value=order(id, shop, amount), partition=0)
 
 
 def read_totals(kafka: KafkaConnection) -> dict[str, Any]:
@@ -66,6 +79,17 @@ def read_totals(kafka: KafkaConnection) -> dict[str, Any]:
             return {}
     rows = [json.loads(value) for value in read_committed_tail(kafka, OUT, {})]
     return {row["shop"]: row["total"] for row in rows}
+
+
+def read_letters(kafka: KafkaConnection) -> dict[str, list[tuple[bytes | None, str]]]:
+    """Read the value of each dead letter, and why it is one, by topic."""
+    with TopicAdmin(kafka) as admin:
+        there = [name for name in DEAD if name in admin.topics()]
+    found = {name: [Stored.of(each) for each in read_topic(kafka, name)] for name in there}
+    return {
+        name: [(each.value, split_headers(each.headers)[1].reason) for each in some]
+        for name, some in found.items()
+    }
 
 
 def test_what_is_served_is_sent(commands: Commands, kafka: KafkaConnection) -> None:
@@ -79,5 +103,18 @@ def test_what_is_served_is_sent(commands: Commands, kafka: KafkaConnection) -> N
     assert "by_shop_kafka: by_shop when=change to topic sunk.by_shop of kafka_default" in told
     send(kafka, (4, "c", 1))
     eventually("the last to be sent", lambda: read_totals(kafka) == {"a": 17, "b": 5, "c": 1})
+    send(kafka, (0, "a", 2), (5, "d", -1))
+    with RecordWriter(kafka) as writer:
+        writer.send(TOPIC, value=b"{broken", key=b"k", partition=0)
+    letters = {
+        "sunk.rejected": [(b"{broken", "malformed json")],
+        "sunk.late": [(order(0, "a", 2), "late")],
+        "sunk.tests": [(order(5, "d", -1), "side tests")],
+    }
+    eventually("dead letters to be sent", lambda: read_letters(kafka) == letters)
+    assert "1 produced again" in commands.seamline("sinks", "replay", "sunk", "rejected_dead_letters")
+    letters["sunk.rejected"] *= 2
+    eventually("what went back to be refused again", lambda: read_letters(kafka) == letters)
+    assert read_totals(kafka)["a"] == 19
     commands.seamline("stream", "stop", "sunk")
     assert "ended at" in commands.seamline("sinks", "list", "sunk")

@@ -123,7 +123,7 @@ def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
     return RangeAgain(format_utc_instant(first), format_utc_instant(last) if last else "")
 
 
-@sinks.command()
+@sinks.command("replay")
 @click.argument("pipeline")
 @click.argument("sink")
 @click.option(
@@ -131,7 +131,7 @@ def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
 )
 @click.option("--to", default="", help="Another topic, which takes all of them.")
 @click.option("--again", is_flag=True, help="From the first one that is there, those of earlier replays too.")
-def replay(pipeline: str, sink: str, reasons: tuple[str, ...], to: str, again: bool) -> None:
+def produce_again(pipeline: str, sink: str, reasons: tuple[str, ...], to: str, again: bool) -> None:
     """Produce dead letters again, each once, as they were: key, value, headers, time and partition.
 
     Each goes to the topic that it was read from, or to the one of --to. A second replay goes on where the first one
