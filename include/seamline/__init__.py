@@ -22,6 +22,7 @@ from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.processes import Process
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
 from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
+from seamline.model.definition.sinks.file_sink import FileSink
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
@@ -77,6 +78,7 @@ __all__ = [
     "ExpectationSuite",
     "ExponentialDelay",
     "FailureRate",
+    "FileSink",
     "FixedDelay",
     "Global",
     "Join",

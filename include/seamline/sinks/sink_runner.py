@@ -13,9 +13,11 @@ from seamline.lake.store.promises import is_on_disk
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.errors import Fenced, SeamlineError
+from seamline.model.protocol.sinks.rolling import Waiting
 from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.sinks.feeds import AnySending, Opening, open_feed
+from seamline.sinks.target import Tidied
 
 log = logging.getLogger("seamline.sinks")
 LOOKS_EVERY, LOOKS_EVERY_IN_A_BUCKET = 0.1, 1.0
@@ -44,6 +46,7 @@ class SinkRunner:
         self.sending: AnySending | None = None
         self.wanted = ""
         self.error: SeamlineError | None = None
+        self.waiting = Waiting()
         self.sent, self.seconds, self.pause, self.said_at = 0, 0.0, FIRST_PAUSE, float("-inf")
 
     def run(self) -> None:
@@ -62,11 +65,25 @@ class SinkRunner:
     def try_to_send(self) -> bool:
         """Send what is new; false where that failed, which is noted."""
         try:
-            self.send_all()
+            if self.is_due():
+                self.send_all()
+            if self.sending is not None and isinstance(self.sending.target, Tidied):
+                self.sending.target.tidy(self.is_stopping)
         except Exception as error:  # noqa: BLE001 - no sink is in the way of another
             self.fail(error)
             return False
         return True
+
+    def is_due(self) -> bool:
+        """Return whether to send what is new, or to look for it: it may wait for more, as the sink says."""
+        if self.sending is None or self.stop.is_set():
+            return True
+        now = time.monotonic()
+        self.waiting = self.waiting.see(self.feed.find_newest(), self.sending.shown, now)
+        if self.waiting.since is None or self.waiting.is_due(self.sink.waits, now):
+            return True
+        self.say("waiting")
+        return False
 
     def send_all(self) -> None:
         """Take over where that is to be done, and go on to the newest version."""

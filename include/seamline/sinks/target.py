@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -42,3 +42,11 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Let go of the connection; never raises."""
+
+
+@runtime_checkable
+class Tidied(Protocol):
+    """A target with upkeep of its own, done by who writes to it, while there is nothing to write."""
+
+    def tidy(self, stopping: Callable[[], bool]) -> None:
+        """Do what is due, if anything is; what takes long is left off where it is to be stopped."""

@@ -8,11 +8,13 @@ from importlib import import_module
 
 from seamline.kafka.connections import read_airflow_connection
 from seamline.model.compile.compiled_view import CompiledView
+from seamline.model.definition.sinks.file_sink import FileSink
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import SetupError
+from seamline.sinks.files.target import FileTarget
 from seamline.sinks.kafka_target import KafkaTarget
 from seamline.sinks.server_connections import read_server_connection
 from seamline.sinks.target import Target
@@ -29,6 +31,8 @@ def open_target(sink: Sink, view: CompiledView, env: Mapping[str, str] = os.envi
     if isinstance(sink, RedisSink):
         connection = read_server_connection(sink.connection, "redis", "0", env)
         return load_class("seamline.sinks.redis.target", "RedisTarget")(sink, view, connection)
+    if isinstance(sink, FileSink):
+        return FileTarget(sink, view)
     raise TypeError(f"{type(sink).__name__} has no target")
 
 

@@ -11,8 +11,10 @@ from seamline.model.compile.sinks.database_rules import (
     check_postgres_sink,
     check_redis_sink,
 )
+from seamline.model.compile.sinks.file_rules import check_file_sink
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
+from seamline.model.definition.sinks.file_sink import FileSink
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.kinds import SINKS
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
@@ -58,6 +60,8 @@ def check_sinks(pipeline: Pipeline, problems: Problems) -> None:
             check_postgres_sink(pipeline, sink, problems)
         elif isinstance(sink, RedisSink):
             check_redis_sink(pipeline, sink, problems)
+        elif isinstance(sink, FileSink):
+            check_file_sink(pipeline, sink, problems)
 
 
 def check_common(sink: AnySink, problems: Problems) -> None:

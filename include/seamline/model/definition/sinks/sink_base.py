@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from seamline.model.definition.origin import Origin, find_caller_origin
+from seamline.model.protocol.sinks.rolling import Pace
 
 CHANGE, COMPLETE, CERTIFIED = "change", "complete", "certified"
 WHEN = (CHANGE, COMPLETE, CERTIFIED)
@@ -46,6 +47,11 @@ class AnySink:
     def form(self) -> str:
         """What is sent, in a word: a target may hold another form."""
         raise NotImplementedError
+
+    @property
+    def waits(self) -> Pace:
+        """How long changes wait for others before they are sent."""
+        return Pace()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Files that become one: the newest row of each place, or all rows in order, written again in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.engine.duckdb_connections import open_beside
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.store.drafted_files import name_draft, open_draft, send_draft
+from seamline.lake.store.fetched_files import localize_files
+from seamline.lake.store.locations import Location
+from seamline.lake.store.text_lines import read_text_lines
+from seamline.model.definition.sinks.file_sink import PARQUET
+from seamline.model.protocol.sinks.file_manifests import DataFile
+from seamline.plan.maintain.merged_files import Merge
+from seamline.runtime.spill_folder import open_spill_folder
+from seamline.sinks.files.encoded_rows import DELETED, VERSION
+
+BATCH = 50_000
+"""Rows that are in memory at a time."""
+MEMORY = "512MiB"
+PLACE, LINE = "place", "line"
+LINES = pa.schema([(PLACE, pa.string()), (VERSION, pa.int64()), (DELETED, pa.bool_()), (LINE, pa.binary())])
+"""Lines of JSON with what is to be known of each."""
+Naming = Callable[[], str]
+"""Names the next file that is written, by the way from the sink's path."""
+
+
+class Merging:
+    """What is merged, and into what."""
+
+    def __init__(
+        self, root: Location, form: str, identity: Sequence[str], size: int, *, history: bool
+    ) -> None:
+        self.root, self.form, self.identity, self.size, self.history = root, form, identity, size, history
+
+    def merge(self, merge: Merge, name: Naming, now: float) -> Iterator[DataFile]:
+        """Write the rows of some files anew, into as few files as their size allows."""
+        paths = [str(self.root / each.file) for each in merge.files]
+        with open_beside(1) as con:
+            con.execute(f"SET memory_limit = '{MEMORY}'")
+            if self.form == PARQUET:
+                source, order, types = (
+                    read_parquet_sql(paths, uneven=True),
+                    self.identity,
+                    common_schema(paths),
+                )
+            else:
+                lines = pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.identity))
+                con.register("lines", lines)
+                source, order, types = "lines", [PLACE], LINES
+            with con.sql(self.write_query(source, order, merge)).to_arrow_reader(BATCH) as reader:
+                yield from self.write_files(as_types(reader, types), name, now)
+
+    def write_query(self, source: str, order: Sequence[str], merge: Merge) -> str:
+        """Write the query of the rows that stay."""
+        columns = ", ".join(map(quote_identifier, order))
+        chosen = ""
+        if not self.history:
+            gone = f" AND NOT {DELETED}" if merge.whole else ""
+            chosen = f"QUALIFY row_number() OVER (PARTITION BY {columns} ORDER BY {VERSION} DESC) = 1{gone}"
+        return f"SELECT * FROM {source} {chosen} ORDER BY {columns}, {VERSION}"
+
+    def write_files(self, batches: Iterator[pa.Table], name: Naming, now: float) -> Iterator[DataFile]:
+        """Write rows, and begin another file where one is large enough."""
+        rows = next(batches, None)
+        while rows is not None:
+            way, count, deleted = name(), 0, 0
+            place = self.root / way
+            with open_spill_folder() as folder:
+                draft = name_draft(place, folder)
+                with open_file(draft, self.form, rows.schema) as (write, tell):
+                    while rows is not None and tell() < self.size:
+                        write(rows)
+                        count += rows.num_rows
+                        deleted += pc.sum(rows[DELETED]).as_py() or 0
+                        rows = next(batches, None)
+                written = draft.stat().st_size
+                send_draft(draft, place)
+            yield DataFile(way, count, deleted, written, now)
+
+
+def common_schema(paths: Iterable[str]) -> pa.Schema | None:
+    """Return the schema of files that have the same one; None where they have several."""
+    first, *others = (pq.read_schema(path) for path in localize_files(paths))
+    return first if all(each == first for each in others) else None
+
+
+def as_types(reader: pa.RecordBatchReader, types: pa.Schema | None) -> Iterator[pa.Table]:
+    """Give rows with the types of a schema, where there is one."""
+    for batch in reader:
+        rows = pa.Table.from_batches([batch])
+        if rows.num_rows:
+            yield rows if types is None else rows.select(types.names).cast(types)
+
+
+@contextmanager
+def open_file(
+    path: Path, form: str, schema: pa.Schema
+) -> Iterator[tuple[Callable[[pa.Table], object], Callable[[], int]]]:
+    """Open a file of a format; return what writes rows to it, and what tells its bytes."""
+    with open_draft(path) as file:
+        if form != PARQUET:
+            yield lambda rows: file.writelines(each + b"\n" for each in rows[LINE].to_pylist()), file.tell
+            return
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            yield writer.write_table, file.tell
+
+
+def read_lines(paths: Iterable[str], identity: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read lines of JSON with their marks, and with what tells their rows apart as one text, digit by digit."""
+    for path in localize_files(paths):
+        for lines in read_text_lines(path):
+            for at in range(0, len(lines), BATCH):
+                some = lines.slice(at, BATCH)
+                rows = [json.loads(line, parse_int=str, parse_float=str) for line in some.to_pylist()]
+                places = [json.dumps([row.get(name) for name in identity]) for row in rows]
+                versions = [int(row[VERSION]) for row in rows]
+                marks = [row[DELETED] for row in rows]
+                columns = zip((places, versions, marks, some), LINES.types, strict=True)
+                yield pa.record_batch([pa.array(each, kind) for each, kind in columns], schema=LINES)
