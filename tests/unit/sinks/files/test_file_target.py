@@ -22,7 +22,9 @@ from tests.unit.sinks.files.file_rows import (
 
 from seamline.lake.store.locations import Location
 from seamline.model.errors import Fenced, SetupError
-from seamline.sinks.files import file_upkeep
+from seamline.plan.maintain import merged_files
+from seamline.sinks.files import file_upkeep, merging
+from seamline.sinks.files import target as file_target
 from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.target import FileTarget
 from seamline.sinks.row_shape import RowShape
@@ -80,6 +82,51 @@ def test_the_query_of_the_documentation_reads_them(tmp_path: Path) -> None:
     names = identity_of(served)
     found = {spell([row[name] for name in names]): row for row in read_by_query(tmp_path, names)}
     assert spell_all(found) == spell_all(expect_rows(served, names))
+
+
+@pytest.mark.on_disk
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_merge_of_some_files_keeps_rows_that_are_gone(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A larger file that is left alone has their older values, which would come back."""
+    monkeypatch.setattr(merged_files, "SMALL", 16 << 10)
+    served, clock = ServedRows(make_view(), 10, 1500), Clock()
+    with closing(make_target(tmp_path, served, clock, format=form, buckets=[])) as target:
+        target.take_over()
+        target.write(served.whole(), served.position)
+        for _ in range(8):
+            target.write([served.change(2, 5, 1)], served.position)
+        target.tidy(lambda: False)
+        assert len(list_texts(tmp_path)) == 2
+        require_rows(tmp_path, served, form)
+        clock.now += 7200
+        target.tidy(lambda: False)
+        assert len(list_texts(tmp_path)) == 1
+        require_rows(tmp_path, served, form)
+
+
+@pytest.mark.on_disk
+def test_merged_files_are_of_the_size_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several where one would be too large, in the order of their rows."""
+    monkeypatch.setattr(merging, "BATCH", 200)
+    monkeypatch.setattr(file_target, "MEGABYTE", 100_000)
+    served, clock = ServedRows(make_view(), 11, 2000), Clock()
+    with closing(make_target(tmp_path, served, clock, format="json", buckets=[], roll_megabytes=2)) as made:
+        made.take_over()
+        made.write(served.whole(), served.position)
+        made.write([served.change(5, 5)], served.position)
+        clock.now += 7200
+        made.tidy(lambda: False)
+        require_rows(tmp_path, served, "json")
+        sizes = [Path(each).stat().st_size for each in list_texts(tmp_path)]
+        assert len(sizes) > 2
+        assert all(200_000 <= each <= 400_000 for each in sizes[:-1])
+        clock.now += 7200
+        made.tidy(lambda: False)
+        assert [Path(each).stat().st_size for each in list_texts(tmp_path)] == sizes, "it comes to an end"
 
 
 def test_an_earlier_writer_is_refused(warehouse: Location) -> None:

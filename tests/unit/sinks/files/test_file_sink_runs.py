@@ -1,0 +1,111 @@
+"""A sink into files on real tables, as a process runs it: sent, waiting, edited, and sent anew."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.shop import DAY, START, Sale, Shop
+from tests.unit.sinks.files.file_rows import read_changes, read_rows, spell
+
+from seamline import FileSink
+from seamline.lake.read import serving_table
+from seamline.lake.storage.delta_table import Table
+from seamline.lake.store.locations import Location
+from seamline.sinks.sink_list import clear_target, format_sink
+from seamline.sinks.sink_runner import SinkRunner
+
+pytestmark = pytest.mark.slow
+IDENTITY = ["customer", "window_start", "window_end"]
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let sinks say how they do in a folder of the test."""
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+@pytest.fixture
+def shop(warehouse: Location) -> Shop:
+    """A shop with some rows that are shown."""
+    shop = Shop(warehouse)
+    sell(shop, Sale(1), Sale(2, None, 5), Sale(25 * 60), Sale(70, "b"))
+    return shop
+
+
+def sell(shop: Shop, *sales: Sale) -> None:
+    """Show one more epoch."""
+    shop.epoch(list(sales), watermark=START + DAY)
+    serving_table.refresh_serving_table(shop.compiled, shop.layout, shop.view)
+
+
+def make_runner(shop: Shop, sink: FileSink, *, once: bool = True) -> SinkRunner:
+    """Make what runs a sink."""
+    return SinkRunner(shop.compiled, shop.layout, sink, threading.Event(), once=once)
+
+
+def require_rows(shop: Shop, place: Path) -> None:
+    """Require that files have what the serving table shows; of when a row is, they may say an earlier time."""
+    found = {key: unlike(row) for key, row in read_rows(place, IDENTITY).items()}
+    rows = Table.open(shop.layout.serving(shop.view)).read().to_pylist()
+    assert found == {spell([row[name] for name in IDENTITY]): unlike(row) for row in rows}
+
+
+def unlike(row: dict[str, Any]) -> str:
+    """Write a row without what says of when it is."""
+    return spell({name: value for name, value in row.items() if name not in ("epoch", "manifest_version")})
+
+
+def test_files_follow_the_serving_table(shop: Shop, tmp_path: Path) -> None:
+    """Late rows and new ones, and another form, which is written anew."""
+    sink = FileSink("sales", path=str(tmp_path / "out"))
+    make_runner(shop, sink).run()
+    require_rows(shop, tmp_path)
+    sell(shop, Sale(1), Sale(71, "b", 9), Sale(3, "c"))
+    make_runner(shop, sink).run()
+    require_rows(shop, tmp_path)
+    assert len(read_changes(tmp_path)) == 7, "rows that have not changed are not written again"
+    other = replace(sink, format="json", buckets=["1 hour", "customer"])
+    make_runner(shop, other).run()
+    assert len(read_changes(tmp_path)) == 5
+    assert f"to files below {tmp_path / 'out'}; shows version 2, the newest" in format_sink(
+        shop.compiled, shop.layout, other
+    )
+
+
+def test_what_is_new_waits_for_more(shop: Shop, tmp_path: Path) -> None:
+    """A version that came too early for a file of its own is passed over, and a stop waits for nothing."""
+    sink = FileSink("sales", path=str(tmp_path / "out"), roll_age="1 hour", roll_idle="1 hour")
+    runner = make_runner(shop, sink, once=False)
+    assert runner.try_to_send()
+    shown = runner.sending and runner.sending.shown
+    for amount in (1, 2):
+        sell(shop, Sale(1, "a", amount))
+        assert runner.try_to_send()
+        assert runner.sending and runner.sending.shown == shown
+    runner.stop.set()
+    assert runner.try_to_send()
+    require_rows(shop, tmp_path)
+    assert len([row for row in read_changes(tmp_path) if row["customer"] == "a"]) == 3
+    runner.close()
+
+
+def test_resending_writes_everything_anew(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where manifests are gone, of which nobody can say how far they went."""
+    sink = FileSink("sales", path=str(tmp_path / "out"))
+    compiled = replace(shop.compiled, definition=replace(shop.compiled.definition, sinks=(sink,)))
+    make_runner(shop, sink).run()
+    for each in (tmp_path / "out" / "_manifests").glob("*.json"):
+        each.unlink()
+    failed = make_runner(shop, sink)
+    failed.run()
+    assert failed.error and "sinks resend" in failed.error.hint
+    clear_target(compiled, shop.layout, sink)
+    assert read_changes(tmp_path) == []
+    make_runner(shop, sink).run()
+    require_rows(shop, tmp_path)
