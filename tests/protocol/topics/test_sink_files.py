@@ -1,4 +1,4 @@
-"""Files of sinks: searched over every order of writes, takeovers, sleeps, lost replies and upkeep (rule 33)."""
+"""Files of sinks: searched over every order of writes, takeovers, sleeps, lost replies and upkeep (rule 34)."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from seamline import (
     ExpectRows,
     ExponentialDelay,
     FailureRate,
+    FileSink,
     FixedDelay,
     Global,
     Join,
@@ -194,6 +195,12 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     ),
     "PostgresSink": (
         PostgresSink("all", table="all", name="out"),
+        lambda part: replace(SHOP, sinks=[part]),
+    ),
+    "FileSink": (
+        FileSink(
+            "all", path="/exports/all", buckets=["1 hour"], roll_age="5 minutes", history=True, name="out"
+        ),
         lambda part: replace(SHOP, sinks=[part]),
     ),
     "RedisSink": (

@@ -14,7 +14,7 @@ SMALL = 64 << 10
 """Bytes: what is smaller is of the lowest level."""
 QUIET = 3600.0
 """Seconds after its last file after which a folder counts as closed."""
-MOST_BYTES = 1 << 30
+MOST_BYTES = 256 << 20
 """What one merge reads at most."""
 
 

@@ -16,7 +16,7 @@ from seamline.sinks.kafka_rows import format_value
 from seamline.sinks.row_shape import RowShape
 from seamline.sinks.target import ChangeBatch
 
-VERSION, DELETED = "_version", "_deleted"
+VERSION, DELETED = OURS = "_version", "_deleted"
 """Columns that files have beside those of the view; no name of a definition begins with one underscore."""
 ENDS = {PARQUET: ".parquet", "json": ".jsonl"}
 """What the names of files end with."""

@@ -1,8 +1,9 @@
-"""Upkeep of a sink's files by who writes them: merging, and deleting what no manifest names any more (rule 33)."""
+"""Upkeep of a sink's files by who writes them: merging, and deleting what no manifest names any more (rule 34)."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
 
 from seamline.lake.store.file_copies import list_found_files
@@ -17,7 +18,7 @@ from seamline.model.protocol.sinks.file_manifests import (
 )
 from seamline.plan.maintain.merged_files import plan_merge
 from seamline.runtime.failpoints import hit_failpoint
-from seamline.sinks.files.manifest_log import ManifestLog
+from seamline.sinks.files.manifest_log import ManifestLog, explain_loss
 from seamline.sinks.files.merging import Merging
 
 log = logging.getLogger("seamline.sinks")
@@ -29,6 +30,8 @@ LONGEST_CHAIN = 64
 """Manifests after which one lists all files."""
 AT_ONCE = 500
 """Manifests that are deleted in one piece."""
+LONGEST_TURN = 20.0
+"""Seconds after which no other merge is begun: something may wait to be sent."""
 NEVER = float("-inf")
 
 
@@ -55,16 +58,17 @@ class FileUpkeep:
     def tidy(self, stopping: Callable[[], bool]) -> None:
         """Do what is due, and nothing for some seconds then."""
         now = self.manifests.clock()
-        if now - self.tidied < TIDIES_EVERY:
+        if 0 <= now - self.tidied < TIDIES_EVERY:
             return
         self.tidied = now
         files = self.read_files()
         if self.newest.number - self.newest.base >= LONGEST_CHAIN:
             self.manifests.commit_whole(self.newest.position, list(files.values()))
-        while not stopping() and self.merge_some(now):
-            hit_failpoint("sink_merged")
         self.delete_manifests()
-        if now - self.swept >= SWEEPS_EVERY:
+        until = time.monotonic() + LONGEST_TURN
+        while not stopping() and self.merge_some(now) and time.monotonic() < until:
+            hit_failpoint("sink_merged")
+        if not 0 <= now - self.swept < SWEEPS_EVERY:
             self.swept = now
             self.sweep(now)
 
@@ -86,7 +90,10 @@ class FileUpkeep:
         merge = plan_merge(files.values(), now, merging.size, history=merging.history)
         if merge is None:
             return False
-        made = list(merging.merge(merge, lambda: self.name(merge.bucket), now))
+        try:
+            made = list(merging.merge(merge, lambda: self.name(merge.bucket), now))
+        except FileNotFoundError as gone:
+            raise explain_loss(self.manifests.root, f"{gone.filename or gone} was deleted") from gone
         hit_failpoint("sink_merging")
         removed = [each.file for each in merge.files]
         self.manifests.commit(self.newest.position, made, removed)

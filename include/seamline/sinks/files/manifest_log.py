@@ -1,4 +1,4 @@
-"""The manifests of a sink in its folder: read in order, and created one after another by one writer (rule 33)."""
+"""The manifests of a sink in its folder: read in order, and created one after another by one writer (rule 34)."""
 
 from __future__ import annotations
 
@@ -211,8 +211,8 @@ class ManifestLog:
 
 
 def explain_loss(folder: Location, why: str) -> SetupError:
-    """Say that manifests are not as they were."""
-    return SetupError(f"The manifests in {folder} are not as they were written: {why}.", hint=RESEND)
+    """Say that manifests, or files that they name, are not as they were."""
+    return SetupError(f"What is in {folder} is not as it was written: {why}.", hint=RESEND)
 
 
 def name_manifest(number: int) -> str:

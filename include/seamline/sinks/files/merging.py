@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
+from seamline.lake.storage.durability import sync_folders
 from seamline.lake.store.drafted_files import name_draft, open_draft, send_draft
 from seamline.lake.store.fetched_files import localize_files
 from seamline.lake.store.locations import Location
@@ -22,12 +24,15 @@ from seamline.model.definition.sinks.file_sink import PARQUET
 from seamline.model.protocol.sinks.file_manifests import DataFile
 from seamline.plan.maintain.merged_files import Merge
 from seamline.runtime.spill_folder import open_spill_folder
-from seamline.sinks.files.encoded_rows import DELETED, VERSION
+from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION
+from seamline.sinks.row_shape import RowShape
 
 BATCH = 50_000
 """Rows that are in memory at a time."""
 MEMORY = "512MiB"
 PLACE, LINE = "place", "line"
+MARKS = (PLACE, "version", "deleted")
+"""What is found at the beginning of a line."""
 LINES = pa.schema([(PLACE, pa.string()), (VERSION, pa.int64()), (DELETED, pa.bool_()), (LINE, pa.binary())])
 """Lines of JSON with what is to be known of each."""
 Naming = Callable[[], str]
@@ -37,26 +42,20 @@ Naming = Callable[[], str]
 class Merging:
     """What is merged, and into what."""
 
-    def __init__(
-        self, root: Location, form: str, identity: Sequence[str], size: int, *, history: bool
-    ) -> None:
-        self.root, self.form, self.identity, self.size, self.history = root, form, identity, size, history
+    def __init__(self, root: Location, form: str, shape: RowShape, size: int, *, history: bool) -> None:
+        self.root, self.form, self.shape, self.size, self.history = root, form, shape, size, history
 
     def merge(self, merge: Merge, name: Naming, now: float) -> Iterator[DataFile]:
         """Write the rows of some files anew, into as few files as their size allows."""
         paths = [str(self.root / each.file) for each in merge.files]
         with open_beside(1) as con:
             con.execute(f"SET memory_limit = '{MEMORY}'")
+            source, order, types = "lines", [PLACE], LINES
             if self.form == PARQUET:
-                source, order, types = (
-                    read_parquet_sql(paths, uneven=True),
-                    self.identity,
-                    common_schema(paths),
-                )
+                source, order = read_parquet_sql(paths, uneven=True), [*self.shape.identity]
+                types = common_schema(paths)
             else:
-                lines = pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.identity))
-                con.register("lines", lines)
-                source, order, types = "lines", [PLACE], LINES
+                con.register(source, pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.shape)))
             with con.sql(self.write_query(source, order, merge)).to_arrow_reader(BATCH) as reader:
                 yield from self.write_files(as_types(reader, types), name, now)
 
@@ -85,6 +84,7 @@ class Merging:
                         rows = next(batches, None)
                 written = draft.stat().st_size
                 send_draft(draft, place)
+                sync_folders([place.parent], above=self.root)
             yield DataFile(way, count, deleted, written, now)
 
 
@@ -115,15 +115,41 @@ def open_file(
             yield writer.write_table, file.tell
 
 
-def read_lines(paths: Iterable[str], identity: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_lines(paths: Iterable[str], shape: RowShape) -> Iterator[pa.RecordBatch]:
     """Read lines of JSON with their marks, and with what tells their rows apart as one text, digit by digit."""
     for path in localize_files(paths):
         for lines in read_text_lines(path):
             for at in range(0, len(lines), BATCH):
                 some = lines.slice(at, BATCH)
-                rows = [json.loads(line, parse_int=str, parse_float=str) for line in some.to_pylist()]
-                places = [json.dumps([row.get(name) for name in identity]) for row in rows]
-                versions = [int(row[VERSION]) for row in rows]
-                marks = [row[DELETED] for row in rows]
-                columns = zip((places, versions, marks, some), LINES.types, strict=True)
-                yield pa.record_batch([pa.array(each, kind) for each, kind in columns], schema=LINES)
+                yield pa.record_batch(
+                    [*(find_marks(some, shape) or parse_marks(some, shape)), some], schema=LINES
+                )
+
+
+def find_marks(lines: pa.Array, shape: RowShape) -> list[pa.Array] | None:
+    """Find place, version and mark at the beginning of lines; None where one was written by another view version."""
+    found = pc.extract_regex(lines.cast(pa.string()), write_pattern(shape.names[len(shape.identity)]))
+    if found.null_count:
+        return None
+    place, version, deleted = (pc.struct_field(found, name) for name in MARKS)
+    return [place, version.cast(pa.int64()), pc.equal(deleted, "true")]
+
+
+def parse_marks(lines: pa.Array, shape: RowShape) -> list[pa.Array]:
+    """Return what ``find_marks`` does, of lines that may have other columns after those that tell rows apart."""
+    found = []
+    for line in (each.decode() for each in lines.to_pylist()):
+        following = [*json.loads(line)][len(OURS) + len(shape.identity)]
+        begins = re.match(write_pattern(following), line)
+        assert begins is not None
+        found.append((begins["place"], int(begins["version"]), begins["deleted"] == "true"))
+    return [pa.array(each, kind) for each, kind in zip(zip(*found, strict=True), LINES.types, strict=False)]
+
+
+def write_pattern(following: str) -> str:
+    """Write how a line begins up to a column.
+
+    No text of JSON has a comma, a space and then a quote in it that is not escaped: this is the column itself.
+    """
+    marks = rf'"{VERSION}": (?P<version>\d+), "{DELETED}": (?P<deleted>true|false)'
+    return rf'^\{{{marks}, (?P<place>.*?), "{re.escape(following)}": '

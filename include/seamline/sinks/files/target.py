@@ -85,7 +85,7 @@ class FileTarget:
         with self._explained():
             log.take_over(anew=anew)
         form, size = self._sink.format, self._sink.roll_megabytes * MEGABYTE
-        merging = Merging(self._root, form, self._shape.identity, size, history=self._sink.history)
+        merging = Merging(self._root, form, self._shape, size, history=self._sink.history)
         self._log, self._upkeep = log, FileUpkeep(log, merging, self._name_file)
         return log
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.sinks.served_rows import ServedRows, make_view
+from tests.e2e.sinks.served_rows import MEASURES, ServedRows, make_view
 from tests.unit.sinks.files.file_rows import (
     Clock,
     expect_rows,
@@ -28,6 +28,7 @@ from seamline.sinks.files import target as file_target
 from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.target import FileTarget
 from seamline.sinks.row_shape import RowShape
+from seamline.sinks.target import ChangeBatch
 
 pytestmark = pytest.mark.everywhere
 FORMATS = ("parquet", "json")
@@ -104,6 +105,34 @@ def test_a_merge_of_some_files_keeps_rows_that_are_gone(
         target.tidy(lambda: False)
         assert len(list_texts(tmp_path)) == 1
         require_rows(tmp_path, served, form)
+
+
+@pytest.mark.on_disk
+@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_another_version_of_the_view_are_merged_too(tmp_path: Path, form: str) -> None:
+    """A flip may take columns away, or put others in their place, while keys are the same."""
+    served, clock = ServedRows(make_view(), 12, 40), Clock()
+    with closing(make_target(tmp_path, served, clock, format=form)) as target:
+        target.take_over()
+        target.write(served.whole(), served.position)
+    fewer = {name: MEASURES[name] for name in ("total", "levels", "tills")}
+    flipped = ServedRows(make_view(measures=fewer), 12, 40)
+    flipped.version = 5
+    with closing(make_target(tmp_path, flipped, clock, format=form)) as target:
+        target.take_over()
+        target.write([*flipped.whole(), *gone_since(served, flipped)], flipped.position)
+        clock.now += 7200
+        target.tidy(lambda: False)
+    found = read_rows(tmp_path, identity_of(flipped))
+    wanted = expect_rows(flipped, identity_of(flipped), as_json=form == "json")
+    kept = {key: {name: row[name] for name in wanted[key]} for key, row in found.items()}
+    assert spell_all(kept) == spell_all(wanted)
+
+
+def gone_since(before: ServedRows, after: ServedRows) -> list[ChangeBatch]:
+    """Return the rows that the later version does not have."""
+    gone = [row for place, row in before.rows.items() if place not in after.rows]
+    return [ChangeBatch(after.as_table([]), before.as_deletions(gone), None)]
 
 
 @pytest.mark.on_disk

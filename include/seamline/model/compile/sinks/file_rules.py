@@ -15,7 +15,7 @@ from seamline.model.time.intervals import parse_duration
 PLACE = re.compile(r"/.*|file:///.*|(s3|gs|az|abfss)://[^/].*", re.DOTALL)
 LABEL = "in_"
 """What the names of folders begin with, which readers take for columns."""
-MOST_MEGABYTES = 1024
+MOST_MEGABYTES = 256
 
 
 def starts_like_duration(bucket: str) -> bool:

@@ -52,16 +52,21 @@ def check_sinks(pipeline: Pipeline, problems: Problems) -> None:
             )
         if isinstance(sink, Sink):
             check_view(pipeline, sink, problems)
-        if isinstance(sink, KafkaSink):
-            check_kafka_sink(pipeline, sink, problems)
-        elif isinstance(sink, DeadLetterSink):
-            check_dead_letters(pipeline, sink, problems)
-        elif isinstance(sink, PostgresSink):
-            check_postgres_sink(pipeline, sink, problems)
-        elif isinstance(sink, RedisSink):
-            check_redis_sink(pipeline, sink, problems)
-        elif isinstance(sink, FileSink):
-            check_file_sink(pipeline, sink, problems)
+        check_own_fields(pipeline, sink, problems)
+
+
+def check_own_fields(pipeline: Pipeline, sink: AnySink, problems: Problems) -> None:
+    """Note what may be wrong with a sink of one kind."""
+    if isinstance(sink, KafkaSink):
+        check_kafka_sink(pipeline, sink, problems)
+    elif isinstance(sink, DeadLetterSink):
+        check_dead_letters(pipeline, sink, problems)
+    elif isinstance(sink, PostgresSink):
+        check_postgres_sink(pipeline, sink, problems)
+    elif isinstance(sink, RedisSink):
+        check_redis_sink(pipeline, sink, problems)
+    elif isinstance(sink, FileSink):
+        check_file_sink(pipeline, sink, problems)
 
 
 def check_common(sink: AnySink, problems: Problems) -> None:

@@ -1,4 +1,4 @@
-"""The manifests of a sink into files: which files count, who wrote them, and what nobody needs any more (rule 33)."""
+"""The manifests of a sink into files: which files count, who wrote them, and what nobody needs any more (rule 34)."""
 
 from __future__ import annotations
 
