@@ -19,7 +19,7 @@ MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Merge:
+class FileMerge:
     """Files of one folder that become one, or a few where that would be too large."""
 
     files: Sequence[DataFile]
@@ -33,7 +33,9 @@ class Merge:
         return self.files[0].bucket
 
 
-def plan_merge(files: Iterable[DataFile], now: float, size: int, *, history: bool = False) -> Merge | None:
+def plan_merge(
+    files: Iterable[DataFile], now: float, size: int, *, history: bool = False
+) -> FileMerge | None:
     """Return the next merge, None where nothing is to be merged; files are to have up to ``size`` bytes, about.
 
     With ``history`` rows that say that a row is gone stay.
@@ -46,7 +48,7 @@ def plan_merge(files: Iterable[DataFile], now: float, size: int, *, history: boo
         closed = now - max(each.at for each in own) >= QUIET
         chosen = choose_closed(own, size, history=history) if closed else choose_alike(own, size)
         if chosen:
-            return Merge(chosen, whole=len(chosen) == len(own))
+            return FileMerge(chosen, whole=len(chosen) == len(own))
     return None
 
 

@@ -66,12 +66,12 @@ def encode_lines(rows: pa.Table) -> Iterator[bytes]:
     for batch in rows.to_batches(max_chunksize=10_000):
         parts: list[pa.Array | str] = []
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            parts += [f"{', ' if parts else '{'}{dump_finite_json(name)}: ", encode_column(column)]
+            parts += [f"{', ' if parts else '{'}{dump_finite_json(name)}: ", encode_exactly(column)]
         lines = pc.binary_join_element_wise(*parts, "}\n", "")
         yield "".join(lines.to_pylist()).encode()
 
 
-def encode_column(column: pa.Array) -> pa.Array:
+def encode_exactly(column: pa.Array) -> pa.Array:
     """Encode the values of a column; NULL, and a double that is no number, is null."""
     if pa.types.is_nested(column.type):
         spelled = spell_each(column, lambda value: dump_finite_json(value, default=format_value))

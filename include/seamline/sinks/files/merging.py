@@ -22,7 +22,7 @@ from seamline.lake.store.locations import Location
 from seamline.lake.store.text_lines import read_text_lines
 from seamline.model.definition.sinks.file_sink import PARQUET
 from seamline.model.protocol.sinks.file_manifests import DataFile
-from seamline.plan.maintain.merged_files import Merge
+from seamline.plan.maintain.merged_files import FileMerge
 from seamline.runtime.spill_folder import open_spill_folder
 from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION
 from seamline.sinks.row_shape import RowShape
@@ -45,7 +45,7 @@ class Merging:
     def __init__(self, root: Location, form: str, shape: RowShape, size: int, *, history: bool) -> None:
         self.root, self.form, self.shape, self.size, self.history = root, form, shape, size, history
 
-    def merge(self, merge: Merge, name: Naming, now: float) -> Iterator[DataFile]:
+    def merge(self, merge: FileMerge, name: Naming, now: float) -> Iterator[DataFile]:
         """Write the rows of some files anew, into as few files as their size allows."""
         paths = [str(self.root / each.file) for each in merge.files]
         with open_beside(1) as con:
@@ -59,7 +59,7 @@ class Merging:
             with con.sql(self.write_query(source, order, merge)).to_arrow_reader(BATCH) as reader:
                 yield from self.write_files(as_types(reader, types), name, now)
 
-    def write_query(self, source: str, order: Sequence[str], merge: Merge) -> str:
+    def write_query(self, source: str, order: Sequence[str], merge: FileMerge) -> str:
         """Write the query of the rows that stay."""
         columns = ", ".join(map(quote_identifier, order))
         chosen = ""
