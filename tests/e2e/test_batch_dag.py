@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.e2e.world import DAYS, ROOT, Resident, World, plain
 from tests.faults.rig.trial import eventually
+from tests.unit.lineage.receiver import receive
 
 from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.claims_table import claims_of
@@ -106,11 +107,18 @@ class Airflow:
         self.process.wait(60)
         self.process.stdout.close()
 
-    def run(self, connection: str, *, fail: str = "", **conf: str) -> Run:
-        """Run the DAG to its end through a Spark connection; ``fail`` is where the build dies."""
+    def run(self, connection: str, *, fail: str = "", lineage: str = "", **conf: str) -> Run:
+        """Run the DAG to its end through a Spark connection; ``fail`` is where the build dies.
+
+        ``lineage`` is the address of a server of OpenLineage.
+        """
         assert self.process.stdin
         assert self.process.stdout
-        settings = {"AIRFLOW_CONN_SPARK_DEFAULT": connection, "SEAMLINE_FAIL": fail}
+        settings = {
+            "AIRFLOW_CONN_SPARK_DEFAULT": connection,
+            "SEAMLINE_FAIL": fail,
+            "OPENLINEAGE_URL": lineage,
+        }
         print(json.dumps({"conf": conf, "settings": settings}), file=self.process.stdin, flush=True)
         self.said = said = list[str]()
         for line in self.process.stdout:
@@ -172,6 +180,31 @@ def test_a_day_that_is_built_again_is_the_same(
     assert (key, told["correction"], told["cause"]) == (DAYS[0].removesuffix("Z"), True, "asked for")
     newest = Certificates.ensure(world.layout).of(interval=DAYS[0])[-1]
     assert (newest.generation, newest.made.actor) == (now[DAYS[0]], "airflow:dag_test")
+
+
+def test_a_run_is_told_to_openlineage(world: World, airflow: Airflow, first: Run, driver: Resident) -> None:
+    """By its build and its publication, whose parents are the tasks of one run of the DAG."""
+    with receive() as received:
+        day = {"from": DAYS[1], "to": "2013-01-03T00:00:00Z"}
+        done = airflow.run(driver.connection, lineage=received.url, **day)
+        assert done.state == "success", "".join(airflow.said)[-6000:]
+        told = [(each["job"]["name"].rpartition(".")[2], each["eventType"]) for each in received.events]
+        assert told == [
+            ("build", "START"),
+            ("build", "COMPLETE"),
+            ("publish", "START"),
+            ("publish", "COMPLETE"),
+        ]
+        parents = [each["run"]["facets"]["parent"] for each in received.events]
+        assert len({each["root"]["run"]["runId"] for each in parents}) == 1
+        assert {each["job"]["name"] for each in parents} == {
+            "flights__batch.build",
+            "flights__batch.publish",
+        }
+        facts = received.events[-1]["run"]["facets"]["seamline_batch"]
+        assert facts["intervals"] == [DAYS[1]]
+        served = {each["name"] for each in received.events[-1]["outputs"]}
+        assert served == {str(world.layout.serving(view)) for view in world.pipeline.views}
 
 
 def test_a_build_that_is_killed_is_built_again_by_the_next_run(

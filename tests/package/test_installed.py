@@ -19,6 +19,8 @@ MODULES = {
     "airflow": "seamline.orchestration.dags seamline_airflow",
     "sinks": "seamline.sinks.postgres.target seamline.sinks.redis.target",
     "mcp": "seamline.mcp.transports",
+    "lineage": "seamline.lineage.client_events",
+    "traces": "seamline.tracing.epoch_traces",
     "web": "seamline.web.app",
     "demo": "seamline.local.demo.verify seamline.web.app seamline.jobs.build",
 }
@@ -66,7 +68,7 @@ def test_an_extra_brings_what_it_is_for(install: Callable[[str], Run], extra: st
     assert run("seamline", "--version").startswith("seamline")
     there = {name: run("python", "-c", FOUND, name) == "True\n" for name in ("pyspark", "airflow", "plotly")}
     assert there == {
-        "pyspark": extra not in ("", "sinks", "mcp"),
+        "pyspark": extra not in ("", "sinks", "mcp", "lineage", "traces"),
         "airflow": extra in ("airflow", "web", "demo"),
         "plotly": extra in ("web", "demo"),
     }

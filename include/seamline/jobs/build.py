@@ -24,6 +24,7 @@ from seamline.spark.session.session import (
 )
 from seamline.supervisor.prespawned import fingerprint_code, serve_one_build
 from seamline.supervisor.resident import READY, read_resident_port
+from seamline.tracing.process_traces import flush_traces, traced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +47,8 @@ def main(argv: list[str]) -> int:
         starting = start_spark_in_thread(
             f"seamline build {job.pipeline} {job.run}", warehouse=str(layout.warehouse)
         )
-        run(job, pipeline, layout, starting)
+        with traced("build", pipeline=job.pipeline, run=job.run, cut=job.cut):
+            run(job, pipeline, layout, starting)
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
         if ours is None:
@@ -55,6 +57,8 @@ def main(argv: list[str]) -> int:
         with suppress(SetupError):
             write_error_report(locate_tables(job.pipeline).failure(job.run), ours)
         return ours.exit_code
+    finally:
+        flush_traces()
     return 0
 
 
@@ -68,14 +72,18 @@ def run(job: BuildJob, pipeline: CompiledPipeline, layout: Layout, starting: Fut
 
     require_format(layout)
     import_in_background(pipeline)
-    spark = starting.result()
+    with traced("build.session"):
+        spark = starting.result()
     print(format_session_summary(spark), flush=True)
     try:
-        rows = build_intervals(spark, pipeline, layout, job)
+        with traced("build.intervals", intervals=len(job.spans)):
+            rows = build_intervals(spark, pipeline, layout, job)
     finally:
         close_connect_session(spark)
-    certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
-    print(*compare_and_report(pipeline, layout, job.run), sep="\n")
+    with traced("build.certify"):
+        certificates = certify_run(pipeline, layout, job.run, actor=job.actor)
+    with traced("build.compare"):
+        print(*compare_and_report(pipeline, layout, job.run), sep="\n")
     read = sum({row.interval: row.rows_read for row in rows}.values())
     print(f"{len(rows)} generations of {pipeline.name} at cut {job.cut}: {read} rows read.")
     print(f"{sum(each.good for each in certificates)} of {len(certificates)} certificates are green.")

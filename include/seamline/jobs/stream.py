@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from seamline.lake.storage.layout import definitions_folder, home_folder, locate_tables
+from seamline.lineage.configuration import is_configured
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.processes.lawfulness import require_all_lawful
 from seamline.model.errors import SeamlineError
@@ -14,6 +17,10 @@ from seamline.runtime.process_exit import exit_process
 from seamline.runtime.stop_signals import set_when_asked
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.spark.session.session import halved_driver_settings, start_spark_in_thread
+from seamline.tracing.process_traces import flush_traces, trace_epochs
+
+if TYPE_CHECKING:
+    from seamline.spark.stream.driver_loop import Driver
 
 
 def main(argv: list[str]) -> int:
@@ -44,7 +51,9 @@ def main(argv: list[str]) -> int:
         )
         set_when_asked(driver.stopping)
         driver.start(spark.result())
-        driver.run()
+        driver.writer.timing.told = trace_epochs(job.pipeline)
+        with report_lineage(driver):
+            driver.run()
         driver.spark.stop()
     except Exception as error:
         ours = error if isinstance(error, SeamlineError) else explain_storage_failure(error)
@@ -52,7 +61,18 @@ def main(argv: list[str]) -> int:
             raise
         print(ours, file=sys.stderr, flush=True)
         return ours.exit_code
+    finally:
+        flush_traces()
     return 0
+
+
+def report_lineage(driver: Driver) -> AbstractContextManager[None]:
+    """Return what tells the lineage of a stream while it runs; nothing where no server is configured, or of imports."""
+    if driver.alone or not is_configured():
+        return nullcontext()
+    from seamline.spark.stream.lineage import driver_lineage
+
+    return driver_lineage.report_lineage(driver)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,14 @@ from airflow.sdk.exceptions import AirflowException
 from seamline.model.errors import NotFound
 from seamline.model.protocol.job_arguments import BRIEF, BuildJob
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.lineage.reported_tasks import report_build
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.runtime.error_report import take_error_report
 from seamline.supervisor.driver_process import end_session
 from seamline.supervisor.job_files import find_job_file, job_command
 from seamline.supervisor.prespawned import RequestedBuild, submit_build
 from seamline.supervisor.resident import client_env, find_local_port
+from seamline.tracing.process_traces import trace_parent_env
 
 PACKAGES = str(Path(__file__).resolve().parents[2])
 LAST_LINES = 50
@@ -64,7 +66,10 @@ class BuildOperator(SparkSubmitOperator):
             )
         job = BuildJob.parse(list(map(str, self.application_args)))
         layout, owner = locate_tables(job.pipeline), f"airflow:{self.dag_id}"
-        with claim_intervals(layout, job.run, owner, job.spans, hand_over=True):
+        with (
+            claim_intervals(layout, job.run, owner, job.spans, hand_over=True),
+            report_build(context, job, layout),
+        ):
             failure = layout.failure(job.run)
             failure.unlink(missing_ok=True)
             try:
@@ -104,7 +109,7 @@ class BuildOperator(SparkSubmitOperator):
             conf[name] = between.join(each for each in (ours, conf.get(name)) if each)
         self.conf = conf
         env = {"JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": PACKAGES}
-        env |= store_class_path(os.environ) if bucket else {}
+        env |= trace_parent_env() | (store_class_path(os.environ) if bucket else {})
         self.env_vars: dict[str, Any] = {**env, **(self.env_vars or {})}
         super().execute(context)
 
@@ -112,6 +117,7 @@ class BuildOperator(SparkSubmitOperator):
         """Let a driver that is up do the work; AirflowException with the code and the last words where it fails."""
         url = SparkConnectHook(self._conn_id).get_connection_url()
         env = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONUNBUFFERED": "1", **client_env(url)}
+        env |= trace_parent_env()
         port = find_local_port(url)
         self._asked = submit_build(port, job.to_argv(), env) if port else None
         if self._asked:

@@ -24,6 +24,7 @@ from seamline.orchestration.intervals.links import (
     show_pages,
 )
 from seamline.orchestration.intervals.partitions import announce, list_partitions
+from seamline.orchestration.lineage.reported_tasks import report_publication
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.plan.batch.batch_plan import needs_approval
@@ -175,7 +176,8 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
     run = str(context["run_id"])
     pipeline, layout = open_compiled_pipeline(name)
     try:
-        done = publish_run(pipeline, layout, run)
+        with report_publication(context, layout):
+            done = publish_run(pipeline, layout, run)
     finally:
         Claims.ensure(layout).release(run)
     for interval, why in done.held_back.items():

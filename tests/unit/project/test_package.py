@@ -22,6 +22,8 @@ PYTEST = {"testing/plugin"}
 """Loaded by pytest itself."""
 DEMO = {"local/demo/verify"}
 SINKS, MCP = {"sinks/postgres", "sinks/redis"}, {"mcp"}
+LINEAGE = {"lineage/own_facets", "lineage/client_events"}
+TRACES = {"tracing/exported_spans", "tracing/epoch_traces"}
 
 
 def requirements(*extras: str) -> list[str]:
@@ -35,13 +37,15 @@ def requirements(*extras: str) -> list[str]:
 @pytest.mark.parametrize(
     ("extras", "lacking"),
     [
-        ((), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP),
-        (("spark",), AIRFLOW | WEB | SINKS | MCP),
-        (("airflow",), SPARK | WEB | SINKS | MCP),
-        (("airflow", "web"), SPARK | SINKS | MCP),
-        (("sinks",), SPARK | AIRFLOW | WEB | DEMO | MCP),
-        (("mcp",), SPARK | AIRFLOW | WEB | DEMO | SINKS),
-        (("spark", "airflow", "web", "demo", "sinks", "mcp"), set()),
+        ((), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP | LINEAGE | TRACES),
+        (("spark",), AIRFLOW | WEB | SINKS | MCP | LINEAGE | TRACES),
+        (("airflow",), SPARK | WEB | SINKS | MCP | LINEAGE),
+        (("airflow", "web"), SPARK | SINKS | MCP | LINEAGE),
+        (("sinks",), SPARK | AIRFLOW | WEB | DEMO | MCP | LINEAGE | TRACES),
+        (("mcp",), SPARK | AIRFLOW | WEB | DEMO | SINKS | LINEAGE),
+        (("lineage",), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP | TRACES),
+        (("traces",), SPARK | AIRFLOW | WEB | DEMO | SINKS | MCP | LINEAGE),
+        (("spark", "airflow", "web", "demo", "sinks", "mcp", "lineage", "traces"), set()),
     ],
     ids=lambda each: "+".join(each) if isinstance(each, tuple) else "",
 )

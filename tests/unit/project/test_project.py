@@ -38,6 +38,8 @@ EXTRAS = {
     "quality": ["spark"],
     "serve": ["spark"],
     "sinks": ["sinks"],
+    "lineage": ["lineage"],
+    "tracing": ["traces"],
     "mcp": ["mcp"],
     "testing": ["spark"],
     "local": ["demo", "spark"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from seamline.model.protocol.epoch import Epoch
 
 
 class EpochTiming:
@@ -17,6 +19,9 @@ class EpochTiming:
         self.marked: float | None = None
         """When the last phase ended, in seconds of the monotonic clock; None before the first epoch began."""
 
+        self.told: Callable[[Epoch, Mapping[str, float]], None] | None = None
+        """What is called with each epoch that has ended, and its phases; None for nothing."""
+
     def begin(self) -> float:
         """Begin an epoch; return when, in seconds of the monotonic clock."""
         self.seconds, self.marked = {}, (now := time.monotonic())
@@ -29,6 +34,11 @@ class EpochTiming:
         now = time.monotonic()
         self.seconds[phase] = round(now - self.marked, 4)
         self.marked = now
+
+    def end(self, epoch: Epoch) -> None:
+        """Tell whoever wants to know that an epoch has ended."""
+        if self.told:
+            self.told(epoch, self.seconds)
 
     def facts(self) -> dict[str, Mapping[str, float]]:
         """Return the fields of an epoch's ledger row: its phases so far, and the trigger before it."""

@@ -254,6 +254,7 @@ class Writer:
         self.rows.follow(whole, write_row())
         self.end_phase("ledger")
         self.sure = True
+        self.timing.end(whole)
         return whole
 
     def commit_quarantine(self, number: int, result: KernelResult) -> None:

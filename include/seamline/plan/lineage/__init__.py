@@ -1,0 +1,1 @@
+"""What lineage says: datasets, columns and runs, in the words of OpenLineage."""

@@ -1,0 +1,1 @@
+"""What the stream's driver says of its lineage."""
