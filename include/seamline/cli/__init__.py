@@ -32,6 +32,7 @@ from seamline.cli import (
 from seamline.cli.answers import mcp, sql
 from seamline.cli.clusters import failover
 from seamline.cli.definitions import contract, export
+from seamline.cli.planning import plan_command
 from seamline.cli.sinks import sink_commands
 from seamline.model.errors import SeamlineError
 from seamline.runtime.storage_failures import explain_storage_failure
@@ -80,6 +81,7 @@ for module in (
     holes,
     importing,
     sink_commands,
+    plan_command,
     batch,
     generations,
     audit,

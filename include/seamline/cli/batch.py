@@ -1,4 +1,4 @@
-"""Commands about what is built, and what of: plan, run, backfill, restate, ask, flip, retire, upkeep."""
+"""Commands about what is built, and what of: run, backfill, restate, ask, flip, retire, upkeep."""
 
 from __future__ import annotations
 
@@ -12,36 +12,10 @@ from seamline.cli.context import current_actor, open_pipeline, parse_range
 from seamline.model.errors import BackfillFailed, BadRange, NotFound
 from seamline.model.time.intervals import Interval, format_utc_instant, parse_moment
 from seamline.plan.wording.plan_text import format_plan
-from seamline.plan.wording.source_text import list_time_bounds
 
 if TYPE_CHECKING:
     from seamline.model.compile.asks.compiled_ask import CompiledAsk
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
-
-
-@click.command()
-@click.argument("pipeline")
-@click.option("--from", "start", help="First interval, UTC.")
-@click.option("--to", "end", help="End of the range, UTC (exclusive).")
-@click.option(
-    "--dirty", is_flag=True, help="Also build the dirty intervals: those with rows newer than their cut."
-)
-@click.option("--why", is_flag=True, help="Every reason of every interval, view by view.")
-def plan(pipeline: str, start: str | None, end: str | None, dirty: bool, why: bool) -> None:
-    """Show what a batch run would build now, why, and what it costs; without a range, the dirty intervals.
-
-    Nothing is changed.
-    """
-    from seamline.lake.publish.planning import plan_run
-
-    compiled, layout = open_pipeline(pipeline)
-    asked = parse_range(start, end)
-    if asked is not None:
-        compiled.grid.within_life(asked, now=datetime.now(UTC))
-    found = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None)
-    click.echo("\n".join(format_plan(found, why=why)))
-    if why:
-        click.echo("\n".join(list_time_bounds(compiled.definition)))
 
 
 @click.command()
@@ -222,4 +196,4 @@ def find_ask(pipeline: CompiledPipeline, name: str) -> CompiledAsk:
     raise NotFound(f"{pipeline.name} has no question {name!r}.", hint=f"its questions: {known}.")
 
 
-COMMANDS = (plan, run, backfill, restate, ask, flip, retire, upkeep)
+COMMANDS = (run, backfill, restate, ask, flip, retire, upkeep)

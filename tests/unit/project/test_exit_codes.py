@@ -12,6 +12,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 import seamline
+from seamline.cli.planning.plan_command import BUILDS, DIFFERS
 from seamline.lake.storage.durability import FAILED
 from seamline.model.errors import SeamlineError
 
@@ -31,6 +32,8 @@ Written by `python -m tests.unit.project.test_exit_codes`.
 | 1 | | A check is not green (`certificate`, `comparisons`, `counts`, `explain`), or an exception not of Seamline's. |
 | {FAILED} | | The disk refused a write or a sync. The process ends without a retry; start it again to continue. |
 | 130 | | Interrupted from the keyboard. |
+| {BUILDS} | | `plan --exit-code`: something is to be built, and no published number is known to change. |
+| {DIFFERS} | | `plan --preview --exit-code`: published numbers would change. |
 """
 
 
@@ -71,7 +74,7 @@ def test_an_exit_code_means_one_thing() -> None:
     own = [kind for _, kind in kinds() if "exit_code" in vars(kind)]
     codes = {kind.exit_code: kind.__name__ for kind in own}
     assert len(codes) == len(own) > 30
-    assert not codes.keys() & {0, 2, FAILED, 130}
+    assert not codes.keys() & {0, 2, FAILED, 130, BUILDS, DIFFERS}
 
 
 def test_the_page_is_the_code() -> None:

@@ -59,6 +59,7 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
     problems.attempt("stream.memory", origin, partial(require_heap, pipeline.stream.memory))
     if pipeline.batch.fresh_within:
         problems.attempt("batch.fresh_within", origin, lambda: parse_duration(pipeline.batch.fresh_within))
+    check_change(pipeline, problems)
     check_restart(pipeline, problems)
     check_counts(pipeline, problems)
     check_durability(pipeline, problems)
@@ -98,6 +99,17 @@ def check_counts(pipeline: Pipeline, problems: Problems) -> None:
                 f"{given!r} is not a number of {counted}.",
                 f"use a whole number of {least} or more.",
             )
+
+
+def check_change(pipeline: Pipeline, problems: Problems) -> None:
+    """Note a share of change that is none."""
+    if not 0 <= (given := pipeline.batch.approve_change) < float("inf"):
+        problems.note(
+            "batch.approve_change",
+            pipeline.origin,
+            f"{given!r} is not a share.",
+            "use 0.05 for five percent; 0 means never.",
+        )
 
 
 def check_restart(pipeline: Pipeline, problems: Problems) -> None:

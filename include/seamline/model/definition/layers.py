@@ -63,6 +63,9 @@ class Batch:
     newest."""
     approve_above: int = 0
     """A run that is asked for more intervals waits for a person's approval; 0 for never."""
+    approve_change: float = 0.0
+    """An interval whose answers a rebuild changes by more waits for a person's approval, as a share: 0.05 for five
+    percent; 0 for never."""
     fresh_within: str = ""
     """How long after its end, by the clock, an interval may be unpublished before it is overdue; "" for ever."""
     provisional: bool = False
