@@ -11,9 +11,11 @@ import click
 from seamline.cli.context import current_actor
 from seamline.model.errors import CertificateFailed, NotApproved
 from seamline.plan.batch.batch_plan import needs_approval
+from seamline.plan.spelling import format_quantity
 from seamline.plan.wording.plan_text import format_plan
 
 if TYPE_CHECKING:
+    from seamline.lake.publish.publishing import Publication
     from seamline.lake.storage.layout import Layout
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
     from seamline.model.protocol.job_arguments import BuildJob
@@ -82,7 +84,8 @@ def execute_plan(
 ) -> None:
     """Build what is planned, certify and publish it, and say so (on stderr if ``err``).
 
-    Raises NotApproved where the plan needs approval, CertificateFailed where any of it is held back.
+    Raises NotApproved where the plan needs approval, or what it changes does, CertificateFailed where any of it is held
+    back.
     """
     from seamline.lake.publish.planning import job_of
     from seamline.lake.tables.claims_table import claim_intervals
@@ -102,7 +105,10 @@ def execute_plan(
 def build_and_publish(
     compiled: CompiledPipeline, layout: Layout, job: BuildJob, *, err: bool = False
 ) -> None:
-    """Build with a Spark of this process, certify and publish what is green; CertificateFailed for the rest."""
+    """Build with a Spark of this process, certify and publish what is green.
+
+    Raises CertificateFailed for what is not, NotApproved for what changes answers by more than the definition lets it.
+    """
     from seamline.lake.publish.planning import is_small_build
     from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
@@ -140,4 +146,16 @@ def build_and_publish(
             f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
             f"{', '.join(done.held_back)}.",
             hint="fix what the failed checks report, then run again.",
+        )
+    require_approved_changes(compiled.name, job.run, done)
+
+
+def require_approved_changes(pipeline: str, run: str, done: Publication) -> None:
+    """Raise NotApproved where intervals of a run wait for a person's approval of how much they change."""
+    if done.waiting:
+        raise NotApproved(
+            f"{format_quantity(len(done.waiting), 'interval')} of run {run} held back, for more change than "
+            f"approve_change= lets through: {', '.join(done.waiting)}.",
+            hint=f"look at them (seamline comparisons {pipeline}.VIEW), then: seamline publish {pipeline} --run {run} "
+            "--approve --reason ...",
         )

@@ -167,29 +167,37 @@ def report(pipeline: str, run: str) -> None:
     is_flag=True,
     help="Publish what is not certified too; it is marked so until it is replaced.",
 )
+@click.option("--approve", is_flag=True, help="Publish what changes more than approve_change= lets it too.")
 @click.option(
-    "--reason", default="", help="Reason, recorded in the manifest; required with --despite-certificate."
+    "--reason",
+    default="",
+    help="Reason, recorded in the manifest; required with --despite-certificate and --approve.",
 )
 def publish(
-    pipeline: str, run: str, intervals: tuple[str, ...], despite_certificate: bool, reason: str
+    pipeline: str, run: str, intervals: tuple[str, ...], despite_certificate: bool, approve: bool, reason: str
 ) -> None:
     """Publish what a run has built, as the DAG's last task does."""
-    if despite_certificate and not reason:
-        raise click.UsageError("--despite-certificate needs --reason.")
+    if (despite_certificate or approve) and not reason:
+        raise click.UsageError("--despite-certificate and --approve need --reason.")
+    from seamline.cli.building import require_approved_changes
     from seamline.lake.publish.publishing import publish_run
     from seamline.plan.publish.publication import Decision
 
     compiled, layout = open_pipeline(pipeline)
     only = [interval_of(compiled, each).id for each in intervals]
-    decision = Decision(current_actor(), reason, despite=True) if despite_certificate else None
+    decided = despite_certificate or approve
+    decision = (
+        Decision(current_actor(), reason, despite=despite_certificate, approved=approve) if decided else None
+    )
     done = publish_run(compiled, layout, run, decision=decision, only=only)
     for each in done.statements:
         note = f" {each.note}" if each.note else ""
         click.echo(f"published {each.view} {each.interval} {each.generation} cut {each.epoch}{note}")
     for interval, why in done.held_back.items():
         click.echo(f"held back {interval}: {why}")
-    if not done.statements:
+    if not done.statements and not done.waiting:
         click.echo("Nothing was published: it had been before.")
+    require_approved_changes(pipeline, run, done)
 
 
 @click.command()

@@ -112,7 +112,29 @@ def batch_dag(pipeline: Pipeline) -> DAG:
         chain(planned, build, certified, [published, EmptyOperator(task_id="all_certified", pool=BATCH)])
         # Of its two upstreams a build that succeeded is enough; without one there is nothing to publish.
         chain(build, published)
+        if pipeline.batch.approve_change:
+            add_change_approval(pipeline, published, assets)
     return with_form(dag, FORM)
+
+
+def add_change_approval(pipeline: Pipeline, published: Any, assets: Assets) -> None:
+    """Ask about what changes answers by more than the definition lets it, and publish what is approved."""
+    from seamline.orchestration.approval import ApprovalOfPlan
+    from seamline.orchestration.approving.approved_publish import APPROVE, publish_approved
+    from seamline.orchestration.approving.waiting_changes import CHANGES, WAITS
+
+    asked = ApprovalOfPlan(
+        task_id=APPROVE,
+        subject=f"{pipeline.name}: published numbers would change by more than {pipeline.batch.approve_change:g}",
+        body=published[CHANGES],
+        needed=published[WAITS],
+        pool=BATCH,
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )
+    approved = task(task_id="publish_approved", pool=BATCH, outlets=[assets.serving, assets.intervals])(
+        publish_approved
+    )
+    chain(published, asked, approved(pipeline.name, assets.serving, assets.intervals))
 
 
 def with_form(dag: DAG, form: Mapping[str, Param]) -> DAG:

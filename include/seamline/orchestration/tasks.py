@@ -15,6 +15,7 @@ from airflow.sdk.execution_time.context import InletEventsAccessor
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.counts.verdict import list_count_lines
 from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
+from seamline.orchestration.approving.waiting_changes import hand_on_changes
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.intervals.links import (
     CERTIFICATES,
@@ -164,13 +165,13 @@ def find_run_actor(context: Any) -> str:
 def publish(name: str, asset: Asset, intervals: Asset) -> None:
     """Publish the certified intervals in one commit, and report to readers which have changed.
 
+    What changes answers by more than the definition lets it waits for a person, by the XComs ``waits`` and ``changes``.
     Each that is certified is a partition of the asset ``intervals``. The others are held back: ``certify`` has failed
     for them, and the run fails with it. What an attempt has published that died before it could report is reported by
     the next one.
     """
     from seamline.lake.publish.publishing import list_run_publications, publish_run
     from seamline.lake.tables.claims_table import Claims
-    from seamline.lake.tables.manifest_table import ManifestTable
 
     context = get_current_context()
     run = str(context["run_id"])
@@ -182,13 +183,24 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
         Claims.ensure(layout).release(run)
     for interval, why in done.held_back.items():
         print(f"held back {interval}: {why}")
+    if pipeline.definition.batch.approve_change:
+        hand_on_changes(context["ti"], layout, run, done)
     statements = list(done.statements)
     new = {(each.view, each.interval) for each in statements}
     earlier = [each for each in list_run_publications(layout, run) if (each.view, each.interval) not in new]
     if earlier and not has_publish_event(asset, context["dag_run"].dag_id, run, earlier):
         statements += earlier
     if not statements:
-        raise AirflowSkipException("published already")
+        raise AirflowSkipException("waits for approval" if done.waiting else "published already")
+    report_publication(context, name, layout, statements, asset, intervals)
+
+
+def report_publication(
+    context: Any, name: str, layout: Layout, statements: list[Statement], asset: Asset, intervals: Asset
+) -> None:
+    """Print what was published, link it, and report it to readers by events."""
+    from seamline.lake.tables.manifest_table import ManifestTable
+
     newest = max(statements, key=lambda each: each.interval)
     show_pages(
         context["task"], {INTERVAL: interval_page(name, newest.view.partition("/")[0], newest.interval)}

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from seamline.lake.publish.unapproved_changes import find_unapproved
 from seamline.lake.read import serving_table
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.layout import Layout
@@ -37,6 +38,8 @@ class Publication:
     """Empty if all was published before."""
     held_back: Mapping[str, str]
     """By interval id: why it was not published."""
+    waiting: tuple[str, ...] = ()
+    """The ids of those of them that wait for a person's approval alone (``approve_change``)."""
 
 
 def publish_run(
@@ -49,9 +52,10 @@ def publish_run(
 ) -> Publication:
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
-    A person's ``decision`` may publish the others despite that; ``only`` names the intervals it is about. Raises
-    PublishRefused if there is none, or the log has lost epochs of them, OutOfStep if a start has to repair it
-    first, and Conflict if another run published one of the intervals since this one began; nothing is published then.
+    What changes answers by more than the definition lets it waits. A person's ``decision`` may publish either; ``only``
+    names the intervals it is about. Raises PublishRefused if there is none, and none that waits, or the log has lost
+    epochs of them, OutOfStep if a start has to repair it first, and Conflict if another run published one of the
+    intervals since this one began; nothing is published then.
     """
     require_repaired(layout)
     builds = Builds.ensure(layout).of(run)
@@ -64,11 +68,12 @@ def publish_run(
             f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
             hint="see `seamline history`.",
         )
-    statements, held_back = commit_publication(
+    statements, offer = commit_publication(
         layout, ManifestTable.ensure(layout), list_candidates(pipeline, layout, builds), decision
     )
+    held_back = offer.held_back
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
-    return Publication(tuple(statements), held_back)
+    return Publication(tuple(statements), held_back, tuple(sorted(offer.waiting)))
 
 
 def list_run_publications(layout: Layout, run: str) -> list[Statement]:
@@ -86,6 +91,7 @@ def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
     """Put each generation beside its newest certificate and what the run expects to replace."""
     certificates = Certificates.ensure(layout).of(run=builds[0].run)
     judged = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c for c in certificates}
+    waits = find_unapproved(pipeline, layout, builds)
     found = [(row, judged.get((row.view, row.interval, row.generation))) for row in builds]
     return [
         Candidate(
@@ -103,6 +109,7 @@ def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
             row.expected,
             row.planned,
             bool(certificate and certificate.provisional),
+            waits.get((row.view, row.interval), ""),
         )
         for row, certificate in found
     ]
@@ -110,16 +117,17 @@ def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[Bui
 
 def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
-) -> tuple[list[Statement], Mapping[str, str]]:
+) -> tuple[list[Statement], Offer]:
     """Write the statements; decide again whenever another commit came first."""
+    despite, approved = (decision.despite, decision.approved) if decision else (False, False)
 
-    def once() -> tuple[list[Statement], Mapping[str, str]]:
+    def once() -> tuple[list[Statement], Offer]:
         manifest = table.read()
         left = filter_unpublished(manifest, offered)
-        offer = select_publishable(manifest, left, despite=bool(decision and decision.despite))
+        offer = select_publishable(manifest, left, despite=despite, approved=approved)
         if not offer.green:
-            if len(left) < len(offered):
-                return [], offer.held_back
+            if len(left) < len(offered) or offer.waiting:
+                return [], offer
             raise publication_refusal(offered[0].generation.run, offer)
         for cut, generation in {each.generation.cut: each.generation.id for each in offer.green}.items():
             require_committed(layout, cut, generation)
@@ -130,7 +138,7 @@ def commit_publication(
         statements = plan_publication(manifest, offer.green, now=datetime.now(UTC), decision=decision)
         table.commit(statements)
         hit_failpoint("published")
-        return statements, offer.held_back
+        return statements, offer
 
     return retry_overtaken(once)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,6 +68,12 @@ class Comparisons:
         rows = (
             self.table.refresh().handle.to_pyarrow_dataset().to_table(columns=["at", "row"], filter=condition)
         )
+        return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]
+
+    def of_generations(self, ids: Collection[str]) -> list[Comparison]:
+        """List those of some generations; oldest first."""
+        dataset = self.table.refresh().handle.to_pyarrow_dataset()
+        rows = dataset.to_table(columns=["at", "row"], filter=pc.field("generation").isin(sorted(ids)))
         return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]
 
 

@@ -28,6 +28,8 @@ class Candidate:
     """The version of the manifest that the run was planned on."""
     provisional: bool = False
     """Whether it may be published though its interval is open."""
+    waits: str = ""
+    """Why a person must approve it, for how much it changes; empty where nobody need."""
 
     @property
     def good(self) -> bool:
@@ -54,6 +56,8 @@ class Decision:
     """Whether a lower cut may be served."""
     despite: bool = False
     """Whether what is not certified may be served."""
+    approved: bool = False
+    """Whether what changes answers by more than the definition lets it may be served."""
 
 
 def plan_publication(
@@ -75,19 +79,22 @@ class Offer:
     """What may be published."""
     held_back: Mapping[str, str] = field(default_factory=dict)
     """Why not, by interval id."""
+    waiting: frozenset[str] = frozenset()
+    """The ids of those of them that nothing holds back but a person's approval of how much they change."""
 
 
 def select_publishable(
-    manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False
+    manifest: Manifest, candidates: Iterable[Candidate], *, despite: bool = False, approved: bool = False
 ) -> Offer:
     """Part what may be published from the intervals held back: those of which any view may not be.
 
     The views of one interval are published together, so that they reflect the same log; days are not. What is not
-    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, and what
-    does not reach its floor.
+    certified is held back (unless ``despite`` that), and so is what was rolled back since the run was planned, what
+    does not reach its floor, and what changes answers by more than the definition lets it (unless ``approved``).
     """
     offered = list(candidates)
     held: dict[str, str] = {}
+    waiting: dict[str, str] = {}
     for each in offered:
         interval = each.generation.interval.id
         stands = manifest.held.get((each.generation.view, interval))
@@ -99,8 +106,11 @@ def select_publishable(
             held.setdefault(
                 interval, f"its cut {each.generation.cut} is below the floor {floor}: build it again"
             )
-    green = tuple(each for each in offered if each.generation.interval.id not in held)
-    return Offer(green, dict(sorted(held.items())))
+        elif each.waits and not approved:
+            waiting.setdefault(interval, each.waits)
+    whys = {**waiting, **held}
+    green = tuple(each for each in offered if each.generation.interval.id not in whys)
+    return Offer(green, dict(sorted(whys.items())), frozenset(waiting.keys() - held.keys()))
 
 
 def accept_candidate(

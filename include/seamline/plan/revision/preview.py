@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from seamline.plan.publish.number_changes import find_largest, find_largest_share
+
 EXAMPLES = 3
 """Rows that are shown of a measure: those that change most."""
 
@@ -151,23 +153,9 @@ def merge_measure_changes(found: Iterable[MeasureChange]) -> MeasureChange:
     )
 
 
-def find_largest(numbers: Iterable[float | None]) -> float | None:
-    """Return the number furthest from zero, with its sign; None without any."""
-    return max((each for each in numbers if each is not None), key=abs, default=None)
-
-
 def find_interval_share(interval: IntervalPreview) -> float:
     """Return the largest change of an interval, as a share."""
     before = interval.equal + interval.changed + interval.gone
     return find_largest_share(
         (each.relative for each in interval.measures), before, interval.gone + interval.new
     )
-
-
-def find_largest_share(relative: Iterable[float | None], before: int, others: int) -> float:
-    """Return the largest change as a share: of a number, or of how many numbers there are.
-
-    ``before`` is how many places had numbers, ``others`` how many are new or gone: as a share of those there were.
-    """
-    most = abs(find_largest(relative) or 0.0)
-    return max(most, others / before if before else 0.0)

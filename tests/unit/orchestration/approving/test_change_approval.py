@@ -1,0 +1,116 @@
+"""In Airflow: what changes much waits among the required actions, and is published in the name of who approved it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowSkipException
+from tests.unit.lake.publish.test_approved_changes import compared, keep, limited
+from tests.unit.lake.publish.test_publish import DAYS, SHOP, VIEW, offer, served
+from tests.unit.shop import DEFINITION
+
+from seamline.lake.publish import publishing
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.manifest_table import ManifestTable
+from seamline.orchestration import tasks
+from seamline.orchestration.approving import approved_publish
+from seamline.orchestration.dags import build_dags
+
+SERVING = Asset(name="shop/serving", uri="x-seamline://shop/serving")
+INTERVALS = Asset(name="shop/intervals", uri="x-seamline://shop/intervals")
+
+
+class Task:
+    """A task instance that hands XComs on."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.told[key] = value
+
+    def xcom_pull(self, task_ids: str, key: str = "") -> Any:
+        return self.told.get(key or task_ids)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Layout, Task]:
+    """Two days were built again: one changes little, the other much."""
+    layout, ti = Layout(tmp_path, "shop"), Task()
+    monkeypatch.setattr(publishing, "refresh_serving", lambda *_: None)
+    offer(layout, "a")
+    publishing.publish_run(SHOP, layout, "a")
+    offer(layout, "b", cut=9, expected="g-a")
+    keep(layout, compared(DAYS[0], "g-b", 0.0), compared(DAYS[1], "g-b", 0.5))
+    events: dict[Any, Any] = {SERVING: SimpleNamespace(extra={})}
+    events[INTERVALS] = SimpleNamespace(extra={}, add_partitions=lambda *_: None)
+    context = {
+        "run_id": "b",
+        "ti": ti,
+        "dag_run": SimpleNamespace(run_type=SimpleNamespace(value="scheduled"), dag_id="shop__batch"),
+        "task": SimpleNamespace(),
+        "outlet_events": events,
+    }
+    for module in (tasks, approved_publish):
+        monkeypatch.setattr(module, "get_current_context", lambda: context)
+        monkeypatch.setattr(module, "open_compiled_pipeline", lambda _: (limited(0.05), layout))
+    monkeypatch.setattr(tasks, "announce", lambda *_: None)
+    return layout, ti
+
+
+def test_a_small_change_is_published_and_a_large_one_is_asked_about(run: tuple[Layout, Task]) -> None:
+    """Who decides sees what changes; the decision is recorded with a name."""
+    layout, ti = run
+    tasks.publish("shop", SERVING, INTERVALS)
+    assert served(layout) == ["g-b", "g-a"] and ti.told["waits"] is True
+    for said in (DAYS[1], "changes answers by 50.0%", "n: 1 changed, at most +50.00%"):
+        assert said in ti.told["changes"]
+    ti.told["approve_change"] = {"responded_by_user": {"id": "7", "name": "ann"}}
+    approved_publish.publish_approved("shop", SERVING, INTERVALS)
+    assert served(layout) == ["g-b", "g-b"]
+    assert ManifestTable.ensure(layout).read().published[VIEW.id, DAYS[1]].actor == "airflow:ann"
+    with pytest.raises(AirflowSkipException, match="published already"):
+        approved_publish.publish_approved("shop", SERVING, INTERVALS)
+
+
+def test_where_nothing_waits_nobody_is_asked(run: tuple[Layout, Task]) -> None:
+    """The task after it is skipped, and so is the event."""
+    layout, ti = run
+    keep(layout, compared(DAYS[1], "g-b", 0.0))
+    tasks.publish("shop", SERVING, INTERVALS)
+    assert served(layout) == ["g-b", "g-b"] and ti.told["waits"] is False
+    with pytest.raises(AirflowSkipException, match="nothing waited"):
+        approved_publish.publish_approved("shop", SERVING, INTERVALS)
+
+
+def test_where_everything_waits_the_task_is_skipped_and_not_failed(run: tuple[Layout, Task]) -> None:
+    """A failure would be tried again, and would wake people who can do nothing."""
+    layout, ti = run
+    keep(layout, compared(DAYS[0], "g-b", 0.7))
+    with pytest.raises(AirflowSkipException, match="waits for approval"):
+        tasks.publish("shop", SERVING, INTERVALS)
+    assert served(layout) == ["g-a", "g-a"] and ti.told["waits"] is True
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"responded_by_user": None}])
+def test_who_approved_may_be_unknown(answer: Any) -> None:
+    """Airflow without users names nobody."""
+    assert approved_publish.find_approver(answer) == "airflow:unknown"
+
+
+def test_a_definition_with_a_limit_has_two_tasks_more(tmp_path: Path) -> None:
+    """Of which the first waits after what need not wait is published; a publish that failed fails the run."""
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    file = folder / "shop.py"
+    for text, more in (("", []), (", approve_change=0.05", ["approve_change", "publish_approved"])):
+        file.write_text(DEFINITION.replace('start="2013-01-01"', f'start="2013-01-01"{text}'))
+        dag = build_dags(folder, tmp_path / f"home{len(more)}")["shop__batch"]
+        assert {*dag.task_ids} == {"plan", "build", "certify", "publish", "all_certified", *more}
+    asked = dag.get_task("approve_change")
+    assert (asked.upstream_task_ids, asked.downstream_task_ids) == ({"publish"}, {"publish_approved"})
+    assert asked.trigger_rule == "none_failed"
