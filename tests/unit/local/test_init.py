@@ -18,6 +18,7 @@ import yaml
 
 import seamline
 from seamline.cli import main
+from seamline.cli.planning.plan_command import BUILDS, DIFFERS
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.pools import POOLS
 from seamline.plan.wording.observation_text import RECONCILER
@@ -182,6 +183,58 @@ def test_the_containers_are_what_ours_are(tmp_path: Path) -> None:
         made = services["airflow-init"]["command"][-1]
         for pool, (slots, _) in POOLS.items():
             assert f"airflow pools set {pool} {slots} " in made, "a task whose pool is missing waits for ever"
+
+
+PLANS = {".github/workflows/plan.yml": "vendor.github-workflows", ".gitlab-ci.yml": "vendor.gitlab-ci"}
+
+
+def read_plan_script(project: Path, file: str) -> str:
+    """Return the lines of a workflow that plan."""
+    found = composition(project / file)
+    if file == ".gitlab-ci.yml":
+        return str(found["plan"]["script"][-1])
+    return str(next(each["run"] for each in found["jobs"]["plan"]["steps"] if each.get("name") == "Plan"))
+
+
+@pytest.mark.parametrize("file", PLANS)
+def test_a_workflow_is_what_its_host_takes(tmp_path: Path, file: str) -> None:
+    """It would be refused in the first pull request; the codes that it lets pass are those of the command."""
+    project = written(tmp_path)
+    schemas = resources.files("check_jsonschema") / "builtin_schemas" / "vendor"
+    name = f"{PLANS[file].removeprefix('vendor.')}.json"
+    found = composition(project / file)
+    # YAML takes the key `on` for a yes.
+    found = {"on" if key is True else key: value for key, value in found.items()}
+    jsonschema.validators.validator_for({})(json.loads((schemas / name).read_text())).validate(found)
+    assert f"0|{BUILDS}|{DIFFERS})" in read_plan_script(project, file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", PLANS)
+def test_a_workflow_plans_a_pull_request(tmp_path: Path, file: str) -> None:
+    """The lines as they stand, in a clone: an edit is told, and passes; a broken file stops it."""
+    project = written(tmp_path)
+    base = "CI_MERGE_REQUEST_DIFF_BASE_SHA" if file == ".gitlab-ci.yml" else "BASE"
+    env = {**os.environ, base: "main", "SEAMLINE_PIPELINES": "pipelines", "GIT_CONFIG_GLOBAL": os.devnull}
+    env |= {"PATH": f"{tmp_path}:{env['PATH']}", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    env |= {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env |= {"SEAMLINE_WAREHOUSE": ""}
+    command = tmp_path / "seamline"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m seamline.cli "$@"\n')
+    command.chmod(0o755)
+
+    def shell(script: str) -> int:
+        return subprocess.run(["bash", "-e", "-c", script], cwd=project, env=env, check=False).returncode
+
+    assert shell("git init -q -b main && git add . && git commit -q -m one && git checkout -q -b edit") == 0
+    example = project / "pipelines" / "orders.py"
+    example.write_text(example.read_text().replace("sum(", "sum('1 + ' + "))
+    assert shell(read_plan_script(project, file)) == 0
+    said = (project / "plan.md").read_text()
+    assert "new version" in said and "not known: no log of it" in said
+    (project / "pipelines" / "broken.py").write_text("x =")
+    assert shell(read_plan_script(project, file)) == 3
+    assert "Wrong now: broken.py:1" in (project / "plan.md").read_text()
 
 
 def test_the_image_has_what_its_services_are_given(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from seamline.model.errors import DefinitionError, SetupError
 
 TEMPLATES = Path(__file__).with_name("template")
 SUFFIX, HIDDEN = ".in", "dot-"
-"""What the name of a template ends with, and what stands for the dot that a build would leave out."""
+"""What the name of a template ends with, and what stands for the dot that a build would leave out, of a folder too."""
 BLANK = re.compile(r"@([a-z]+)@")
 
 
@@ -61,8 +61,8 @@ def fill_template(file: Path, words: Mapping[str, str]) -> ProjectFile:
         return BLANK.sub(lambda blank: words[blank[1]], text)
 
     place = file.relative_to(TEMPLATES)
-    name = re.sub(f"^{HIDDEN}", ".", place.name).removesuffix(SUFFIX)
-    return ProjectFile(Path(fill(str(place.with_name(name)))), fill(file.read_text()))
+    parts = (re.sub(f"^{HIDDEN}", ".", part) for part in place.parts)
+    return ProjectFile(Path(fill(str(Path(*parts)).removesuffix(SUFFIX))), fill(file.read_text()))
 
 
 def read_dag_file() -> str:
