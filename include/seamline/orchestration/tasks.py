@@ -192,10 +192,10 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
         statements += earlier
     if not statements:
         raise AirflowSkipException("waits for approval" if done.waiting else "published already")
-    report_publication(context, name, layout, statements, asset, intervals)
+    announce_publication(context, name, layout, statements, asset, intervals)
 
 
-def report_publication(
+def announce_publication(
     context: Any, name: str, layout: Layout, statements: list[Statement], asset: Asset, intervals: Asset
 ) -> None:
     """Print what was published, link it, and report it to readers by events."""

@@ -9,8 +9,9 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.orchestration.approving.waiting_changes import WAITS
 from seamline.orchestration.failures import log_failure_reason
+from seamline.orchestration.lineage.reported_tasks import report_publication
 from seamline.orchestration.store_connection import with_store_settings
-from seamline.orchestration.tasks import open_compiled_pipeline, report_publication
+from seamline.orchestration.tasks import announce_publication, open_compiled_pipeline
 
 APPROVE = "approve_change"
 """The id of the task that asks."""
@@ -31,12 +32,13 @@ def publish_approved(name: str, asset: Asset, intervals: Asset) -> None:
     decision = Decision(
         find_approver(ti.xcom_pull(task_ids=APPROVE)), "its change was approved", approved=True
     )
-    done = publish_run(pipeline, layout, str(context["run_id"]), decision=decision)
+    with report_publication(context, layout):
+        done = publish_run(pipeline, layout, str(context["run_id"]), decision=decision)
     for interval, why in done.held_back.items():
         print(f"held back {interval}: {why}")
     if not done.statements:
         raise AirflowSkipException("published already")
-    report_publication(context, name, layout, list(done.statements), asset, intervals)
+    announce_publication(context, name, layout, list(done.statements), asset, intervals)
 
 
 def find_approver(answer: Any) -> str:
