@@ -21,8 +21,9 @@ from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
-from seamline.web import completeness_page, query_page, timeline_page, view_page
+from seamline.web import query_page, view_page
 from seamline.web.answers.downloads import LINES
+from seamline.web.glance import completeness_page, timeline_page
 
 PAGES = (
     "",

@@ -13,19 +13,17 @@ from seamline.web import (
     actions,
     answer_pages,
     api,
-    completeness_page,
     counts_page,
     driver_log,
-    graph_page,
     pages,
     query_page,
     reports,
     sinks_page,
     sql,
-    timeline_page,
 )
 from seamline.web.answers import downloads, mcp
 from seamline.web.error_responses import handle_request_error
+from seamline.web.glance import completeness_page, graph_page, timeline_page
 from seamline.web.limits import Bounded
 
 SAFE = {

@@ -37,9 +37,9 @@ from seamline.web.access import (
     open_requested_pipeline,
     readers,
 )
+from seamline.web.glance.overview import load_pipeline_cards
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
-from seamline.web.overview import load_pipeline_cards
 from seamline.web.render import render_page_response
 
 EPOCHS = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from seamline.web.kept_parts import LOOKED_AT, WITHIN, KeptParts
+from seamline.web.glance.kept_parts import LOOKED_AT, WITHIN, KeptParts
 
 
 class Clock:

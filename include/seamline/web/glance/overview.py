@@ -22,7 +22,7 @@ from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import Shade, find_certified_end, shade_cells
 from seamline.supervisor.observe import observe
 from seamline.web.access import open_requested_pipeline
-from seamline.web.kept_parts import KeptParts, Part
+from seamline.web.glance.kept_parts import KeptParts, Part
 
 EPOCHS = 60
 """Epochs of the line of rows."""

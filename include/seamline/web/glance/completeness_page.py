@@ -18,7 +18,7 @@ from seamline.model.time.intervals import Grid
 from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import SIGNS, Square, find_certified_end, shade_cells
 from seamline.web.access import may_operate, open_requested_pipeline, readers
-from seamline.web.calendar import DAY, lay_out_strips, lay_out_years, list_span
+from seamline.web.glance.calendar import DAY, lay_out_strips, lay_out_years, list_span
 from seamline.web.interval import load_interval_detail
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import render_page_response
