@@ -12,6 +12,7 @@ is written) and ``recorded`` (the topic has it) are passed by a process that ask
 Points of a sink: ``sink_taken`` (it has taken its target over), ``sink_begun`` and ``sink_half`` (a topic's transaction
 has begun, and has its first record), ``sink_rows`` (rows are with the target, the position that says so is not),
 ``sink_written`` (both are), ``sink_sent`` (nobody else was told yet), ``sink_clearing`` (some rows are deleted).
+Points of a replay of dead letters: ``letters_read`` (some are read, not produced), ``letters_replayed`` (they are).
 ``moved``: a file of a warehouse that moves was copied and verified. Without the variable nothing happens.
 The victim is ``all`` (the driver with its JVM and workers, the default), ``jvm``, ``python`` (the driver's own
 process), ``worker`` (a Python worker of Spark's), ``executor`` (the JVM of one, where it is not the driver's: in a

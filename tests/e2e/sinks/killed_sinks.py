@@ -17,8 +17,8 @@ from seamline.kafka.row_topic import RowTopic
 from seamline.model.protocol.sinks.positions import SinkPosition
 
 ROOT = Path(__file__).parents[3]
-POINTS = ("sink_taken", "sink_begun", "sink_half", "sink_written", "sink_sent")
-BEFORE = POINTS[:3]
+POINTS = ("sink_taken", "sink_begun", "sink_half", "sink_rows", "sink_written", "sink_sent")
+BEFORE = POINTS[:4]
 """Points at which the transaction has not been committed."""
 KILLED = -9
 

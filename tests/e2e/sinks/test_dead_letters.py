@@ -62,7 +62,7 @@ def source(kafka: KafkaConnection) -> Iterator[str]:
         yield SOURCE
 
 
-@pytest.mark.parametrize(("of", "steps"), [("rejected", 20), ("late", 5), ("big", 5)])
+@pytest.mark.parametrize(("of", "steps"), [("rejected", 20), ("late", 6), ("big", 6)])
 def test_each_record_is_there_once_for_who_reads_committed_records(
     tmp_path: Path, topics: KafkaConnection, of: str, steps: int
 ) -> None:
