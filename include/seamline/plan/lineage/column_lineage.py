@@ -94,7 +94,7 @@ def trace_published(view: CompiledView, states: DatasetName) -> ColumnLineage:
     fields = {key.name: known[key.name] for key in view.keys}
     for each in view.measures:
         parts = (part.name for source in each.sources for part in source.parts)
-        fields[each.name] = follow(parts, known, How.AGGREGATION, describe_measure(each))
+        fields[each.name] = follow(parts, known, How.AGGREGATION, spell_measure(each))
     return ColumnLineage(fields)
 
 
@@ -109,12 +109,12 @@ def trace_measures(measures: Iterable[CompiledMeasure], rows: Origins) -> tuple[
         part
         for each in measures
         if each.expression
-        for part in follow(each.expression.columns, rows, How.AGGREGATION, describe_measure(each))
+        for part in follow(each.expression.columns, rows, How.AGGREGATION, spell_measure(each))
     )
     return tuple(dict.fromkeys(found))
 
 
-def describe_measure(measure: CompiledMeasure) -> str:
+def spell_measure(measure: CompiledMeasure) -> str:
     """Spell a measure as its author has."""
     declared = measure.measure
     if not measure.expression:
