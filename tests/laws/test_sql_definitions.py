@@ -22,6 +22,7 @@ from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.restarts import ExponentialDelay, FailureRate, FixedDelay, NoRestart
+from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
 from seamline.model.definition.sinks.kafka_sink import KafkaSink
 from seamline.model.definition.sinks.postgres_sink import PostgresSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
@@ -310,6 +311,7 @@ def pipelines(draw: st.DrawFn) -> Pipeline:
         "sinks": several(
             spoken(KafkaSink, sink, SAID, changes=st.just(True), name=SPELLED)
             | spoken(PostgresSink, sink, SAID, schema=SAID, when=st.just("complete"))
+            | spoken(DeadLetterSink, SPELLED, SAID)
             | spoken(RedisSink, sink, prefix=SAID, expire=LENGTH),
             1,
         ).filter(

@@ -18,14 +18,15 @@ from seamline.model.sql.tokens import SqlToken, TokenKind
 SAMPLE = "write WITH (name = 'value', ...)."
 WHOLE_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 TRUTHS = {"TRUE": True, "FALSE": False}
-TEXT, WHOLE, TRUTH, NONE, TEXTS = (
+TEXT, WHOLE, SHARE, TRUTH, NONE, TEXTS = (
     Shape(str),
     Shape(int),
+    Shape(float),
     Shape(bool),
     Shape(NoneType),
     Shape(Sequence, (Shape(str),)),
 )
-PLAIN = (TEXT, WHOLE, TRUTH, NONE, TEXTS, Shape(Callable))
+PLAIN = (TEXT, WHOLE, SHARE, TRUTH, NONE, TEXTS, Shape(Callable))
 """Types of fields that an option can set; a function is set by its name."""
 
 
@@ -130,6 +131,8 @@ def convert_value(reader: Reader, option: Option, field: Declared) -> Any:
             return TRUTHS[str(value).upper()]
         if shape == WHOLE and not isinstance(value, bool) and WHOLE_NUMBER.fullmatch(str(value)):
             return int(value)
+        if shape == SHARE and isinstance(value, int | float) and not isinstance(value, bool):
+            return value
         if shape == TEXT and isinstance(value, str):
             return value
         if shape == TEXTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -139,6 +142,7 @@ def convert_value(reader: Reader, option: Option, field: Declared) -> Any:
     written = {
         TEXT: "a text in quotes",
         WHOLE: "a whole number",
+        SHARE: "a number",
         TRUTH: "TRUE or FALSE",
         TEXTS: "('one', 'two')",
     }

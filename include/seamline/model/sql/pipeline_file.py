@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seamline.model.definition.pipeline import Pipeline, View
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.errors import DefinitionError
 from seamline.model.sql.derived_statements import read_derived
 from seamline.model.sql.lookup_statements import DeclaredLookup, read_lookup
@@ -49,7 +49,7 @@ class Parts:
     """Look-ups."""
     views: list[View] = field(default_factory=list)
     """Views."""
-    sinks: list[Sink] = field(default_factory=list)
+    sinks: list[AnySink] = field(default_factory=list)
     """Sinks."""
     declared: dict[tuple[str, str], SqlToken] = field(default_factory=dict)
     """Where each name of a kind is declared."""

@@ -14,7 +14,7 @@ from seamline.model.definition.joins import Join, Open
 from seamline.model.definition.layers import Batch, Stream
 from seamline.model.definition.patterns import Pattern
 from seamline.model.definition.pipeline import Pipeline, View
-from seamline.model.definition.sinks.sink_base import Sink
+from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.definition.sources import DeltaSource, KafkaSource, Lookup, Source
 from seamline.model.definition.windows import (
     CountWindow,
@@ -342,7 +342,7 @@ def print_expectation(expected: Any) -> str:
     return " AND ".join(written)
 
 
-def print_sink(sink: Sink) -> str:
+def print_sink(sink: AnySink) -> str:
     called = f" {name(sink.name)}" if sink.name else ""
-    given = {"connector": sink.kind, **said(sink, "view", "name")}
-    return f"CREATE SINK{called} FROM {name(sink.view)}{options(given)}"
+    given = {"connector": sink.kind, **said(sink, "view", "of", "name")}
+    return f"CREATE SINK{called} FROM {name(sink.sends)}{options(given)}"

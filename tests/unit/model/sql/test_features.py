@@ -17,9 +17,11 @@ from seamline import (
     CountWindow,
     Csv,
     Cumulating,
+    DeadLetterSink,
     DeltaSource,
     Expect,
     ExpectRows,
+    FileSink,
     FixedDelay,
     Global,
     Join,
@@ -152,14 +154,14 @@ FEATURES: dict[str, tuple[str, Pipeline]] = {
     "settings of the pipeline and its layers": (
         (
             "CREATE PIPELINE shop WITH (batch.interval = '6 hours', batch.start = '2026-01-01', "
-            "batch.max_dirty = 10, "
+            "batch.max_dirty = 10, batch.approve_change = 0.05, "
             "batch.provisional = TRUE, 'stream.trigger' = INTERVAL '2' SECOND, stream.edge_epochs = 5, "
             "stream.restart = 'FixedDelay', stream.restart.delay = '5 seconds', stream.restart.failures = 3, "
             "owner = 'shop-data', tags = ('sales', 'eu'), retries = 4, on_alert = 'alerts.page', "
             f"description = 'Orders, by shop\\'s hour', defaults = '2026-11'); {ORDERS} {BY_SHOP}"
         ),
         pipeline(
-            batch=Batch("6 hours", "2026-01-01", max_dirty=10, provisional=True),
+            batch=Batch("6 hours", "2026-01-01", max_dirty=10, approve_change=0.05, provisional=True),
             stream=Stream(trigger="2 seconds", edge_epochs=5, restart=FixedDelay("5 seconds", failures=3)),
             owner="shop-data",
             tags=["sales", "eu"],
@@ -717,13 +719,17 @@ FEATURES: dict[str, tuple[str, Pipeline]] = {
             "CREATE SINK shops FROM by_shop WITH (connector = 'kafka', topic = 'shops', changes = TRUE); "
             "CREATE SINK FROM by_shop WITH (connector = 'postgres', table = 'shops', schema = 'sales', when "
             "= 'complete'); "
-            "CREATE SINK FROM by_shop WITH (connector = 'redis', prefix = 's:', expire = INTERVAL '7' DAY);"
+            "CREATE SINK FROM by_shop WITH (connector = 'redis', prefix = 's:', expire = INTERVAL '7' DAY); "
+            "CREATE SINK FROM rejected WITH (connector = 'dead_letters', topic = 'refused'); "
+            "CREATE SINK FROM by_shop WITH (connector = 'files', path = '/lake/shops', buckets = ('1 day', 'shop'));"
         ),
         pipeline(
             sinks=[
                 KafkaSink("by_shop", "shops", changes=True, name="shops"),
                 PostgresSink("by_shop", "shops", schema="sales", when="complete"),
                 RedisSink("by_shop", prefix="s:", expire="7 days"),
+                DeadLetterSink("rejected", "refused"),
+                FileSink("by_shop", "/lake/shops", buckets=["1 day", "shop"]),
             ]
         ),
     ),

@@ -701,7 +701,7 @@ WRONG: dict[str, tuple[str, str, str, str]] = {
         f"{BY_SHOP} CREATE SINK s FROM by_shop WITH (»connector = 'mysql');",
         "SINK s, WITH",
         "There is no connector 'mysql' for a sink",
-        "kafka, postgres, redis",
+        "there are kafka, postgres, redis",
     ),
     "a sink without a topic": (
         f"{BY_SHOP} »CREATE SINK s FROM by_shop WITH (connector = 'kafka');",
