@@ -21,6 +21,11 @@ def own_spill_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"{spill_folder_prefix()}{os.getpid()}"
 
 
+def measure_free_space() -> int:
+    """Return how many bytes are free where this process's DuckDB spills."""
+    return shutil.disk_usage(own_spill_folder().parent).free
+
+
 def spill_folder_prefix() -> str:
     """Return the prefix that the processes of this PID namespace share: containers may share a folder."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
@@ -14,7 +13,7 @@ from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.read.answers import Answer
 from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import Interval, parse_moment
-from seamline.runtime.spill_folder import own_spill_folder
+from seamline.runtime.spill_folder import measure_free_space
 from seamline.serve.bi import quote_ansi_name
 from seamline.serve.sql.sql_answer import SqlAnswer
 from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement, step_behind
@@ -61,7 +60,7 @@ def sql(
 
 def bound_spill() -> int:
     """Return how many bytes a statement may put on disk: half of what is free, and at most ``MOST_SPILL``."""
-    return min(shutil.disk_usage(own_spill_folder().parent).free // 2, MOST_SPILL)
+    return min(measure_free_space() // 2, MOST_SPILL)
 
 
 def add_bounds(windows: AskedWindows, start: str | None, end: str | None) -> AskedWindows:
