@@ -1,6 +1,6 @@
 """Kill sinks a hundred times between rows and position: ``python -m tests.faults.sinks.drill``.
 
-    python -m tests.faults.sinks.drill [--targets kafka,postgres,redis] [--kills 100] [--shard 1/4] [--fresh]
+    python -m tests.faults.sinks.drill [--targets kafka,postgres,redis,files] [--kills 100] [--shard 1/4] [--fresh]
 
 Lives of 10 kills each, by seed; those that have passed are in .seamline/faults/sinks.jsonl with their revision, and are
 not lived again. Prints how many kills there were, by target and commit point.
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.faults.rig.trial import Results
 from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.file_place import FilesPlace
 from tests.faults.sinks.forked import Forking, forking
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
 from tests.lives.lives import revision
@@ -26,13 +27,15 @@ from tests.services.run import Run
 from tests.services.valkey import give_database
 
 KEPT = Results(Path(".seamline/faults/sinks.jsonl"))
-KINDS = ("kafka", "postgres", "redis")
+KINDS = ("kafka", "postgres", "redis", "files")
 EACH = 10
 """Kills of one life."""
 
 
-def open_place(servers: Run, kind: str, seed: int) -> Place:
+def open_place(servers: Run, kind: str, seed: int, folder: Path) -> Place:
     """Make an empty target."""
+    if kind == "files":
+        return FilesPlace(folder / "out")
     found = dict(servers.find({"redis": "valkey"}.get(kind, kind)))
     if kind == "kafka":
         topic = TopicPlace(KafkaConnection(**found))
@@ -49,7 +52,7 @@ def open_place(servers: Run, kind: str, seed: int) -> Place:
 def live(servers: Run, made: Forking, kind: str, seed: int) -> None:
     """Live one life, and keep its kills."""
     with tempfile.TemporaryDirectory() as folder:
-        drilled = Drilled(Path(folder), open_place(servers, kind, seed), seed, made)
+        drilled = Drilled(Path(folder), open_place(servers, kind, seed, Path(folder)), seed, made)
         drilled.drill(EACH)
     kills = [asdict(each) for each in drilled.kills]
     KEPT.add({"life": [kind, seed], "revision": revision(), "kills": kills})

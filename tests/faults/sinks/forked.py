@@ -26,13 +26,14 @@ from seamline.lake.read.sinks import served_changes
 from seamline.lake.tables import claims_table, readiness
 from seamline.model.expressions import compiler
 from seamline.sinks import kafka_target, sending, sinks_process
+from seamline.sinks.files import target as files_target
 from seamline.sinks.postgres import target as postgres_target
 from seamline.sinks.redis import target as redis_target
 
 ROOT = Path(__file__).resolve().parents[3]
 NEEDED = (
     *(pandas, pyarrow.dataset, spark, sink_commands, row_topic, master, claims_table, readiness, compiler),
-    *(sinks_process, postgres_target, redis_target),
+    *(sinks_process, postgres_target, redis_target, files_target),
 )
 """What a process would import for itself."""
 

@@ -41,10 +41,10 @@ from seamline.sinks.row_shape import RowShape
 
 pytestmark = pytest.mark.faults
 ROOT = Path(__file__).resolve().parents[3]
-POINTS = ("sink_half", "sink_put", "sink_committed", "sink_merging", "sink_merged")
+POINTS = ("sink_half", "sink_rows", "sink_written", "sink_merging", "sink_merged")
 """After a file, after all files, after the manifest; after the files of a merge, and after its manifest."""
 IDENTITY = RowShape.of(make_view()).identity
-BEFORE = ("sink_half", "sink_put", "sink_merging")
+BEFORE = ("sink_half", "sink_rows", "sink_merging")
 """Points between files and their manifest: what is there then does not count."""
 
 

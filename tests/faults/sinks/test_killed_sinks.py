@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.file_place import FilesPlace
 from tests.faults.sinks.forked import forking
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
 from tests.services.addresses import KafkaConnection, Postgres, Valkey
@@ -49,3 +50,9 @@ def test_a_sink_that_is_killed_shows_each_change_of_a_topic_once(
     place.forget()
     drill(tmp_path, place, seed)
     place.forget()
+
+
+@pytest.mark.seeds(2)
+def test_a_sink_that_is_killed_leaves_files_that_do_not_count(tmp_path: Path, seed: int) -> None:
+    """All files of a commit are there, and its manifest is not: no reader has them, and the next writer writes anew."""
+    drill(tmp_path, FilesPlace(tmp_path / "out"), seed)

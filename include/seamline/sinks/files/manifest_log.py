@@ -18,7 +18,6 @@ from seamline.lake.store.locations import Location, delete_files, list_places, r
 from seamline.model.errors import Fenced, SetupError, StoreUnavailable
 from seamline.model.protocol.sinks.file_manifests import RESEND, DataFile, FileManifest
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.target_errors import TargetUnavailable
 
 FOLDER = "_manifests"
@@ -139,7 +138,6 @@ class ManifestLog:
             self.settle(made, put)
         sync_folder(self.folder)
         (look or self.require_predecessor)(made)
-        hit_failpoint("sink_committed")
         self.newest, self.digest = made, digest(data)
         replace_file(self.folder / HINT, json.dumps({"number": made.number, "base": made.base}).encode())
 

@@ -59,8 +59,8 @@ class FileTarget:
             hit_failpoint("sink_begun")
             rows = mark_changes(batches, self._shape, version)
             files = self._put_all(rows) if rows is not None else []
-            hit_failpoint("sink_put")
             log.commit(position, files)
+            hit_failpoint("sink_written")
         self._require_upkeep().count(files)
 
     def clear(self) -> None:
@@ -114,6 +114,7 @@ class FileTarget:
             some += put
         places = {(self._root / each.file).parent for each in some}
         sync_folders(places, above=self._root)
+        hit_failpoint("sink_rows")
         return some
 
     def _put(self, part: tuple[str, pa.Table]) -> DataFile:
