@@ -18,13 +18,13 @@ from seamline.web import (
     pages,
     query_page,
     reports,
-    sinks_page,
     sql,
 )
 from seamline.web.answers import downloads, mcp
 from seamline.web.error_responses import handle_request_error
 from seamline.web.glance import completeness_page, graph_page, timeline_page
 from seamline.web.limits import Bounded
+from seamline.web.sinks import sinks_page
 
 SAFE = {
     "Content-Security-Policy": (

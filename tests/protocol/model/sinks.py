@@ -140,6 +140,8 @@ class State(NamedTuple):
     harmed: tuple[int, ...] = ()
     """Keys whose rows in the target somebody has changed, and that are not yet known to be mended."""
     harms: int = 0
+    due: bool = False
+    """Whether a range that was asked for has not been sent yet."""
     again: tuple[int, ...] = ()
     """Keys that were sent again since the last time that somebody asked."""
 
@@ -398,6 +400,7 @@ def ranging(
         "target": state.target._replace(rows=tuple(rows), position=after),
         "again": again,
         "harmed": () if whole else state.harmed,
+        "due": not whole,
     }
     yield (
         f"{name} sends again",
@@ -452,7 +455,7 @@ def asking_moves(state: State, bounds: Bounds, how: Rules) -> Iterator[tuple[str
             yield "who asks is fenced off", state._replace(asker=None, asks=state.asks - 1)
             return
         asked = target._replace(position=position.ask_again(RangeAgain("")))
-        yield "somebody asks", state._replace(target=asked, asker=None, again=())
+        yield "somebody asks", state._replace(target=asked, asker=None, again=(), due=True)
     elif state.asks < bounds.asks and target.position is not None:
         taken = target._replace(token=target.token + 1)
         found = (taken.token, target.position)
@@ -479,6 +482,8 @@ def check(state: State, bounds: Bounds, how: Rules) -> None:
     target, position = state.target, state.target.position
     if target.clearing and how.marked:
         return
+    if state.due and position is not None and position.again is None:
+        raise Violation(f"the range that was asked for is forgotten at {position}")
     if position is None:
         wanted: list[set[Row]] = [{None}] * len(target.rows)
     else:

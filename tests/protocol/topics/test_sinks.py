@@ -12,7 +12,8 @@ NO_UPKEEP = Bounds(upkeeps=0)
 RESENT = Bounds(clears=1, upkeeps=0, deaths=1, versions=Bounds().versions[:2])
 PARTS = Bounds(upkeeps=0, chunk=2, parts=True, deaths=1)
 CERTIFIED = Bounds(certified=True, runners=1)
-AGAIN = Bounds(asks=1, harms=1, upkeeps=0, deaths=1, versions=Bounds().versions[1:3])
+AGAIN = Bounds(asks=1, upkeeps=0, deaths=1, versions=Bounds().versions[1:3])
+HARMED = replace(AGAIN, runners=1, harms=1)
 SEARCHED = {
     "one runner": (ONE, 9_000),
     "two runners": (replace(NO_UPKEEP, deaths=1), 50_000),
@@ -23,9 +24,10 @@ SEARCHED = {
     "certified rows alone": (CERTIFIED, 7_000),
     "sent again": (RESENT, 15_000),
     "a range sent again": (AGAIN, 20_000),
-    "a range sent again, two at once, and upkeep": (replace(AGAIN, runners=1, chunk=2, upkeeps=1), 1_000),
-    "a range sent again one by one": (replace(AGAIN, chunk=2, parts=True), 1),
-    "a range of certified rows": (replace(AGAIN, harms=0, certified=True), 2_000),
+    "a range that somebody has changed": (HARMED, 2_000),
+    "a range sent again, two at once, and upkeep": (replace(HARMED, chunk=2, upkeeps=1), 1_000),
+    "a range sent again one by one": (replace(HARMED, chunk=2, parts=True), 1_000),
+    "a range of certified rows": (replace(AGAIN, runners=1, certified=True), 500),
 }
 OFF = {
     "together": (Rules(together=False), ONE),
@@ -42,10 +44,10 @@ OFF = {
     "created": (Rules(created=False), replace(ONE, runners=2, deaths=1)),
     "marked": (Rules(marked=False), RESENT),
     "begun": (Rules(begun=False), replace(PARTS, runners=1)),
-    "counted": (Rules(counted=False), AGAIN),
-    "standing": (Rules(standing=False), AGAIN),
-    "again_first": (Rules(again_first=False), AGAIN),
-    "strays": (Rules(strays=False), AGAIN),
+    "counted": (Rules(counted=False), replace(AGAIN, runners=1)),
+    "standing": (Rules(standing=False), replace(AGAIN, runners=1)),
+    "again_first": (Rules(again_first=False), replace(AGAIN, harms=1)),
+    "strays": (Rules(strays=False), HARMED),
     "asked_by_owner": (Rules(asked_by_owner=False), AGAIN),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from seamline.model.errors import SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.protocol.sinks.ranges_again import RangeAgain
-from seamline.model.protocol.sinks.steps import begin_way, plan_step
+from seamline.model.protocol.sinks.steps import begin_way, find_range_due, plan_step
 
+AGAIN = RangeAgain("2026-03-01T00:00:00Z")
 STANDING = st.builds(SinkPosition, st.text(max_size=8), st.integers(0, 9))
 UNDERWAY = st.builds(
     SinkPosition, st.text(max_size=8), st.integers(-1, 9), st.integers(10, 99), st.integers(0, 99)
@@ -83,3 +85,27 @@ def test_of_a_range_that_is_sent_again_the_position_says_so_already() -> None:
     held = HERE.ask_again(RangeAgain("2026-03-01T00:00:00Z", "", 4))
     assert begin_way(held, held.send_again(2, whole=False)) == held
     assert begin_way(held, held.send_again(2, whole=True)) == held
+
+
+@pytest.mark.parametrize("position", [HERE, SinkPosition("a > b", 3, 5, 7)])
+def test_a_range_that_is_asked_for_is_a_part_of_the_position(position: SinkPosition) -> None:
+    """It goes with the target on its way, is sent at a version, by count, and is gone once it was sent."""
+    asked = position.ask_again(AGAIN)
+    assert SinkPosition.from_json(asked.to_json()) == asked
+    assert find_range_due(asked) == (AGAIN if position is HERE else None)
+    step = plan_step(asked, 9)
+    assert step is not None
+    standing = step.reach("a", "b", 1, whole=True)
+    assert find_range_due(standing) == AGAIN
+    some = standing.send_again(5, whole=False)
+    assert some.again == replace(AGAIN, done=5)
+    assert some.send_again(2, whole=True) == SinkPosition("b", step.end)
+    assert '"again"' not in position.to_json()
+
+
+def test_two_ranges_are_one_that_has_both() -> None:
+    """The end of one that has no end is none."""
+    other = RangeAgain("2026-02-01T00:00:00Z", "2026-02-02T00:00:00Z", 7)
+    assert AGAIN.join(other) == RangeAgain("2026-02-01T00:00:00Z")
+    late = RangeAgain("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z")
+    assert other.join(late) == RangeAgain("2026-02-01T00:00:00Z", "2026-03-02T00:00:00Z")

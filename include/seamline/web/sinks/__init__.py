@@ -1,0 +1,1 @@
+"""The pages of what goes to other systems."""
