@@ -219,7 +219,6 @@ def test_a_range_that_is_asked_for_waits_for_the_stop(shop: Shop) -> None:
     send(shop, store)
     ask_again(store)
     runner = SinkRunner(shop.compiled, shop.layout, SINK, stop, opening=lambda *_: MemoryTarget(store))
-    runner.sending = runner.take_over()
     stop.set()
     runner.send_all()
     assert '"done":2' in str(store.position)
