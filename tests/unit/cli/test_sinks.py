@@ -15,7 +15,7 @@ from seamline.cli import main
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.store.locations import Location
 from seamline.model.compile.catalog import load_pipeline
-from seamline.model.errors import AuditFailed, BadRange
+from seamline.model.errors import AuditFailed, BadRange, SetupError
 from seamline.plan.stream.sink_facts import SinkFacts, format_sink_notes
 
 SINKS = """    sinks=[KafkaSink("sales", topic="sales.out", name="out")],
@@ -118,3 +118,18 @@ def test_a_sink_is_a_note_of_its_stream() -> None:
         "sink out to topic out of kafka_default has sent nothing yet of version 5; not run on this host",
         "sink out to topic out of kafka_default shows no version of 5, 1 change on the way to 5, 1.0 s behind; sending",
     ]
+
+
+def test_an_audit_of_all_says_which_sinks_it_passes_over(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that cannot be read back is no reason to look at no other; alone, or named, it is an error."""
+    file = tmp_path / "definitions" / "shop.py"
+    both = f'sinks=[FileSink("sales", path="{tmp_path / "files"}", name="lines"), KafkaSink('
+    text = file.read_text().replace("import Batch,", "import Batch, FileSink,")
+    file.write_text(text.replace("sinks=[KafkaSink(", both))
+    assert run(capsys, "run", "shop", "--once")[0] == 0
+    code, said = run(capsys, "audit", "shop")
+    assert code == 0
+    assert "not audited: lines" in said and "3 rows held, 3 to be there" in said
+    assert run(capsys, "audit", "shop", "lines")[0] == SetupError.exit_code
