@@ -101,7 +101,7 @@ def test_the_graph_tells_how_each_part_does(client, shop: Shop) -> None:
     """A view that owes nothing is in order; it owes a build once the day has closed, and a red one is wrong."""
     text = page(client, "/pipelines/shop/graph")
     assert re.search(r'class="node good"[^>]*views/sales', text)
-    assert "certified through 2013-01-02 00:00" in text
+    assert "certified to 2013-01-02 00:00" in text
     assert text.count("<path d=") == 2
     shop.epoch([Sale(5, "a", 1)], watermark=START + 3 * DAY)
     text = page(client, "/pipelines/shop/graph")

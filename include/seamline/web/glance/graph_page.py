@@ -28,7 +28,7 @@ from seamline.web.render import count, format_quantity, render_page_response
 
 RECENT = 60
 """Epochs whose records are counted."""
-WIDTH, HEIGHT, APART = 196, 84, 48
+WIDTH, HEIGHT, APART = 216, 84, 40
 """Of a node, and how far columns are apart, in pixels; rows are ``HEIGHT + 18`` apart."""
 LATE = 60.0
 """Seconds after which a sink is called late."""
@@ -181,7 +181,7 @@ def tell_view(node: Node, known: Known) -> tuple[list[str], Health]:
     through = f"{trust.certified_through:%Y-%m-%d %H:%M}" if trust.certified_through else "nothing yet"
     owed = trust.shades[Shade.DIRTY] + trust.shades[Shade.NEVER]
     wrong = trust.shades[Shade.FAILED] + trust.shades[Shade.HOLED]
-    said = [f"certified through {through}"]
+    said = [f"certified to {through}"]
     said += [f"{format_quantity(owed, 'interval')} to build"] if owed else []
     said += [f"{format_quantity(wrong, 'interval')} failed or holed"] if wrong else []
     behind = known.seen.behind.get(node.name)
