@@ -14,7 +14,7 @@ from tests.unit.past import build
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.log.master import Master
-from seamline.lake.storage.layout import Layout
+from seamline.lake.storage.layout import Layout, definitions_folder
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.model.compile.catalog import load_catalog
 from seamline.orchestration.dag_docs import format_dag_doc
@@ -23,7 +23,7 @@ from seamline.serve.read import read
 from seamline.supervisor import observe
 from seamline.web import query_page, view_page
 from seamline.web.answers.downloads import LINES
-from seamline.web.glance import completeness_page, timeline_page
+from seamline.web.glance import completeness_page, overview, timeline_page
 
 PAGES = (
     "",
@@ -69,6 +69,24 @@ def test_the_overview_tells_every_pipeline(client, shop) -> None:
     text = page(client, "/")
     assert re.search(r'href="/pipelines/shop/graph">shop</a>', text)
     assert "2013-01-02T00:00:00Z" in text
+
+
+@pytest.mark.everywhere
+def test_answers_are_read_again_when_they_have_changed(shop, monkeypatch) -> None:
+    """Not otherwise: of many pipelines most are as they were."""
+    first = overview.read_new_answers("shop", None)
+    with monkeypatch.context() as nobody:
+        nobody.setattr(overview, "read_answers", lambda *_: pytest.fail("they were read again"))
+        assert overview.read_new_answers("shop", first) is first
+    shop.epoch([Sale(5, "a", 1)])
+    second = overview.read_new_answers("shop", first)
+    assert (first.debts, second.debts) == (0, 1)
+    build(shop, "h", cut=1)
+    third = overview.read_new_answers("shop", second)
+    assert third.debts == 0 and third.built is not None
+    file = definitions_folder() / "shop.py"
+    file.write_text(file.read_text().replace("    batch=", '    tags=["edited"],\n    batch=', 1))
+    assert overview.read_new_answers("shop", third) is not third
 
 
 @pytest.mark.everywhere

@@ -21,7 +21,7 @@ def reading(clock: Clock, took: float) -> tuple[KeptParts[str, int], list[str]]:
     """Make parts whose reads take so long, and the list of what was read; the thread is not started."""
     read: list[str] = []
 
-    def load(key: str) -> int:
+    def load(key: str, before: int | None) -> int:
         clock.now += took
         read.append(key)
         return len(read)
@@ -72,7 +72,7 @@ def test_a_thread_reads_the_rest_and_ends() -> None:
     """It goes on after the request, until nobody looks any more."""
     clock, done = Clock(), threading.Event()
 
-    def load(key: str) -> str:
+    def load(key: str, before: str | None) -> str:
         clock.now += WITHIN * 2
         if key == "c":
             # Nobody looks from now on.
@@ -86,3 +86,15 @@ def test_a_thread_reads_the_rest_and_ends() -> None:
     if (thread := kept.thread) is not None:
         thread.join(30)
     assert not kept.parts and kept.thread is None
+
+
+def test_a_request_leaves_what_takes_long_to_the_thread() -> None:
+    """Once it is known to: a page that somebody looks at would wait for it each time."""
+    clock = Clock()
+    kept, read = reading(clock, WITHIN * 2)
+    kept.show("a")
+    clock.now += 60
+    began = clock.now
+    assert kept.show("a")["a"].value == 1
+    assert (read, clock.now) == (["a"], began)
+    assert kept.find_overdue("a") == "a"

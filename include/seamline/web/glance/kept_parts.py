@@ -26,18 +26,21 @@ class Part(Generic[V]):
     """What was found."""
     at: float
     """When it was asked for, by the clock."""
+    took: float = 0.0
+    """Seconds that it took."""
 
 
 class KeptParts(Generic[K, V]):
     """Reads parts in turn, those first that are the most overdue, for as long as somebody looks at them.
 
-    ``load`` reads one, and says of what it cannot read what there is to say; ``due`` is after how many seconds a part
-    is old. A request reads what is old itself, for ``WITHIN`` seconds. A thread goes on after it.
+    ``load`` reads one, given what was read before if anything was, and says of what it cannot read what there is to
+    say; ``due`` is after how many seconds a part is old. A request reads what is old itself, for ``WITHIN`` seconds,
+    and leaves what took longer to a thread that goes on after it.
     """
 
     def __init__(
         self,
-        load: Callable[[K], V],
+        load: Callable[[K, V | None], V],
         due: Callable[[K], float],
         clock: Callable[[], float] = time.monotonic,
         rest: Callable[[float], object] = time.sleep,
@@ -53,18 +56,21 @@ class KeptParts(Generic[K, V]):
         began = self.clock()
         with self.lock:
             self.looked |= dict.fromkeys(keys, began)
-        while (key := self.find_overdue(keys)) is not None and self.clock() - began < WITHIN:
+        own = [key for key in keys if (part := self.parts.get(key)) is None or part.took < WITHIN]
+        while (key := self.find_overdue(own)) is not None and self.clock() - began < WITHIN:
             self.read(key)
-        if key is not None:
+        if self.find_overdue(keys) is not None:
             self.go_on()
         return {key: part for key in keys if (part := self.parts.get(key))}
 
     def read(self, key: K) -> float:
         """Read one part; return how many seconds that took."""
         began = self.clock()
-        value = self.load(key)
-        self.parts[key] = Part(value, began)
-        return self.clock() - began
+        before = self.parts.get(key)
+        value = self.load(key, before.value if before else None)
+        took = self.clock() - began
+        self.parts[key] = Part(value, began, took)
+        return took
 
     def find_overdue(self, keys: Sequence[K]) -> K | None:
         """Find the part that is the most overdue, what was never read first; None if all are new."""

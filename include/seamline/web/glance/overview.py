@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.publish.derived_changes import find_reach_ahead
-from seamline.lake.storage.layout import definitions_folder, locate_tables
+from seamline.lake.storage.layout import Layout, definitions_folder, locate_tables
+from seamline.lake.storage.table_cache import read_cached_table
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.builds_table import read_newest_build
 from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError, TooSlow
 from seamline.plan.wording.observation_text import FINE
 from seamline.serve.completeness import list_completeness
@@ -30,8 +32,42 @@ OWING = (Shade.DIRTY, Shade.NEVER)
 STREAM, ANSWERS = "stream", "answers"
 DUE: Mapping[str, float] = {STREAM: 4.0, ANSWERS: 20.0}
 """After how many seconds each half of a card is read again."""
+TABLES = (
+    "ledger",
+    "master",
+    "quarantine",
+    "control",
+    "manifest",
+    "certificates",
+    "comparisons",
+    "audits",
+    "builds",
+)
+"""The tables that completeness, certificates, comparisons, audits and builds are read of."""
 Key = tuple[str, str, str]
 """A half of a card, the place of the pipeline's definition and tables, and its name."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What answers are read of: while it is the same, they need not be read again."""
+
+    definition: CompiledPipeline
+    """The definition, which is compiled once for as long as its file does not change."""
+    versions: tuple[int | None, ...]
+    """The versions of ``TABLES``; None for one that is not there."""
+
+    @classmethod
+    def of(cls, pipeline: CompiledPipeline, layout: Layout) -> Seen:
+        """Ask each table for its newest version."""
+        roots = [layout.table(name) for name in TABLES]
+        return cls(
+            pipeline, tuple(read_cached_table(root, "version", lambda table: table.version) for root in roots)
+        )
+
+    def is_still(self, other: Seen) -> bool:
+        """Return whether nothing has changed."""
+        return self.definition is other.definition and self.versions == other.versions
 
 
 @dataclass(frozen=True)
@@ -76,6 +112,8 @@ class AnswersHalf:
     """How many seconds that took."""
     alarms: tuple[str, ...] = ()
     """Sentences."""
+    seen: Seen | None = None
+    """What it was read of; None where that failed."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +172,11 @@ def join_halves(
     )
 
 
-def load_half(key: Key) -> StreamHalf | AnswersHalf:
-    """Load half of a card; what cannot be read is an alarm."""
+def load_half(key: Key, before: StreamHalf | AnswersHalf | None) -> StreamHalf | AnswersHalf:
+    """Load half of a card, unless what it was read of is as before; what cannot be read is an alarm."""
     half, _, name = key
     try:
-        return read_stream(name) if half == STREAM else read_answers(name)
+        return read_stream(name) if half == STREAM else read_new_answers(name, before)
     except TooSlow:
         # It is the request that had no more time.
         raise
@@ -170,9 +208,18 @@ def read_stream(name: str) -> StreamHalf:
     )
 
 
-def read_answers(name: str) -> AnswersHalf:
-    """Read what a pipeline's tables say of its answers."""
+def read_new_answers(name: str, before: StreamHalf | AnswersHalf | None) -> AnswersHalf:
+    """Read what a pipeline's tables say of its answers, if they say anything new."""
     pipeline, layout = open_requested_pipeline(name)
+    # Asked for before the tables are read: what comes meanwhile is read the next time.
+    seen = Seen.of(pipeline, layout)
+    if isinstance(before, AnswersHalf) and before.seen is not None and before.seen.is_still(seen):
+        return before
+    return replace(read_answers(pipeline, layout), seen=seen)
+
+
+def read_answers(pipeline: CompiledPipeline, layout: Layout) -> AnswersHalf:
+    """Read what a pipeline's tables say of its answers."""
     epochs = newest_epochs(layout, 1)
     known = shade_cells(
         list_completeness(pipeline, layout),
