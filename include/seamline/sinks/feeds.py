@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Protocol
 
-from seamline.lake.log.epochs_from import read_newest_epoch
+from seamline.lake.log.epochs_from import list_epochs_from, read_newest_epoch
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.lake.tables.sinks.served_versions import ServedVersions, read_commit_time
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
 from seamline.model.definition.sinks.sink_base import AnySink, Sink
@@ -67,6 +68,9 @@ class Feed(Protocol):
     def find_newest(self) -> int:
         """Look for the newest version, or epoch; -1 for none."""
 
+    def find_time(self, number: int) -> datetime | None:
+        """Look when a version, or an epoch, was committed; None if nobody knows any more."""
+
     def take_over(self, wanted: str, stopping: Stopping) -> AnySending:
         """Open the target, for a version of the view if one is wanted, and fence all earlier writers."""
 
@@ -93,6 +97,9 @@ class ViewFeed:
 
     def find_newest(self) -> int:
         return self.versions.find_newest()
+
+    def find_time(self, number: int) -> datetime | None:
+        return read_commit_time(self.root, number)
 
     def take_over(self, wanted: str, stopping: Stopping) -> Sending:
         shown = wanted or self.versions.read(self.versions.find_newest()).view
@@ -126,6 +133,10 @@ class LogFeed:
     def find_newest(self) -> int:
         self.newest = read_newest_epoch(self.layout)
         return self.newest
+
+    def find_time(self, number: int) -> datetime | None:
+        found = list_epochs_from(self.layout, number, 1)
+        return found[0].committed_at if found else None
 
     def take_over(self, wanted: str, stopping: Stopping) -> LetterSending:
         target = self.opening(self.sink, self.pipeline)

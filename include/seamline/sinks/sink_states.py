@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.time.intervals import parse_moment
-from seamline.sinks.feeds import open_feed
+from seamline.sinks.feeds import Feed, open_feed
 from seamline.sinks.sink_list import read_known_copy
 
 SILENT_AFTER = timedelta(seconds=60)
@@ -31,7 +32,8 @@ class SinkState:
     """Versions of the serving table from the one that the target shows to the newest, of dead letters epochs of the
     log; None if there is none yet."""
     behind_seconds: float | None
-    """Since when the target has shown an older version than the newest, in seconds; 0 if it shows that one."""
+    """The age of the first version, or epoch, that the target does not show, in seconds; 0 if it shows the newest, None
+    if nothing was sent yet."""
     sent: int | None
     """Changes that the process has sent since it was started."""
 
@@ -54,10 +56,23 @@ def read_sink_states(pipeline: CompiledPipeline, layout: Layout, now: datetime) 
 
 def read_sink_state(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, now: datetime) -> SinkState:
     """Read how one sink does."""
-    newest = open_feed(pipeline, layout, sink).find_newest()
-    copy, words = read_known_copy(layout, sink.id), read_sink_words(pipeline.name, sink.id)
-    shown = copy.position.version if copy else -1
-    behind = newest - shown if newest >= 0 else None
-    since = None if copy is None else max((now - parse_moment(copy.at)).total_seconds(), 0.0)
+    feed = open_feed(pipeline, layout, sink)
+    newest, copy = feed.find_newest(), read_known_copy(layout, sink.id)
+    words = read_sink_words(pipeline.name, sink.id)
+    behind = newest - (copy.position.version if copy else -1) if newest >= 0 else None
     alive = words is not None and words.state not in FAILED and now - parse_moment(words.at) < SILENT_AFTER
-    return SinkState(sink.id, alive, behind, since if behind else 0.0, words.sent if words else None)
+    return SinkState(
+        sink.id, alive, behind, find_lag(feed, copy, now) if behind else 0.0, words.sent if words else None
+    )
+
+
+def find_lag(feed: Feed, copy: SinkCopy | None, now: datetime) -> float | None:
+    """Find for how many seconds there has been something that a target does not show; None if nothing was sent yet.
+
+    One that is on the way from nothing counts from its last step, as does one whose next version nobody knows any more.
+    """
+    if copy is None:
+        return None
+    shown = copy.position.version
+    since = feed.find_time(shown + 1) if shown >= 0 else None
+    return max((now - (since or parse_moment(copy.at))).total_seconds(), 0.0)

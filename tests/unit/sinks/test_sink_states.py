@@ -15,7 +15,8 @@ from seamline import KafkaSink
 from seamline.lake.read import serving_table
 from seamline.lake.status.sink_words import read_sink_words, write_sink_words
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.sinks.recorded_positions import read_copy
+from seamline.lake.tables.sinks.recorded_positions import read_copy, replace_copy
+from seamline.lake.tables.sinks.served_versions import read_commit_time
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.time.intervals import parse_moment
 from seamline.sinks.sink_runner import SinkRunner
@@ -50,6 +51,14 @@ def read(shop: Shop, now: datetime) -> SinkState:
     return found
 
 
+def send_once(shop: Shop) -> None:
+    """Send what is served to a target in memory."""
+    store, stop = Store(), threading.Event()
+    SinkRunner(
+        shop.compiled, shop.layout, SINK, stop, once=True, opening=lambda *_: MemoryTarget(store)
+    ).run()
+
+
 @pytest.mark.everywhere
 def test_a_sink_is_up_and_behind_by_versions_and_seconds(shop: Shop) -> None:
     """Nothing is served, then not sent, then sent, then shown again; a process that says nothing is dead."""
@@ -57,10 +66,7 @@ def test_a_sink_is_up_and_behind_by_versions_and_seconds(shop: Shop) -> None:
     show(shop)
     never = read(shop, START)
     assert (never.up, never.behind_seconds) == (False, None) and never.behind
-    store, stop = Store(), threading.Event()
-    SinkRunner(
-        shop.compiled, shop.layout, SINK, stop, once=True, opening=lambda *_: MemoryTarget(store)
-    ).run()
+    send_once(shop)
     copy, words = read_copy(shop.layout, SINK.id), read_sink_words("shop", SINK.id)
     assert copy and words
     sent_at = parse_moment(copy.at)
@@ -70,8 +76,29 @@ def test_a_sink_is_up_and_behind_by_versions_and_seconds(shop: Shop) -> None:
     assert not read(shop, parse_moment(words.at) + SILENT_AFTER).up
     shop.epoch([Sale(2)])
     show(shop)
-    late = read(shop, sent_at + timedelta(seconds=90))
+    since = read_commit_time(shop.layout.serving(shop.view), copy.position.version + 1)
+    assert since is not None
+    late = read(shop, since + timedelta(seconds=90))
     assert (late.behind, late.behind_seconds) == (1, 90.0)
+
+
+def test_a_quiet_day_is_no_lag(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An alarm would ring at the first row after it: what counts is the first version that is not shown."""
+    show(shop)
+    send_once(shop)
+    copy = read_copy(shop.layout, SINK.id)
+    assert copy
+    replace_copy(shop.layout, SINK.id, replace(copy, at="2013-01-01T00:00:00Z"))
+    shop.epoch([Sale(2)])
+    show(shop)
+    since = read_commit_time(shop.layout.serving(shop.view), copy.position.version + 1)
+    assert since is not None
+    shop.epoch([Sale(3)])
+    show(shop)
+    found = read(shop, since + timedelta(seconds=2))
+    assert (found.behind, found.behind_seconds) == (2, 2.0)
+    monkeypatch.setattr("seamline.sinks.feeds.read_commit_time", lambda *_: None)
+    assert read(shop, START + timedelta(seconds=5)).behind_seconds == 5.0
 
 
 def test_prometheus_reads_them_and_a_broken_pipeline_is_in_nobody_s_way(

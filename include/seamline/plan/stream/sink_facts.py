@@ -41,7 +41,8 @@ class SinkFacts:
     at: str | None = None
     """When the target last moved, UTC, as the warehouse knows; None if it never has."""
     behind_seconds: float | None = None
-    """Since when it has shown an older version than the newest; 0 if it shows that one, None if that is not known."""
+    """The age of the first version, or epoch, that it does not show; 0 if it shows the newest, None if nothing
+    was sent."""
     sent: int | None = None
     """Changes that the process has sent since it was started."""
     error: str = ""

@@ -35,7 +35,7 @@ SINK_FAMILIES: tuple[Family[PipelineSinks], ...] = (
     ),
     Family(
         "seamline_sink_behind_seconds",
-        "How long ago the target's version was written, if it is not the newest; 0 if it is.",
+        "Age of the first version, of dead letters epoch, that the target does not show; 0 if it shows the newest.",
         sample_sinks(lambda each: each.behind_seconds),
         ("sink",),
     ),

@@ -278,6 +278,8 @@ def test_people_see_how_far_it_is(shop: LoggedShop, tmp_path: Path) -> None:
     assert "has those up to epoch 0 of 1 as of" in line
     [state] = read_sink_states(compiled, shop.layout, START).sinks
     assert (state.behind, state.sent, state.up) == (1, 3, False)
+    [state] = read_sink_states(compiled, shop.layout, START + timedelta(seconds=5)).sinks
+    assert state.behind_seconds == 4.0
     copy, words = read_copy(shop.layout, REJECTED.id), read_sink_words("shop", REJECTED.id)
     assert copy and words
     assert (copy.view, words.state, words.newest) == ("rejected of the log", "ended", 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from seamline.lake.read.sinks.served_changes import UNCOMPARED
 from seamline.lake.read.sinks.shown_rows import ShownRows
 from seamline.lake.storage.log_entries import Commit
 from seamline.lake.storage.log_store import read_commit
-from seamline.lake.tables.sinks.served_versions import ServedVersion
+from seamline.lake.tables.sinks.served_versions import read_commit_time
 from seamline.model.errors import NotFound
 
 WALKED = 100
@@ -53,7 +53,7 @@ def find_shown_since(shown: ShownRows, row: pa.Table, places: Sequence[str]) -> 
         if list_values(before) != list_values(row):
             exact = True
             break
-    return ShownSince(since, read_time(shown.version, since), exact)
+    return ShownSince(since, read_commit_time(shown.version.root, since), exact)
 
 
 def list_removed(commit: Commit, interval: str) -> set[str]:
@@ -67,10 +67,3 @@ def list_values(rows: pa.Table) -> list[Mapping[str, Any]]:
     names = [name for name in rows.column_names if name not in UNCOMPARED]
     found: list[Mapping[str, Any]] = rows.select(names).to_pylist()
     return found
-
-
-def read_time(version: ServedVersion, number: int) -> datetime | None:
-    """Read when a version was committed."""
-    commit = read_commit(version.root, number)
-    told = commit.info.get("timestamp") if commit else None
-    return datetime.fromtimestamp(told / 1000, UTC) if isinstance(told, int) else None

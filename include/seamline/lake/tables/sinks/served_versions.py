@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -44,6 +45,13 @@ class ServedVersion:
     def locate(self, path: str) -> str:
         """Return the absolute path of a file, or its URL."""
         return str(locate_table_file(self.root, path) if "%" in path else self.root / path)
+
+
+def read_commit_time(root: Location, number: int) -> datetime | None:
+    """Read when a version was committed; None if its entry is gone, or does not say so."""
+    commit = read_commit(root, number)
+    told = commit.info.get("timestamp") if commit else None
+    return datetime.fromtimestamp(told / 1000, UTC) if isinstance(told, int) else None
 
 
 class ServedVersions:
