@@ -109,3 +109,5 @@ def test_two_ranges_are_one_that_has_both() -> None:
     assert AGAIN.join(other) == RangeAgain("2026-02-01T00:00:00Z")
     late = RangeAgain("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z")
     assert other.join(late) == RangeAgain("2026-02-01T00:00:00Z", "2026-03-02T00:00:00Z")
+    finer = RangeAgain("2026-03-01T00:00:00.500000Z", "2026-03-02T00:00:00.500000Z")
+    assert late.join(finer) == finer.join(late) == RangeAgain(late.start, finer.end)

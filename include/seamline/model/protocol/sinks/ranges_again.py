@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from seamline.model.time.intervals import parse_moment
+
 
 @dataclass(frozen=True)
 class RangeAgain:
@@ -25,8 +27,9 @@ class RangeAgain:
         """Return the range that has both, begun anew: who asked for the other one has still to be given it."""
         if other is None:
             return RangeAgain(self.start, self.end)
-        end = max(self.end, other.end) if self.end and other.end else ""
-        return RangeAgain(min(self.start, other.start), end)
+        # As instants: as texts a whole second comes after its fractions.
+        end = max(self.end, other.end, key=parse_moment) if self.end and other.end else ""
+        return RangeAgain(min(self.start, other.start, key=parse_moment), end)
 
     def __str__(self) -> str:
         return f"{self.start} to {self.end or 'the newest'}"
