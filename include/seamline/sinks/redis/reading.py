@@ -18,7 +18,10 @@ from seamline.sinks.server_connections import ServerConnection
 
 AT_ONCE = 1_000
 """Keys that are looked up at a time."""
-START = r'^\{"window_start": "(?P<start>[^"]*)"'
+TIME = "[^:]*:[^:]*:[^:]*"
+"""An instant in a key, in which no text has a colon."""
+START = rf":(?P<start>{TIME})$", rf":(?P<start>{TIME}):{TIME}$"
+"""Find the start of the window in a key, and in one that ends in the end of the window."""
 GLOB = str.maketrans({each: f"\\{each}" for each in "*?[]\\^-"})
 
 
@@ -57,8 +60,10 @@ class RedisReading:
         ]
         texts = pa.array(values, pa.string())
         places = pa.array([as_text(key) for key in keys], pa.string())
+        # By the key, as the value may be anything that somebody has put there.
+        starts = read_starts(places, START[self._texts.ends])
         return pa.table(
-            [places, pa.array([""] * len(keys), pa.string()), read_starts(texts, START), texts],
+            [places, pa.array([""] * len(keys), pa.string()), starts, texts],
             schema=HELD,
         )
 
