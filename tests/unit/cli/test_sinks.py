@@ -100,6 +100,14 @@ def test_a_range_has_a_beginning_and_is_not_empty(
     assert run(capsys, "resend", "shop", "out", *words)[0] == BadRange.exit_code
 
 
+@pytest.mark.slow
+def test_an_audit_of_no_windows_is_refused(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would find nothing wrong, whatever is there."""
+    words = ("--from", "2013-01-02T00:00Z", "--to", "2013-01-01T00:00Z")
+    code, said = run(capsys, "audit", "shop", *words)
+    assert (code, "No window starts in" in said) == (BadRange.exit_code, True)
+
+
 def test_a_sink_is_a_note_of_its_stream() -> None:
     """How far it is, what its process does, and why it fails."""
     known: dict[str, Any] = {

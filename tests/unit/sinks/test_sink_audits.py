@@ -13,6 +13,7 @@ from tests.unit.shop import DAY, START, Sale, Shop
 from tests.unit.sinks.memory_target import MemoryTarget, Store
 from tests.unit.sinks.sending_shop import SINK, held, refresh, send, shown
 
+from seamline import RedisSink
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import ReadUnstable, SetupError
@@ -28,7 +29,7 @@ NOW = datetime(2026, 11, 30, tzinfo=UTC)
 def audit(shop: Shop, store: Store, sink: Sink = SINK, span: StartRange = StartRange()) -> SinkAudit:  # noqa: B008
     """Audit a store."""
     opening: Callable[[Any, Any], MemoryTarget] = lambda *_: MemoryTarget(store)  # noqa: E731 - a factory
-    return audit_sink(shop.compiled, shop.layout, sink, now=NOW, span=span, opening=opening)
+    return audit_sink(shop.compiled, shop.layout, sink, clock=lambda: NOW, span=span, opening=opening)
 
 
 def harm(store: Store) -> None:
@@ -79,6 +80,26 @@ def test_what_somebody_has_changed_is_named_and_mended(shop: Shop) -> None:
     assert held(store) == shown(shop)
     assert audit(shop, store).passed
     assert '"again"' not in str(store.position)
+
+
+def test_what_expires_while_it_is_read_is_not_missing(shop: Shop) -> None:
+    """The server lets go of it in the middle of an audit that takes minutes."""
+    store, sink = Store(), RedisSink("sales", expire="1 hour")
+    send(shop, store, sink)
+    ended = START + timedelta(hours=1)
+    times = iter([ended + timedelta(minutes=59), ended + timedelta(minutes=61)])
+
+    for place in [each for each in store.rows if each[2] == ended]:
+        del store.rows[place]
+    found = audit_sink(
+        shop.compiled,
+        shop.layout,
+        sink,
+        clock=lambda: next(times),
+        opening=lambda *_: MemoryTarget(store),
+    )
+    assert found.passed
+    assert found.wanted == len(store.rows)
 
 
 def test_only_a_range_is_compared_and_sent_again(shop: Shop) -> None:
@@ -210,7 +231,7 @@ def test_a_target_that_cannot_be_read_back_says_so(shop: Shop) -> None:
     opening: Any = lambda *_: Mute()  # noqa: E731 - a factory
     send(shop, Store())
     with pytest.raises(SetupError, match="cannot be read back"):
-        audit_sink(shop.compiled, shop.layout, SINK, now=NOW, opening=opening)
+        audit_sink(shop.compiled, shop.layout, SINK, clock=lambda: NOW, opening=opening)
 
 
 def test_a_range_that_is_asked_for_waits_for_the_stop(shop: Shop) -> None:

@@ -1,10 +1,12 @@
-"""The sinks that a command names."""
+"""The sinks, and the range of windows, that a command names."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from seamline.model.errors import NotFound
+from seamline.model.errors import BadRange, NotFound
+from seamline.model.time.intervals import parse_moment
 
 if TYPE_CHECKING:
     from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -25,3 +27,11 @@ def find_sink(compiled: CompiledPipeline, name: str) -> AnySink:
             return each
     names = ", ".join(each.id for each in compiled.definition.sinks)
     raise NotFound(f"{compiled.name} has no sink {name!r}.", hint=f"it has {names}.")
+
+
+def parse_starts(start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
+    """Read the bounds between which windows start; BadRange where none can."""
+    first, last = (None if each is None else parse_moment(each) for each in (start, end))
+    if first is not None and last is not None and last <= first:
+        raise BadRange(f"No window starts in {start} to {end}.", hint="--to is after --from, and exclusive.")
+    return first, last

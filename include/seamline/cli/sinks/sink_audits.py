@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
 from seamline.cli.context import open_pipeline
-from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
+from seamline.cli.sinks.declared_sinks import find_sink, parse_starts, require_sinks
 from seamline.model.errors import AuditFailed, BadRange
-from seamline.model.time.intervals import parse_moment
 
 
 @click.command("audit")
@@ -40,10 +40,10 @@ def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | N
         )
     if others := [each.id for each in named if each not in asked]:
         click.echo(f"not audited: {', '.join(others)}", err=True)
-    span = StartRange(*(parse_moment(each) if each else None for each in (start, end)))
+    span = StartRange(*parse_starts(start, end))
     passed = True
     for each in asked:
-        found = audit_sink(compiled, layout, each, now=datetime.now(UTC), span=span)
+        found = audit_sink(compiled, layout, each, clock=partial(datetime.now, UTC), span=span)
         told = serialize_sink_audit(found)
         click.echo(json.dumps(told, default=str) if format == "json" else "\n".join(format_sink_audit(found)))
         passed = passed and found.passed

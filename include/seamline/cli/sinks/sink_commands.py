@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from seamline.cli.context import open_pipeline
-from seamline.cli.sinks.declared_sinks import find_sink, require_sinks
+from seamline.cli.sinks.declared_sinks import find_sink, parse_starts, require_sinks
 from seamline.cli.sinks.sink_audits import audit_sinks
 from seamline.model.errors import BadRange, NotFound
-from seamline.model.time.intervals import format_utc_instant, parse_moment
+from seamline.model.time.intervals import format_utc_instant
 
 if TYPE_CHECKING:
     from seamline.model.protocol.sinks.ranges_again import RangeAgain
@@ -117,9 +117,8 @@ def parse_again(start: str | None, end: str | None) -> RangeAgain | None:
         if end is not None:
             raise BadRange("A range needs its beginning.", hint="pass --from; without --to it has no end.")
         return None
-    first, last = (parse_moment(each) if each else None for each in (start, end))
-    if first is None or (last is not None and last <= first):
-        raise BadRange(f"No window starts in {start} to {end}.", hint="--to is after --from, and exclusive.")
+    first, last = parse_starts(start, end)
+    assert first is not None
     return RangeAgain(format_utc_instant(first), format_utc_instant(last) if last else "")
 
 

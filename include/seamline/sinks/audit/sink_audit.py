@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -89,7 +89,7 @@ def audit_sink(
     layout: Layout,
     sink: Sink,
     *,
-    now: datetime,
+    clock: Callable[[], datetime],
     span: StartRange = EVERYTHING,
     opening: Opening = open_target,
 ) -> SinkAudit:
@@ -99,7 +99,7 @@ def audit_sink(
     """
     view = pipeline.view(sink.view)
     assert view is not None
-    made = SinkAudit(pipeline.name, sink.id, sink.place, now, span)
+    made = SinkAudit(pipeline.name, sink.id, sink.place, clock(), span)
     versions = ServedVersions(layout.serving(view))
     if versions.find_newest() < 0:
         return made
@@ -114,15 +114,22 @@ def audit_sink(
             comparison.add_held(rows)
         after = require_same_rows(sink, before, opened.reading.find_position())
         versions.find_newest()
-        add_shown(comparison, opened, sink, versions, after, now)
+        # What has expired by now may have been there, or not, when its place was read.
+        add_shown(comparison, opened, sink, versions, after, clock())
         for changes in iterate_moves(versions, opened, sink, before, after):
             comparison.add_moved(opened.target.spell_places(changes.upserts))
             comparison.add_moved(opened.target.spell_places(changes.deletions))
         found, examples = judge(comparison)
         held, wanted, unsent, moved = comparison.count()
-    return SinkAudit(
-        *(pipeline.name, sink.id, sink.place, now, span, after),
-        *(held, wanted, unsent, moved, found, examples),
+    return replace(
+        made,
+        position=after,
+        held=held,
+        wanted=wanted,
+        unsent=unsent,
+        moved=moved,
+        found=found,
+        examples=examples,
     )
 
 
