@@ -16,6 +16,7 @@ from seamline.kafka.sending.transactional_writer import BY_KEY, Outgoing
 from seamline.model.definition.pipeline import Pipeline
 from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
 from seamline.model.errors import BadRange
+from seamline.model.protocol.offsets import Lane
 from seamline.model.protocol.sinks.dead_letters import REJECTED
 from seamline.model.protocol.sinks.letter_headers import Cause, split_headers
 from seamline.model.protocol.sinks.replays import Replayed
@@ -94,16 +95,19 @@ def require_target(pipeline: Pipeline, sink: DeadLetterSink, to: str) -> None:
 
 def replay_topic(topic: Replaying, request: Request) -> Counter[str]:
     """Go through the dead letters that are due, a transaction at a time."""
-    told = None if request.again else topic.read_replayed()
-    done, counts = Replayed() if told is None else Replayed.from_json(told), Counter[str]()
+    told, counts = topic.read_replayed(), Counter[str]()
+    # What was produced of other reasons stays so where one reason is produced again.
+    forgets = request.again and not request.reasons
+    done = Replayed() if told is None or forgets else Replayed.from_json(told)
+    passed = Replayed() if request.again else done
     places = {name: topic.list_partitions(name) for name in ([request.to] if request.to else request.topics)}
-    starts = {part: done.find_start(request.reasons, part) for part in list_known_partitions(done)}
+    starts = {part: passed.find_start(request.reasons, part) for part in list_known_partitions(passed)}
     for some in gather_messages(topic.read_from(starts)):
         records, ends = [], dict[int, int]()
         for letter in some:
             read, cause = split_headers(letter.headers)
             ends[letter.partition] = letter.offset
-            if not done.is_due(request.reasons, cause.reason, letter.partition, letter.offset):
+            if not passed.is_due(request.reasons, cause.reason, letter.partition, letter.offset):
                 continue
             verdict = judge_letter(cause, request)
             counts[verdict] += 1
@@ -128,7 +132,10 @@ def judge_letter(cause: Cause, request: Request) -> str:
     """Say what becomes of a dead letter that is due."""
     if cause.unread:
         return UNREAD
-    return PRODUCED if request.to or cause.topic in request.topics else ELSEWHERE
+    lane = Lane(cause.topic_id, cause.partition)
+    # Such a row names the topic as whose records it was judged, which has never had it.
+    foreign = lane.imported or lane.of_table
+    return PRODUCED if not foreign and (request.to or cause.topic in request.topics) else ELSEWHERE
 
 
 def gather_messages(found: Iterable[Stored]) -> Iterator[list[Stored]]:

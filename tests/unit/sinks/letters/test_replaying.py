@@ -81,6 +81,23 @@ def test_reasons_are_chosen_and_another_topic_takes_all() -> None:
     assert [each.value for each in topic.produced] == [b"0", b"2", b"1"]
 
 
+def test_one_reason_that_is_produced_again_makes_no_other_due() -> None:
+    """A replay of all would produce those of every other reason a second time."""
+    topic = store(CAUSE, replace(CAUSE, reason="y"))
+    assert replay_topic(topic, Request(["sales"]))["produced again"] == 2
+    assert replay_topic(topic, Request(["sales"], ["x"], again=True))["produced again"] == 1
+    assert not replay_topic(topic, Request(["sales"]))
+
+
+@pytest.mark.parametrize("lane", ["import:abc", "table:abc"])
+@pytest.mark.parametrize("to", ["", "mended"])
+def test_rows_of_imports_and_tables_stay(lane: str, to: str) -> None:
+    """They name the topic as whose records they were judged, which has never had them."""
+    topic = store(replace(CAUSE, topic_id=lane))
+    assert dict(replay_topic(topic, Request(["sales"], to=to))) == {"of no topic that is read": 1}
+    assert topic.produced == []
+
+
 @pytest.mark.parametrize(
     ("sink", "to", "words"),
     [
