@@ -20,6 +20,7 @@ from seamline.sinks.letters.letter_target import open_letters
 from seamline.sinks.sending import Sending, find_view
 from seamline.sinks.target import Target
 from seamline.sinks.targets import open_target
+from seamline.sinks.told_copy import ToldCopy
 
 Stopping = Callable[[], bool]
 Opening = Callable[..., Any]
@@ -40,6 +41,8 @@ class AnySending(Protocol):
     """Where the target stands."""
     sent: int
     """Changes that were sent since."""
+    told: ToldCopy
+    """What the warehouse is told of it."""
     wanted: str
     """The version of the view for which the target is to be opened before it is gone on; empty for none."""
 

@@ -12,7 +12,7 @@ from seamline.lake.read.sinks.served_changes import Comparison, RowChanges, iter
 from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.manifest_table import ManifestTable
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, replace_copy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy
 from seamline.lake.tables.sinks.served_versions import ServedVersion, ServedVersions
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.compile.stored_definition import resolve_view_version
@@ -27,6 +27,7 @@ from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.audit.strays import delete_strays
 from seamline.sinks.lasts import with_last
 from seamline.sinks.target import ChangeBatch, Target
+from seamline.sinks.told_copy import ToldCopy
 
 log = logging.getLogger("seamline.sinks")
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class Sending:
         the one that it is open for."""
         self.sent = 0
         self.position = target.take_over()
+        self.told = ToldCopy(layout, sink.id)
         hit_failpoint("sink_taken")
         marks = filter(None, split_marks(self.position.fingerprint) if self.position else ())
         if any(Mark.parse(mark).form != sink.form for mark in marks):
@@ -99,7 +101,7 @@ class Sending:
             self.begin_anew("what identifies a row is another")
             return True
         if self.position is None:
-            begin_copy(self.layout, self.sink.id, self.make_copy(step.reach("", "", 0, whole=False)))
+            self.told.begin(self.make_copy(step.reach("", "", 0, whole=False)))
             # Files of a version that was replaced meanwhile may be gone before the copy could keep them.
             if self.versions.find_newest() != step.end:
                 return True
@@ -192,7 +194,7 @@ class Sending:
         self.sent += count_changes(part)
         self.position = position
         hit_failpoint("sink_sent")
-        replace_copy(self.layout, self.sink.id, self.make_copy(position))
+        self.told.replace(self.make_copy(position))
         return not self.stopping()
 
     def make_copy(self, position: SinkPosition) -> SinkCopy:

@@ -6,12 +6,12 @@ from datetime import datetime
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.recorded_positions import read_known_copy
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.sink_facts import SinkFacts
 from seamline.sinks.feeds import open_feed
-from seamline.sinks.sink_list import read_known_copy
 from seamline.sinks.sink_states import FAILED, SILENT_AFTER, read_sink_state
 
 SILENT = "silent"

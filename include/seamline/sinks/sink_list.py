@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
@@ -11,7 +13,7 @@ from seamline.lake.tables.sinks.recorded_positions import (
     SinkCopy,
     forget_copy,
     list_copied_sinks,
-    read_copy,
+    read_known_copy,
     replace_copy,
 )
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
@@ -20,6 +22,7 @@ from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.model.errors import BadRange, NotFound, SeamlineError, SetupError
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.protocol.sinks.ranges_again import RangeAgain
+from seamline.model.time.intervals import format_utc_instant
 from seamline.sinks.feeds import ViewFeed, open_feed
 from seamline.sinks.letters.letter_target import LetterTarget, open_letters
 from seamline.sinks.target import Target
@@ -51,13 +54,6 @@ def format_sink(pipeline: CompiledPipeline, layout: Layout, sink: AnySink) -> st
         if words.error:
             said.append(words.error)
     return "; ".join(said)
-
-
-def read_known_copy(layout: Layout, sink: str) -> SinkCopy | None:
-    """Read the copy of a sink's position, None if there is none that can be read."""
-    with suppress(SetupError):
-        return read_copy(layout, sink)
-    return None
 
 
 def format_position(copy: SinkCopy | None, newest: int) -> str:
@@ -93,22 +89,26 @@ def format_letters(copy: SinkCopy | None, newest: int) -> str:
 def clear_target(pipeline: CompiledPipeline, layout: Layout, sink: AnySink) -> None:
     """Take over a sink's target, and clear it: whoever runs the sink writes it anew."""
     refused: SetupError | None = None
+    copy = read_known_copy(layout, sink.id)
     with closing(open_any_target(pipeline, sink)) as target:
         try:
             target.take_over()
         except SetupError as problem:
             # What is there may have no position, or one that cannot be read: that is what is cleared.
             refused = problem
-        copy = read_known_copy(layout, sink.id)
         if copy is not None and isinstance(sink, Sink) and copy.view != sink.view:
             # It keeps files of a view that the sink no longer sends, in the place of the copy that it has to begin.
             forget_copy(layout, sink.id)
+            copy = None
         try:
             target.clear()
         except SeamlineError:
             if refused is not None:
                 raise refused from None
             raise
+    if copy is not None:
+        # Whoever runs the sink sees that it is another, and takes over: there may be nothing new to send for long.
+        replace_copy(layout, sink.id, replace(copy, at=format_utc_instant(datetime.now(UTC))))
 
 
 def open_any_target(pipeline: CompiledPipeline, sink: AnySink) -> Target | LetterTarget:
@@ -145,5 +145,5 @@ def ask_for_range(
             return None
         position = sending.position.ask_again(asked)
         sending.target.write((), position)
-        replace_copy(layout, sink.id, sending.make_copy(position))
+        sending.told.replace(sending.make_copy(position))
         return position

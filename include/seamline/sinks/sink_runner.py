@@ -65,6 +65,9 @@ class SinkRunner:
     def try_to_send(self) -> bool:
         """Send what is new; false where that failed, which is noted."""
         try:
+            if self.sending is not None and self.sending.told.is_another():
+                log.info("%s was asked to send something again", self.sink.id)
+                self.close()
             if self.is_due():
                 self.send_all()
             if self.sending is not None and isinstance(self.sending.target, Tidied):

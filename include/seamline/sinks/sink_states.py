@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, read_known_copy
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.time.intervals import parse_moment
 from seamline.sinks.feeds import Feed, open_feed
-from seamline.sinks.sink_list import read_known_copy
 
 SILENT_AFTER = timedelta(seconds=60)
 """How long the process of sinks may say nothing before it is taken for dead: one that waits says so each second."""

@@ -25,7 +25,7 @@ from seamline.lake.tables.sinks.recorded_positions import begin_copy, read_copy
 from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.errors import KafkaUnavailable, OutOfStep
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.sinks import sending
+from seamline.sinks import sending, told_copy
 from seamline.sinks.sink_runner import SinkRunner
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_steps")]
@@ -145,7 +145,7 @@ def test_a_version_that_is_replaced_meanwhile_is_passed_over(
             refresh(shop)
         begin_copy(*given)
 
-    monkeypatch.setattr(sending, "begin_copy", begin)
+    monkeypatch.setattr(told_copy, "begin_copy", begin)
     send(shop, store)
     assert '"version":2' in str(store.position)
     assert len(store.seen) == len(store.rows)

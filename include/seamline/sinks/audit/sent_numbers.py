@@ -11,6 +11,7 @@ import pyarrow as pa
 from seamline.lake.read.sinks.row_history import ShownSince, find_shown_since
 from seamline.lake.read.sinks.shown_rows import ShownRows
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.recorded_positions import read_known_copy
 from seamline.lake.tables.sinks.served_versions import ServedVersion, ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import CHANGE, Sink
@@ -26,7 +27,6 @@ from seamline.sinks.audit.opened_target import (
 from seamline.sinks.audit.sink_audit import list_differing_columns
 from seamline.sinks.row_shape import RowShape
 from seamline.sinks.sending import find_view
-from seamline.sinks.sink_list import read_known_copy
 from seamline.sinks.targets import open_target
 
 Row = Mapping[str, Any]

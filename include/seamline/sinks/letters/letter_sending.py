@@ -16,7 +16,7 @@ from seamline.lake.log.epochs_from import list_epochs_from, read_newest_epoch
 from seamline.lake.read.sinks.logged_records import iterate_letters
 from seamline.lake.storage import durability
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, replace_copy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy
 from seamline.model.definition.sinks.dead_letter_sink import DeadLetterSink
 from seamline.model.errors import OutOfStep, SeamlineError
 from seamline.model.protocol.epoch import Epoch
@@ -29,6 +29,7 @@ from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.lasts import with_last
 from seamline.sinks.letters.letter_records import make_letters
 from seamline.sinks.sending import gather
+from seamline.sinks.told_copy import ToldCopy
 
 log = logging.getLogger("seamline.sinks")
 TOLD_EVERY = 5.0
@@ -66,6 +67,7 @@ class LetterSending:
         self.target, self.stopping = target, stopping
         self.sent, self.told_at = 0, float("-inf")
         self.position = target.take_over()
+        self.told = ToldCopy(layout, sink.id)
         hit_failpoint("sink_taken")
         self.seen = self.shown
         """The epoch up to which it is known that there is nothing more to send than the position says."""
@@ -158,6 +160,4 @@ class LetterSending:
         self.sent, self.position, self.told_at = self.sent + count, position, time.monotonic()
         hit_failpoint("sink_sent")
         now = format_utc_instant(datetime.now(UTC))
-        replace_copy(
-            self.layout, self.sink.id, SinkCopy(f"{self.sink.of} of the log", self.sink.place, now, position)
-        )
+        self.told.replace(SinkCopy(f"{self.sink.of} of the log", self.sink.place, now, position))

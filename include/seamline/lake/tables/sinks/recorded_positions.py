@@ -6,6 +6,7 @@ A copy may be older than what the target says, never newer, and nothing that is 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -74,6 +75,13 @@ def read_copy(layout: Layout, sink: str) -> SinkCopy | None:
         return SinkCopy.from_bytes(locate_copy(layout, sink).read_bytes())
     except FileNotFoundError:
         return None
+
+
+def read_known_copy(layout: Layout, sink: str) -> SinkCopy | None:
+    """Read the copy of a sink's position, None if there is none that can be read."""
+    with suppress(SetupError):
+        return read_copy(layout, sink)
+    return None
 
 
 def list_copied_sinks(layout: Layout) -> list[str]:
