@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 
 from seamline.lake.storage.layout import Layout
-from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, read_known_copy, replace_copy
+from seamline.lake.tables.sinks.recorded_positions import (
+    SinkCopy,
+    begin_copy,
+    forget_copy,
+    read_known_copy,
+    replace_copy,
+)
 
 LOOKS_EVERY = 5.0
 """Seconds between two looks: in a bucket each is a request."""
@@ -22,7 +28,9 @@ class ToldCopy:
         self.last, self.looked_at = read_known_copy(layout, sink), time.monotonic()
 
     def begin(self, copy: SinkCopy) -> None:
-        """Write the copy of a sink that has none."""
+        """Write the copy of a sink that has none of this view: one that it has needs as much, or more."""
+        if self.last is not None and self.last.view != copy.view:
+            forget_copy(self.layout, self.sink)
         begin_copy(self.layout, self.sink, copy)
         self.last = read_known_copy(self.layout, self.sink)
 

@@ -21,7 +21,7 @@ from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import delete_folder
-from seamline.lake.tables.sinks.recorded_positions import begin_copy, read_copy
+from seamline.lake.tables.sinks.recorded_positions import SinkCopy, begin_copy, read_copy
 from seamline.lake.tables.sinks.served_versions import ServedVersions
 from seamline.model.errors import KafkaUnavailable, OutOfStep
 from seamline.model.protocol.sinks.positions import SinkPosition
@@ -150,6 +150,15 @@ def test_a_version_that_is_replaced_meanwhile_is_passed_over(
     assert '"version":2' in str(store.position)
     assert len(store.seen) == len(store.rows)
     assert held(store) == shown(shop)
+
+
+def test_a_copy_of_another_view_keeps_nothing_of_this_one(shop: Shop) -> None:
+    """The sink has been given another view and another place: what it sends first would be deleted under it."""
+    begin_copy(shop.layout, "sales_kafka", SinkCopy("orders", "topic o", "2026", SinkPosition("f", 7)))
+    send(shop, Store(fails=["before"]))
+    copy = read_copy(shop.layout, "sales_kafka")
+    assert copy
+    assert (copy.view, copy.position.needed) == ("sales", 1)
 
 
 def test_a_table_that_was_made_again_is_not_compared(shop: Shop) -> None:
