@@ -33,7 +33,7 @@ def read_facts(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, now: d
     return SinkFacts(
         name=sink.id,
         view=sink.sends,
-        target=sink.place.replace("PIPELINE", pipeline.name),
+        target=sink.name_target(pipeline.name),
         when=sink.when if isinstance(sink, Sink) else "",
         state=SILENT if silent else words.state if words else "",
         up=told.up,

@@ -47,7 +47,7 @@ def format_sink(pipeline: CompiledPipeline, layout: Layout, sink: AnySink) -> st
     what = f"{sink.view} when={sink.when}" if isinstance(sink, Sink) else f"{sink.sends} records"
     newest, copy = open_feed(pipeline, layout, sink).find_newest(), read_known_copy(layout, sink.id)
     told = format_position(copy, newest) if isinstance(sink, Sink) else format_letters(copy, newest)
-    said = [f"{sink.id}: {what} to {sink.place}", told]
+    said = [f"{sink.id}: {what} to {sink.name_target(pipeline.name)}", told]
     words = read_sink_words(pipeline.name, sink.id)
     if words is not None:
         said.append(f"{words.state} at {words.at}, {words.sent} changes sent by that process")

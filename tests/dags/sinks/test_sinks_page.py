@@ -61,6 +61,19 @@ def test_each_sink_is_a_row_and_a_section(client: Any, sinking: Shop) -> None:
     assert "/pipelines/shop/sinks" in client.get("/pipelines/shop/stream").text
 
 
+def test_records_are_told_of_by_epochs(client: Any, shop: Shop, tmp_path: Path) -> None:
+    """They are of no version and no window: an audit of them is refused, and so is a range."""
+    sinks = SINKS.replace("KafkaSink(", 'DeadLetterSink("rejected", topic="bad"), KafkaSink(')
+    text = DEFINITION.replace("    batch=", sinks)
+    (tmp_path / "definitions" / "shop.py").write_text(
+        text.replace("import Batch,", "import Batch, DeadLetterSink, KafkaSink, PostgresSink,")
+    )
+    page = client.get("/pipelines/shop/sinks").text
+    assert "sent nothing yet of epoch" in page
+    assert "seamline sinks replay shop rejected_dead_letters" in page
+    assert "seamline sinks audit shop rejected_dead_letters" not in page
+
+
 def test_streams_and_explanations_tell_of_sinks(client: Any, sinking: Shop) -> None:
     """The API has the same facts."""
     [kafka, reports] = client.get("/api/v1/streams/shop?broker=false").json()["sinks"]

@@ -11,12 +11,13 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop
 from tests.unit.sinks.memory_target import MemoryTarget, Store
 from tests.unit.sinks.sending_shop import refresh
 
+from seamline import FileSink, RedisSink
 from seamline.cli import main
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.store.locations import Location
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.errors import AuditFailed, BadRange, SetupError
-from seamline.plan.stream.sink_facts import SinkFacts, format_sink_notes
+from seamline.plan.stream.sink_facts import SinkFacts, format_shown, format_sink_notes
 
 SINKS = """    sinks=[KafkaSink("sales", topic="sales.out", name="out")],
     batch="""
@@ -126,6 +127,23 @@ def test_a_sink_is_a_note_of_its_stream() -> None:
         "sink out to topic out of kafka_default has sent nothing yet of version 5; not run on this host",
         "sink out to topic out of kafka_default shows no version of 5, 1 change on the way to 5, 1.0 s behind; sending",
     ]
+
+
+def test_a_sink_of_records_is_told_of_by_epochs() -> None:
+    """It has no version of any serving table."""
+    known: dict[str, Any] = {"name": "bad", "view": "rejected", "target": "topic bad of kafka_default"}
+    way = SinkFacts(**known, when="", version=3, toward=5, rows=2, newest=9, at="x", behind_seconds=1.0)
+    never = SinkFacts(**known, when="", newest=9)
+    assert [format_shown(each) for each in (way, never)] == [
+        "epoch 3 of 9, 2 records on the way to 5, 1.0 s behind",
+        "sent nothing yet of epoch 9",
+    ]
+
+
+def test_a_sink_of_redis_is_named_by_its_own_keys() -> None:
+    """Not by what stands for the name of the pipeline in a definition; a folder of that name is left alone."""
+    assert RedisSink("sales", name="hot").name_target("shop") == "keys {shop.hot} of redis_default"
+    assert FileSink("sales", path="/PIPELINE").name_target("shop") == "files below /PIPELINE"
 
 
 def test_an_audit_of_all_says_which_sinks_it_passes_over(

@@ -20,7 +20,7 @@ class SinkFacts:
     target: str
     """Where it writes to."""
     when: str
-    """Which rows it sends."""
+    """Which rows it sends; empty for records of the log."""
     state: str = ""
     """What its process on this host is at: "sending", "waiting", "failed", "fenced off", "ended", or "silent" if it has
     said nothing for a minute; empty where none has run here."""
@@ -54,6 +54,11 @@ class SinkFacts:
         return None if self.newest is None else self.newest - (-1 if self.version is None else self.version)
 
     @property
+    def counted(self) -> str:
+        """What is counted: versions of the serving table, of records epochs of the log."""
+        return "version" if self.when else "epoch"
+
+    @property
     def fine(self) -> bool:
         """Whether it is up and has not failed."""
         return self.up and not self.error
@@ -64,10 +69,11 @@ def format_shown(found: SinkFacts) -> str:
     if found.newest is None:
         return "nothing to send yet"
     if found.at is None:
-        return f"sent nothing yet of version {found.newest:,}"
-    shown = "no version" if found.version is None else f"version {found.version:,}"
+        return f"sent nothing yet of {found.counted} {found.newest:,}"
+    shown = f"no {found.counted}" if found.version is None else f"{found.counted} {found.version:,}"
+    sent = "change" if found.when else "record"
     way = (
-        f", {format_quantity(found.rows, 'change')} on the way to {found.toward:,}"
+        f", {format_quantity(found.rows, sent)} on the way to {found.toward:,}"
         if found.toward is not None
         else ""
     )

@@ -101,7 +101,7 @@ def draw_pipeline(pipeline: Pipeline) -> Graph:
 def describe_sink(pipeline: Pipeline, sink: AnySink) -> str:
     """Say where a sink writes to, and what."""
     what = f"when {sink.when}" if isinstance(sink, Sink) else f"{sink.sends} records"
-    return f"{sink.kind.replace('_', ' ')} {sink.place.replace('PIPELINE', pipeline.name)}, {what}"
+    return f"{sink.kind.replace('_', ' ')} {sink.name_target(pipeline.name)}, {what}"
 
 
 def list_sent(pipeline: Pipeline, sink: AnySink) -> list[tuple[NodeKind, str]]:

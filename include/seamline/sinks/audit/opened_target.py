@@ -58,7 +58,7 @@ def open_to_read(
         target = opening(sink, view)
         if not isinstance(target, ReadableTarget):
             raise SetupError(
-                f"Sink {sink.id} writes to {sink.place}, which cannot be read back.",
+                f"Sink {sink.id} writes to {sink.name_target(pipeline.name)}, which cannot be read back.",
                 hint="what it holds is as its position says: `seamline sinks list`.",
             )
         with closing(target), target.open_reading() as reading:

@@ -82,7 +82,7 @@ def find_sent_number(
     view = pipeline.view(sink.view)
     assert view is not None
     versions, copy = ServedVersions(layout.serving(view)), read_known_copy(layout, sink.id)
-    target = sink.place.replace("PIPELINE", pipeline.name)
+    target = sink.name_target(pipeline.name)
     known = SentNumber(sink.id, target, copy.position if copy else None, versions.find_newest())
     known = replace(known, moved=copy.at if copy else "")
     if known.newest < 0:

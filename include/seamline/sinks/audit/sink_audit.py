@@ -99,7 +99,7 @@ def audit_sink(
     """
     view = pipeline.view(sink.view)
     assert view is not None
-    made = SinkAudit(pipeline.name, sink.id, sink.place, clock(), span)
+    made = SinkAudit(pipeline.name, sink.id, sink.name_target(pipeline.name), clock(), span)
     versions = ServedVersions(layout.serving(view))
     if versions.find_newest() < 0:
         return made

@@ -35,4 +35,7 @@ class RedisSink(Sink):
 
     @property
     def place(self) -> str:
-        return f"keys {self.prefix}{{PIPELINE.{self.id}}} of {self.connection}"
+        return self.name_target("PIPELINE")
+
+    def name_target(self, pipeline: str) -> str:
+        return f"keys {self.prefix}{{{pipeline}.{self.id}}} of {self.connection}"

@@ -43,6 +43,10 @@ class AnySink:
         """Where it writes to, beside the connection: two sinks of one place would overwrite each other's rows."""
         raise NotImplementedError
 
+    def name_target(self, pipeline: str) -> str:
+        """Name where it writes to as the sink of a pipeline."""
+        return self.place
+
     @property
     def form(self) -> str:
         """What is sent, in a word: a target may hold another form."""
