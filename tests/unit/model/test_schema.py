@@ -89,6 +89,9 @@ def test_finds_a_column_whatever_the_case() -> None:
         ("a-b INT", "not a column name"),
         ("d DECIMAL(39,2)", "DECIMAL(39,2)"),
         ("d DECIMAL(5,6)", "DECIMAL(5,6)"),
+        ("d DECIMAL(²,1)", "DECIMAL(²,1)"),
+        (f"d DECIMAL({'9' * 5000},1)", "unknown type"),
+        (f"d {'MAP<STRING, ' * 2000}INT{'>' * 2000}", "nests more than 50 types"),
     ],
 )
 def test_refuses_what_cannot_be_meant(text: str, fact: str) -> None:

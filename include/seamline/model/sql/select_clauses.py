@@ -18,6 +18,8 @@ from seamline.model.sql.words import CLAUSES
 
 SHOWN = ("window_start", "window_end", "window_number", "grouping")
 """Columns that an answer has anyway."""
+MOST_CUBED = 10
+"""Keys of a CUBE: each one more doubles the sets, and a record counts in all of them."""
 SAMPLE = "write SELECT key, count(*) AS n FROM source GROUP BY key, TUMBLE(time, INTERVAL '1 hour')."
 NO_EXPRESSION = "name it among the columns of its source: name AS expression."
 
@@ -197,10 +199,16 @@ def read_sets(reader: Reader, scope: Scope) -> list[list[str]]:
     if reader.accept("GROUPING", "SETS"):
         return reader.list_items(lambda: read_set(reader, scope), hint)
     if reader.next.word in ("ROLLUP", "CUBE") and reader.peek().symbol == "(":
-        word = reader.take().word
-        keys = read_set(reader, scope)
+        token = reader.take()
+        word, keys = token.word, read_set(reader, scope)
         if word == "ROLLUP":
             return [keys[:size] for size in range(len(keys), -1, -1)]
+        if len(keys) > MOST_CUBED:
+            reader.fail(
+                f"CUBE of {len(keys)} keys has a set for every choice of them, which is too many.",
+                f"take {MOST_CUBED} keys at most, or list the sets: GROUPING SETS ((a, b), (a), ()).",
+                token,
+            )
         return [[*each] for size in range(len(keys), -1, -1) for each in combinations(keys, size)]
     return []
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 
 from seamline.model.errors import DefinitionError
 
@@ -204,6 +205,9 @@ def require_distinct_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 NAMED = re.compile(r"(`[^`]+`|[^\s:]+)\s*[\s:]\s*(\S.*?)", re.ASCII | re.DOTALL)
 NOT_NULL = re.compile(r"(.*\S)\s+NOT\s+NULL", re.IGNORECASE | re.DOTALL)
 NAME = re.compile(r"(__)?[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+DIGITS = re.compile(r"[0-9]{1,9}", re.ASCII)
+MOST_NESTED = 50
+"""Types inside of types."""
 SPELLED = re.compile(r"(\w+)\s*(\(([^()]*)\)|<(.*)>)?", re.ASCII | re.DOTALL)
 
 
@@ -216,6 +220,11 @@ def split_top_level(text: str) -> Iterator[str]:
             yield text[start:at].strip()
             start = at + 1
     yield text[start:].strip()
+
+
+def measure_nesting(text: str) -> int:
+    """Count how many brackets ``<`` are open at once at most."""
+    return max(accumulate((letter == "<") - (letter == ">") for letter in text))
 
 
 def parse_field(text: str) -> Field:
@@ -237,6 +246,11 @@ def parse_field(text: str) -> Field:
 
 def parse_type(text: str, column: str) -> SqlType:
     """Read a type; ``column`` is named in the error."""
+    if text.count("<") > MOST_NESTED and measure_nesting(text) > MOST_NESTED:
+        raise DefinitionError(
+            f"Column {column!r} nests more than {MOST_NESTED} types.",
+            hint="declare what is deeper as STRING.",
+        )
     match = SPELLED.fullmatch(text.strip())
     word = SYNONYMS.get(match[1].upper(), match[1].upper()) if match else ""
     if match and match[4] is not None:
@@ -245,7 +259,7 @@ def parse_type(text: str, column: str) -> SqlType:
             return made
     elif match and word == "DECIMAL":
         digits = [each.strip() for each in (match[3] or "10,0").split(",")]
-        if len(digits) <= 2 and all(digit.isdigit() for digit in digits):
+        if len(digits) <= 2 and all(map(DIGITS.fullmatch, digits)):
             precision, scale = map(int, [*digits, "0"][:2])
             return build_decimal_type(precision, scale)
     elif match and match[3] is None and word in TypeKind.__members__ and TypeKind[word] not in NESTED:

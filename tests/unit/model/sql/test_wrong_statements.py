@@ -147,6 +147,24 @@ WRONG: dict[str, tuple[str, str, str, str]] = {
         "unknown type 'VARCHAR(10)'",
         "STRING",
     ),
+    "digits that are no ASCII": (
+        f"CREATE SOURCE s (»a DECIMAL(²), at TIMESTAMP, WATERMARK FOR at) {OPTIONS};",
+        "SOURCE s, column a",
+        "unknown type 'DECIMAL(²)'",
+        "STRING",
+    ),
+    "types inside of types inside of types": (
+        f"CREATE SOURCE s (»a {'ARRAY<' * 3000}INT{'>' * 3000}, at TIMESTAMP, WATERMARK FOR at) {OPTIONS};",
+        "SOURCE s, column a",
+        "nests more than 50 types",
+        "STRING",
+    ),
+    "a cube of many keys": (
+        f"{VIEW} GROUP BY »CUBE ({', '.join(f'k{at}' for at in range(40))}), TUMBLE(at, INTERVAL '1 hour');",
+        "VIEW v, GROUP BY",
+        "CUBE of 40 keys",
+        "GROUPING SETS",
+    ),
     "a column twice": (
         f"CREATE SOURCE s (a INT, »a INT, WATERMARK FOR a) {OPTIONS};",
         "SOURCE s, column a",
