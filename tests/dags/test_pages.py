@@ -263,6 +263,10 @@ def test_a_plan_is_shown_and_a_wrong_one_explained(client, shop: Shop) -> None:
         client, "/pipelines/shop/plan", **{"from": "2013-01-01T07:30:00Z", "to": "2013-01-03T00:00:00Z"}
     )
     assert 'class="alarm"' in wrong and "07:30" in wrong
+    ages = page(
+        client, "/pipelines/shop/plan", **{"from": "2013-01-01T00:00:00Z", "to": "9999-12-31T00:00:00Z"}
+    )
+    assert 'class="alarm"' in ages and "has not begun" in ages
 
 
 def test_what_a_record_holds_is_text(client, shop: Shop) -> None:

@@ -148,6 +148,8 @@ def plan(
     context: dict[str, Any] = {"start": start, "end": end, "dirty": dirty, "error": "", "untold": ""}
     try:
         asked = form_span({"from": start, "to": end})
+        if asked is not None:
+            compiled.grid.within_life(asked, now=datetime.now(UTC))
         made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
         context |= {
             "plan": made,

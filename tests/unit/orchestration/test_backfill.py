@@ -130,6 +130,16 @@ def test_a_span_that_cannot_be_meant_is_refused(start: str, end: str, error: typ
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(("start", "end"), [("0001-01-01", "9999-12-31"), ("2013-03-01", "9999-12-31")])
+def test_a_span_of_thousands_of_years_is_refused_before_it_is_listed(
+    start: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may read a pipeline may ask for its plan, and a server has not the memory for every second till then."""
+    monkeypatch.setattr(Grid, "within", lambda *_: pytest.fail("all intervals are listed"))
+    with pytest.raises(OutsideLife):
+        Grid(timedelta(seconds=1), GRID.start).within_life(span(start, end), now=NOW)
+
+
 def test_the_day_that_runs_may_be_asked_for() -> None:
     """What its run says is that the day is still open."""
     assert GRID.within_life(span("2013-03-10", "2013-03-11"), now=NOW)

@@ -70,8 +70,9 @@ def parse_named_moment(name: str, text: str) -> datetime:
 
 
 def format_utc_instant(moment: datetime) -> str:
-    """Write a UTC instant as ``2013-03-01T00:00:00Z`` (fractions only where there are any)."""
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    """Write an instant as ``2013-03-01T00:00:00Z`` (fractions only where there are any); without a zone it is UTC."""
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return utc.isoformat().replace("+00:00", "Z")
 
 
 def floor_to(moment: datetime, size: timedelta) -> datetime:
@@ -142,31 +143,37 @@ class Grid:
 
     def within(self, span: Interval) -> Iterator[Interval]:
         """List the intervals that lie in ``span``; refuse a span that cuts one in two."""
+        self.require_borders(span)
+        start = span.start
+        while start < span.end:
+            yield Interval(start, start + self.length)
+            start += self.length
+
+    def require_borders(self, span: Interval) -> None:
+        """Refuse a span that cuts an interval in two: BadRange."""
         for bound in (span.start, span.end):
             if floor_to(bound, self.length) != bound:
                 raise BadRange(
                     f"{format_utc_instant(bound)} is inside an interval of {format_exact_duration(self.length)}.",
                     hint=f"use {format_utc_instant(floor_to(bound, self.length))} or the next boundary.",
                 )
-        start = span.start
-        while start < span.end:
-            yield Interval(start, start + self.length)
-            start += self.length
 
     def within_life(self, span: Interval, *, now: datetime) -> list[Interval]:
         """List the intervals in ``span``; OutsideLife for one before the start or one that begins after now."""
-        intervals = list(self.within(span))
-        if intervals[0].start < self.start:
+        # A span of thousands of years is refused before its intervals are listed.
+        self.require_borders(span)
+        if span.start < self.start:
             raise OutsideLife(
                 f"{format_utc_instant(span.start)} is before the pipeline's start {format_utc_instant(self.start)}.",
                 hint=f"ask from {format_utc_instant(self.start)} on.",
             )
-        if intervals[-1].start > now:
+        last = Interval(span.end - self.length, span.end)
+        if last.start > now:
             raise OutsideLife(
-                f"{intervals[-1]} has not begun.",
+                f"{last} has not begun.",
                 hint=f"ask until {format_utc_instant(self.of(now).end)} at most; the end is exclusive.",
             )
-        return intervals
+        return list(self.within(span))
 
     def touching(self, span: Interval) -> Iterator[Interval]:
         """List the intervals that share an instant with ``span``."""
