@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.unit.shop import Sale, Shop, opened
 from seamline.cli import main
 from seamline.lake.store.locations import Location
 from seamline.model.errors import BadRange, NotFound
+from seamline.serve.answer_request import as_json
 from seamline.serve.read import read
 from seamline.serve.sql import asked
 from seamline.serve.sql.asked import sql
@@ -279,3 +281,42 @@ def test_values_that_python_does_not_have_are_refused(
     assert "cast others to VARCHAR" in capsys.readouterr().err
     assert main(["sql", f"SELECT ({value})::VARCHAR AS v FROM shop.sales", "--format", format]) == 0
     assert main(["sql", "SELECT 1 FROM shop.sales", "--limit", str(10**30)]) == 2
+
+
+def test_an_instant_without_a_zone_is_utc_wherever_the_server_stands(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python takes such a one for the time of its machine's zone."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        found = sql(
+            "SELECT window_start::TIMESTAMP AS v, window_start::TIMESTAMP_NS AS n FROM shop.sales LIMIT 1"
+        )
+        [row] = json.loads(as_json(found.serialize()))["rows"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert row == {"v": "2013-01-01T00:00:00Z", "n": "2013-01-01T00:00:00Z"}
+
+
+def test_nanoseconds_are_refused_with_pandas_and_without(shop: Shop) -> None:
+    """Who asks by HTTP is told so too."""
+    with pytest.raises(BadRange, match="cannot be written"):
+        sql("SELECT '2026-01-01 00:00:00.000000001'::timestamp_ns AS v FROM shop.sales")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT current_setting('temp_directory') FROM shop.sales",
+        "SELECT list_transform(['temp_directory'], x -> Current_Setting(x)) FROM shop.sales",
+        "SELECT s.* FROM shop.sales, duckdb_settings() AS s",
+        "SELECT s.* FROM shop.sales, duckdb_databases() AS s",
+        "SELECT s.* FROM shop.sales, query('SELECT * FROM duckdb_settings()') AS s",
+    ],
+)
+def test_nothing_is_told_of_the_server(shop: Shop, text: str) -> None:
+    """Where it spills and what it may take is nobody's business who may read a view."""
+    with pytest.raises(BadRange, match="tells of the server"):
+        sql(text)

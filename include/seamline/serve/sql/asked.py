@@ -15,7 +15,7 @@ from seamline.model.errors import BadRange, NotFound
 from seamline.model.time.intervals import Interval, parse_moment
 from seamline.runtime.spill_folder import measure_free_space
 from seamline.serve.bi import quote_ansi_name
-from seamline.serve.sql.sql_answer import SqlAnswer
+from seamline.serve.sql.sql_answer import SqlAnswer, narrow_nanoseconds, writing_values
 from seamline.serve.sql.statement import AskedWindows, NamedView, first_line, parse_statement, step_behind
 from seamline.serve.streamed import read_memory_setting, stream_answer
 
@@ -101,7 +101,8 @@ def fetch_rows(con: duckdb.DuckDBPyConnection, text: str, most: int) -> pa.Table
     except (duckdb.Error, pa.ArrowException, OSError) as problem:
         raise explain_failure(problem) from None
     names = unique_names(reader.schema.names)
-    return pa.Table.from_batches(batches, reader.schema).rename_columns(names)
+    with writing_values():
+        return narrow_nanoseconds(pa.Table.from_batches(batches, reader.schema).rename_columns(names))
 
 
 def explain_failure(problem: Exception) -> Exception:

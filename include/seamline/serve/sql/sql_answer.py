@@ -65,3 +65,17 @@ def writing_values() -> Iterator[None]:
             f"A value of the answer cannot be written: {problem}.",
             hint="dates and times are written from year 1 to 9999, to the microsecond; cast others to VARCHAR.",
         ) from problem
+
+
+def narrow_nanoseconds(rows: pa.Table) -> pa.Table:
+    """Return rows with instants to the microsecond; ValueError for one that is none.
+
+    Arrow gives Python others as those of pandas where that is installed, and refuses them where it is not.
+    """
+    fields = [
+        field.with_type(pa.timestamp("us", field.type.tz))
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        else field
+        for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields))

@@ -19,6 +19,10 @@ TICK = timedelta(microseconds=1)
 BOUNDED = "window_start"
 HINT = "write a SELECT over PIPELINE.VIEW, in DuckDB's SQL."
 WRITES = (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Set, exp.Attach, exp.Detach, exp.Pragma, exp.Copy)
+INSIDE = re.compile(
+    r"(duckdb|pragma)_\w*|current_setting|getvariable|query|query_table|which_secret", re.IGNORECASE
+)
+"""Functions that show settings and paths of the server, or run a text that has not been read."""
 
 
 @dataclass(frozen=True, order=True)
@@ -75,6 +79,11 @@ def parse_statement(text: str) -> Statement:
     [tree] = found
     if not isinstance(tree, exp.Query) or any(tree.find(kind) for kind in WRITES):
         raise BadRange("Only a SELECT is possible: nothing is changed by SQL.", hint=HINT)
+    for call in tree.find_all(exp.Anonymous):
+        if INSIDE.fullmatch(call.name):
+            raise BadRange(
+                f"{call.name}() is not possible: it tells of the server, not of views.", hint="leave it out."
+            )
     views: dict[NamedView, AskedWindows] = {}
     for table in tree.find_all(exp.Table):
         if (named := name_view(tree, table)) is not None:
