@@ -80,12 +80,18 @@ def list_red_intervals(layout: Layout) -> frozenset[tuple[str, str]]:
 
 
 def find_red_intervals(table: Table) -> frozenset[tuple[str, str]]:
-    """Find them by the columns; a certificate itself is read where it did not pass, for it may be provisional."""
+    """Find them by the columns; a certificate itself is read where one did not pass, for it may be provisional."""
     dataset = table.handle.to_pyarrow_dataset()
-    rows = dataset.to_table(columns=["view", "interval", "at", "passed"]).sort_by("at")
-    places = zip(rows["view"].to_pylist(), rows["interval"].to_pylist(), strict=True)
-    newest = dict(zip(places, rows["passed"].to_pylist(), strict=True))
-    failed = [place for place, passed in newest.items() if not passed]
+    rows = dataset.to_table(columns=["view", "interval", "at", "passed"])
+    newest: dict[tuple[str, str], tuple[datetime, bool]] = {}
+    for view, interval, at, passed in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        held = newest.get((view, interval))
+        # Of those of one instant the texts tell which is the newest.
+        if held is None or at > held[0]:
+            newest[view, interval] = at, passed
+        elif at == held[0]:
+            newest[view, interval] = at, passed and held[1]
+    failed = [place for place, (_, passed) in newest.items() if not passed]
     if not failed:
         return frozenset()
     known = dataset.to_table(
