@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from seamline.model.errors import TooSlow
 from seamline.web.glance.kept_parts import LOOKED_AT, WITHIN, KeptParts
 
 
@@ -98,3 +99,24 @@ def test_a_request_leaves_what_takes_long_to_the_thread() -> None:
     assert kept.show("a")["a"].value == 1
     assert (read, clock.now) == (["a"], began)
     assert kept.find_overdue("a") == "a"
+
+
+def test_what_takes_longer_than_a_request_may_keeps_nobody_from_the_page() -> None:
+    """It is left to the thread, which has the time: as the first of the next request it would be broken off again."""
+    clock, read = Clock(), threading.Event()
+    requests = threading.current_thread()
+
+    def load(key: str, _: str | None) -> str:
+        if key == "slow" and threading.current_thread() is requests:
+            raise TooSlow("There was no answer within 30 s.", hint="retry later.")
+        if key == "slow":
+            clock.now += 2 * LOOKED_AT
+            read.set()
+        return key
+
+    kept = KeptParts(load, lambda key: 1000.0, clock, lambda _: None)
+    assert not kept.show(["slow", "quick"])
+    assert read.wait(30)
+    if (thread := kept.thread) is not None:
+        thread.join(30)
+    assert kept.thread is None

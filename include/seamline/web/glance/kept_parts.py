@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from seamline.model.errors import TooSlow
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 WITHIN = 0.25
@@ -34,8 +36,8 @@ class KeptParts(Generic[K, V]):
     """Reads parts in turn, those first that are the most overdue, for as long as somebody looks at them.
 
     ``load`` reads one, given what was read before if anything was, and says of what it cannot read what there is to
-    say; ``due`` is after how many seconds a part is old. A request reads what is old itself, for ``WITHIN`` seconds,
-    and leaves what took longer to a thread that goes on after it.
+    say; ``due`` is after how many seconds a part is old. A request reads what is old itself, for ``WITHIN`` seconds.
+    It leaves what took longer, and what it was broken off at, to a thread that goes on after it.
     """
 
     def __init__(
@@ -58,7 +60,10 @@ class KeptParts(Generic[K, V]):
             self.looked |= dict.fromkeys(keys, began)
         own = [key for key in keys if (part := self.parts.get(key)) is None or part.took < WITHIN]
         while (key := self.find_overdue(own)) is not None and self.clock() - began < WITHIN:
-            self.read(key)
+            try:
+                self.read(key)
+            except TooSlow:
+                break
         if self.find_overdue(keys) is not None:
             self.go_on()
         return {key: part for key in keys if (part := self.parts.get(key))}
@@ -102,7 +107,8 @@ class KeptParts(Generic[K, V]):
         since = self.clock() - LOOKED_AT
         with self.lock:
             self.looked = {key: at for key, at in self.looked.items() if at > since}
-            for key in [key for key in self.parts if key not in self.looked]:
+            # A list, since requests add parts meanwhile.
+            for key in [key for key in [*self.parts] if key not in self.looked]:
                 del self.parts[key]
             if not self.looked:
                 self.thread = None
