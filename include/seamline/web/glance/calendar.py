@@ -6,13 +6,16 @@ from calendar import monthrange
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import groupby
 
 from seamline.model.time.intervals import Grid, format_utc_instant, parse_moment
 from seamline.serve.trust.interval_shades import Shade, Square
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+SPANS = ((DAY, 4), (HOUR / 2, 7), (HOUR / 60, 10), (timedelta(0), 13))
+"""How many letters of an interval's id name the span that is drawn in full, by the least length of intervals: a year, a
+month, a day or an hour, so that a page has not more squares than a browser can show."""
 HEIGHTS: Mapping[Shade, int] = {
     Shade.CERTIFIED: 7,
     Shade.OPEN: 4,
@@ -29,10 +32,10 @@ GRAVITY = {shade: rank for rank, shade in enumerate(HEIGHTS)}
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of a calendar: a month of days, a day of hours, or a year of longer intervals."""
+    """A row of a calendar: a year of long intervals, a month of days, a day of hours, or an hour of shorter ones."""
 
     label: str
-    """The month, day or year."""
+    """The year, month, day or hour."""
     squares: tuple[Square | None, ...]
     """One for each column; None where an interval has no rows."""
 
@@ -48,7 +51,7 @@ class Month:
     days: int
     """How many it has."""
     tally: Mapping[Shade, int]
-    """How many of its intervals are so, the gravest first; none if it has no rows."""
+    """How many of the intervals that touch it are so, the gravest first; none if it has no rows."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,10 @@ def lay_out_years(known: Iterable[Square], grid: Grid) -> list[Year]:
     tallies: dict[tuple[int, int], Counter[Shade]] = {}
     for each in known:
         start = parse_moment(each.cell.interval)
-        tallies.setdefault((start.year, start.month), Counter())[each.shade] += 1
-        for day in list_days(start, grid.named(each.cell.interval).end):
+        touched = list_days(start, grid.named(each.cell.interval).end)
+        for month in {(day.year, day.month) for day in touched}:
+            tallies.setdefault(month, Counter())[each.shade] += 1
+        for day in touched:
             known_days = days.setdefault((day.year, day.month), {})
             worst = known_days.get(day.day, each.shade)
             known_days[day.day] = max(worst, each.shade, key=GRAVITY.__getitem__)
@@ -85,12 +90,10 @@ def lay_out_years(known: Iterable[Square], grid: Grid) -> list[Year]:
     ]
 
 
-def list_days(start: datetime, end: datetime) -> Iterable[datetime]:
+def list_days(start: datetime, end: datetime) -> list[date]:
     """List the days, UTC, that an interval touches."""
-    day = start.replace(hour=0, minute=0, second=0, microsecond=0)
-    while day < end:
-        yield day
-        day += DAY
+    last = end - timedelta.resolution
+    return [date.fromordinal(day) for day in range(start.toordinal(), last.toordinal() + 1)]
 
 
 def draw_month(year: int, month: int, days: Mapping[int, Shade], tally: Counter[Shade]) -> Month:
@@ -106,12 +109,17 @@ def draw_month(year: int, month: int, days: Mapping[int, Shade], tally: Counter[
 
 
 def list_span(known: Iterable[Square], span: str) -> list[Square]:
-    """List the intervals that start in a month such as 2026-03, or in a year."""
+    """List the intervals that start in a month such as 2026-03, or in another span."""
     return [each for each in known if each.cell.interval.startswith(span)]
 
 
+def name_span(id: str, length: timedelta) -> str:
+    """Name the span of an interval that is drawn in full."""
+    return id[: next(letters for least, letters in SPANS if length >= least)]
+
+
 def lay_out_strips(known: Sequence[Square], length: timedelta) -> list[Strip]:
-    """Lay intervals out: hours by day, days by month, longer ones by year; oldest first."""
+    """Lay intervals out: minutes by hour, hours by day, days by month, longer ones by year; oldest first."""
     rows: dict[str, dict[int, Square]] = {}
     for each in known:
         label, column = locate_in_strip(parse_moment(each.cell.interval), length)
@@ -125,6 +133,9 @@ def lay_out_strips(known: Sequence[Square], length: timedelta) -> list[Strip]:
 def locate_in_strip(start: datetime, length: timedelta) -> tuple[str, int]:
     """Locate the row and the column of an interval."""
     text = format_utc_instant(start)
+    if length < HOUR / 2:
+        hour = start.replace(minute=0, second=0, microsecond=0)
+        return text[:13], int((start - hour) / length)
     if length < DAY:
         midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
         return text[:10], int((start - midnight) / length)

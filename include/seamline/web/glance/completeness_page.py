@@ -18,7 +18,7 @@ from seamline.model.time.intervals import Grid
 from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import SIGNS, Square, find_certified_end, shade_cells
 from seamline.web.access import may_operate, open_requested_pipeline, readers
-from seamline.web.glance.calendar import DAY, lay_out_strips, lay_out_years, list_span
+from seamline.web.glance.calendar import lay_out_strips, lay_out_years, list_span, name_span
 from seamline.web.interval import load_interval_detail
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import render_page_response
@@ -40,7 +40,7 @@ class Zoom:
     version: str
     """Its version."""
     span: str
-    """A month, as 2026-03; a year of intervals of a day or more. Empty if the view has no rows."""
+    """A month, as 2026-03; a year of intervals of a day or more, a day or an hour of those of minutes."""
     before: str
     """The one before that has rows; empty if there is none."""
     after: str
@@ -95,15 +95,15 @@ def choose_zoom(
 ) -> Zoom | None:
     """Choose what is drawn in full: what was asked for, or else the newest of the first view; None if there is none.
 
-    ``moment`` is a month, a year, or an instant in it.
+    ``moment`` is a span, an instant in it, or a longer one, of which the newest with rows is meant.
     """
     fitting = [each for each in groups if asked[0] in ("", each[0]) and asked[1] in ("", each[1])]
     if not (found := (fitting or list(groups))[:1]):
         return None
-    letters = 7 if length < DAY else 4
     known = groups[found[0]]
-    spans = sorted({each.cell.interval[:letters] for each in known})
-    span = moment[:letters] if moment[:letters] in spans else spans[-1]
+    spans = sorted({name_span(each.cell.interval, length) for each in known})
+    asked_for = name_span(moment, length)
+    span = next((each for each in reversed(spans) if each.startswith(asked_for)), spans[-1])
     at = spans.index(span)
     return Zoom(
         *found[0],
