@@ -160,7 +160,7 @@ def tell_records(node: Node, known: Known) -> tuple[list[str], Health]:
     refused = sum(sum(each.refused.values()) for each in known.epochs)
     said = [] if rate is None else [f"{count(round(rate, 1))} rows/s of all sources"]
     if refused:
-        said.append(f"{format_quantity(refused, 'record')} refused lately")
+        said.append(f"{count(refused)} refused lately, of all sources")
     return said, Health.OWING if refused else Health.GOOD if known.epochs else Health.UNKNOWN
 
 

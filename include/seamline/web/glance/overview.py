@@ -19,6 +19,7 @@ from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import SeamlineError, TooSlow
+from seamline.plan.spelling import format_quantity
 from seamline.plan.wording.observation_text import FINE
 from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import Shade, find_certified_end, shade_cells
@@ -242,7 +243,7 @@ def read_answers(pipeline: CompiledPipeline, layout: Layout) -> AnswersHalf:
     for audit in audits_of(layout, 1):
         alarms += [f"audit: {finding}" for finding in audit.findings]
     if failed := sum(each.shade is Shade.FAILED for each in known):
-        alarms.append(f"{failed} intervals have a certificate that did not pass")
+        alarms.append(f"{format_quantity(failed, 'interval')} with a certificate that did not pass")
     build = read_newest_build(layout)
     return AnswersHalf(
         through=min((end for end in ends if end), default=None) if all(ends) else None,
