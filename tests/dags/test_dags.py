@@ -57,6 +57,7 @@ from seamline.orchestration.dag_docs import format_cron
 from seamline.orchestration.dags import build_dags
 from seamline.orchestration.failures import WAITS, ByKind, log_failure_reason
 from seamline.orchestration.freshness_deadline import alert_each_once, function_of
+from seamline.orchestration.intervals import untold
 from seamline.orchestration.intervals.links import INTERVAL
 from seamline.orchestration.intervals.partitions import list_partitions
 from seamline.orchestration.pools import POOLS
@@ -620,7 +621,7 @@ class Consumers:
         self.asked = 0
         monkeypatch.setattr(tasks, "open_compiled_pipeline", lambda _: (SHOP, layout))
         monkeypatch.setattr(tasks, "get_current_context", lambda: self.context)
-        monkeypatch.setattr(tasks, "InletEventsAccessor", self.accessor)
+        monkeypatch.setattr(untold, "InletEventsAccessor", self.accessor)
 
     def accessor(self, asset_name, asset_uri):
         """Answer as Airflow does of the events of an asset."""

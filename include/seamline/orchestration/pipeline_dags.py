@@ -34,6 +34,7 @@ from seamline.orchestration.dag_docs import format_cron, format_dag_doc
 from seamline.orchestration.failures import DELAY, WAITS, ByKind
 from seamline.orchestration.forms import AUDIT, FORM
 from seamline.orchestration.intervals.links import CertificateLink, DriverLogLink, IntervalLink, with_links
+from seamline.orchestration.intervals.untold import PUBLISH, PUBLISH_APPROVED
 from seamline.orchestration.orders import FORM as ORDER
 from seamline.orchestration.pools import BATCH, STREAM
 
@@ -91,7 +92,7 @@ def batch_dag(pipeline: Pipeline) -> DAG:
         )
         certified = with_links(certify(pipeline.name, assets.generations), CertificateLink())
         publish = task(
-            task_id="publish",
+            task_id=PUBLISH,
             pool=BATCH,
             inlets=[assets.generations],
             outlets=[assets.serving, assets.intervals],
@@ -131,7 +132,7 @@ def add_change_approval(pipeline: Pipeline, published: Any, assets: Assets) -> N
         pool=BATCH,
         trigger_rule=TriggerRule.NONE_FAILED,
     )
-    approved = task(task_id="publish_approved", pool=BATCH, outlets=[assets.serving, assets.intervals])(
+    approved = task(task_id=PUBLISH_APPROVED, pool=BATCH, outlets=[assets.serving, assets.intervals])(
         publish_approved
     )
     chain(published, asked, approved(pipeline.name, assets.serving, assets.intervals))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, get_current_context
 from airflow.sdk.exceptions import AirflowSkipException
-from airflow.sdk.execution_time.context import InletEventsAccessor
 
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.counts.verdict import list_count_lines
@@ -25,6 +24,7 @@ from seamline.orchestration.intervals.links import (
     show_pages,
 )
 from seamline.orchestration.intervals.partitions import announce, list_partitions
+from seamline.orchestration.intervals.untold import PUBLISH, list_untold
 from seamline.orchestration.lineage.reported_tasks import report_publication
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 
 TOLD = 50
 """How many intervals an event names: it is kept in Airflow's database."""
-APART = timedelta(hours=1)
-"""So far the clock of Airflow's database may be behind this one's."""
-LOOKED_AT = 10_000
-"""How many events since then are looked at for one of our own."""
 
 
 def request_of(context: Any, length: timedelta) -> RunRequest:
@@ -170,7 +166,7 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
     for them, and the run fails with it. What an attempt has published that died before it could report is reported by
     the next one.
     """
-    from seamline.lake.publish.publishing import list_run_publications, publish_run
+    from seamline.lake.publish.publishing import publish_run
     from seamline.lake.tables.claims_table import Claims
 
     context = get_current_context()
@@ -185,11 +181,7 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
         print(f"held back {interval}: {why}")
     if pipeline.definition.batch.approve_change:
         hand_on_changes(context["ti"], layout, run, done)
-    statements = list(done.statements)
-    new = {(each.view, each.interval) for each in statements}
-    earlier = [each for each in list_run_publications(layout, run) if (each.view, each.interval) not in new]
-    if earlier and not has_publish_event(asset, context["dag_run"].dag_id, run, earlier):
-        statements += earlier
+    statements = [*done.statements, *list_untold(context, layout, asset, PUBLISH, done.statements)]
     if not statements:
         raise AirflowSkipException("waits for approval" if done.waiting else "published already")
     announce_publication(context, name, layout, statements, asset, intervals)
@@ -215,16 +207,6 @@ def announce_publication(
         "run_type": str(context["dag_run"].run_type.value),
     }
     announce(events, intervals, list_partitions(statements, manifest), TOLD)
-
-
-def has_publish_event(asset: Asset, dag_id: str, run: str, statements: Sequence[Statement]) -> bool:
-    """Return whether Airflow has an event of a run's ``publish`` that came after these statements."""
-    since = min(each.at for each in statements if each.at) - APART
-    accessor = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri)
-    return any(
-        (each.source_dag_id, each.source_run_id, each.source_task_id) == (dag_id, run, "publish")
-        for each in accessor.after(since.isoformat()).limit(LOOKED_AT)
-    )
 
 
 def summarize_changes(statements: Sequence[Statement]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.orchestration import tasks
 from seamline.orchestration.approving import approved_publish
 from seamline.orchestration.dags import build_dags
+from seamline.orchestration.intervals import untold
 
 SERVING = Asset(name="shop/serving", uri="x-seamline://shop/serving")
 INTERVALS = Asset(name="shop/intervals", uri="x-seamline://shop/intervals")
@@ -59,10 +60,22 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Layout, Task]:
         monkeypatch.setattr(module, "get_current_context", lambda: context)
         monkeypatch.setattr(module, "open_compiled_pipeline", lambda _: (limited(0.05), layout))
     monkeypatch.setattr(tasks, "announce", lambda *_: None)
+    hear(monkeypatch)
     return layout, ti
 
 
-def test_a_small_change_is_published_and_a_large_one_is_asked_about(run: tuple[Layout, Task]) -> None:
+def hear(monkeypatch: pytest.MonkeyPatch, *done: str) -> None:
+    """Let Airflow have heard of events of some tasks of the run."""
+    events = [
+        SimpleNamespace(source_dag_id="shop__batch", source_run_id="b", source_task_id=task) for task in done
+    ]
+    found = SimpleNamespace(after=lambda _: SimpleNamespace(limit=lambda _: events))
+    monkeypatch.setattr(untold, "InletEventsAccessor", lambda **_: found)
+
+
+def test_a_small_change_is_published_and_a_large_one_is_asked_about(
+    run: tuple[Layout, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who decides sees what changes; the decision is recorded with a name."""
     layout, ti = run
     tasks.publish("shop", SERVING, INTERVALS)
@@ -73,8 +86,37 @@ def test_a_small_change_is_published_and_a_large_one_is_asked_about(run: tuple[L
     approved_publish.publish_approved("shop", SERVING, INTERVALS)
     assert served(layout) == ["g-b", "g-b"]
     assert ManifestTable.ensure(layout).read().published[VIEW.id, DAYS[1]].actor == "airflow:ann"
+    hear(monkeypatch, "publish", "publish_approved")
     with pytest.raises(AirflowSkipException, match="published already"):
         approved_publish.publish_approved("shop", SERVING, INTERVALS)
+
+
+def test_each_task_tells_of_what_it_has_published_and_died_before_it_could(
+    run: tuple[Layout, Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Consumers hear of an approved interval too, and of each once, whichever task is cleared later."""
+    _, ti = run
+    told: list[list[str]] = []
+    for module in (tasks, approved_publish):
+        monkeypatch.setattr(
+            module, "announce_publication", lambda *given: told.append([each.interval for each in given[3]])
+        )
+    tasks.publish("shop", SERVING, INTERVALS)
+    hear(monkeypatch, "publish")
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "refresh_serving", killed)
+        with pytest.raises(KeyboardInterrupt):
+            approved_publish.publish_approved("shop", SERVING, INTERVALS)
+    ti.told["waits"] = True
+    approved_publish.publish_approved("shop", SERVING, INTERVALS)
+    assert told == [[DAYS[0]], [DAYS[1]]]
+    hear(monkeypatch, "publish_approved")
+    tasks.publish("shop", SERVING, INTERVALS)
+    assert told[2:] == [[DAYS[0]]]
 
 
 def test_where_nothing_waits_nobody_is_asked(run: tuple[Layout, Task]) -> None:
