@@ -133,15 +133,17 @@ def show_revision(base: str, pipeline: str | None, shown: Shown, *, exit_code: b
         format_revision_plan,
         serialize_revision_plan,
     )
+    from seamline.runtime.interrupts import ending_as_by_ctrl_c
 
-    found: RevisionPlan = plan_revision(
-        definitions_folder(),
-        base,
-        only=pipeline or "",
-        preview=shown.preview,
-        sample=shown.sample,
-        examples=shown.examples,
-    )
+    with ending_as_by_ctrl_c():
+        found: RevisionPlan = plan_revision(
+            definitions_folder(),
+            base,
+            only=pipeline or "",
+            preview=shown.preview,
+            sample=shown.sample,
+            examples=shown.examples,
+        )
     if shown.format == "json":
         click.echo(json.dumps(serialize_revision_plan(found), indent=2))
     else:

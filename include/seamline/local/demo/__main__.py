@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType
 
 import click
 
 from seamline.local.demo.options import Options
 from seamline.local.demo.stages import Demo
 from seamline.model.errors import SeamlineError
+from seamline.runtime.interrupts import raise_interrupt
 
 
 def main(argv: list[str]) -> int:
@@ -38,11 +38,6 @@ def run_demo(options: Options) -> int:
     except SeamlineError as error:
         print(f"\n{error}", file=sys.stderr, flush=True)
         return error.exit_code
-
-
-def raise_interrupt(signum: int, frame: FrameType | None) -> None:
-    """Treat SIGTERM as Ctrl-C, so that everything is stopped."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

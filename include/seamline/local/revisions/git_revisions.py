@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 
 from seamline.model.errors import NotFound, SetupError
 
+POINTERS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+"""Variables by which git, in its hooks, names a repository: it is looked for by the folder instead."""
 FAR = (
     "fetch it, as with `git fetch origin`; in a workflow, check out with fetch-depth: 0 (GitHub) or GIT_DEPTH: 0 "
     "(GitLab)."
@@ -115,10 +117,11 @@ def run_git(
     folder: Path, *arguments: str, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run git in a folder, in English, without asking anybody anything."""
+    kept = {name: value for name, value in os.environ.items() if name not in POINTERS}
     return subprocess.run(
         ["git", *arguments],
         cwd=folder,
-        env={**os.environ, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(env or {})},
+        env={**kept, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", **(env or {})},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -128,6 +131,6 @@ def run_git(
 
 
 def format_git_error(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of what git said of its failure."""
+    """Return the first line of what git said of its failure."""
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return lines[0].removeprefix("fatal: ").rstrip(".") if lines else f"exit code {done.returncode}"

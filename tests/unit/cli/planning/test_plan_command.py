@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, opened
 
 from seamline.cli import main
 from seamline.cli.planning.plan_command import BUILDS, DIFFERS
+from seamline.local.revisions import loaded_revisions
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.protocol.manifest import Act
 
@@ -125,3 +128,20 @@ def test_what_is_asked_wrongly_is_refused(
     """Each says what to write instead."""
     assert main(argv) == code
     assert said in capsys.readouterr().err
+
+
+def test_a_job_that_is_cancelled_leaves_nothing_behind(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of a revision are gone, whichever signal ends the command."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+
+    def cancelled(folder: Path, *_: object) -> None:
+        if "seamline-revision-" in str(folder):
+            assert [*(tmp_path / "temporary").iterdir()]
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(loaded_revisions, "load_definitions", cancelled)
+    assert main(["plan", "--diff", "main"]) == 130
+    assert [*(tmp_path / "temporary").iterdir()] == []

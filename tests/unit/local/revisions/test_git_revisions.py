@@ -101,6 +101,16 @@ def test_a_broken_revision_is_told_and_stops_nothing(project: Path) -> None:
     assert [(each.name, each.kind) for each in again.pipelines] == [("mended", PipelineChangeKind.UNKNOWN)]
 
 
+def test_in_a_hook_the_work_tree_is_that_of_the_folder(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git's hooks have variables that name a repository, and any folder is the top of its work tree then."""
+    monkeypatch.setenv("GIT_DIR", str(project / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    found = compared(project)
+    assert found.diff.pipelines == () and found.notes == ()
+
+
 def test_a_revision_without_definitions_has_none(project: Path) -> None:
     """The first pull request of a project makes all of it new."""
     (project / "more").mkdir()
