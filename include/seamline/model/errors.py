@@ -81,7 +81,7 @@ class ConnectionMissing(SeamlineError):
 
 
 class NotApproved(SeamlineError):
-    """A plan is larger than its definition lets run without approval."""
+    """A plan is larger, or a rebuild changes more, than its definition lets through without approval."""
 
     exit_code = 9
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import Location, list_all_files
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
-from seamline.model.protocol.manifest import Act
+from seamline.model.protocol.manifest import Act, Statement
 from seamline.plan.revision import samples
 from seamline.plan.revision.preview import ViewPreview
 from seamline.serve.previews import sampled_rows, view_preview
@@ -122,6 +123,35 @@ def test_late_rows_are_shown_before_they_are_built(shop: Shop) -> None:
     shop.build(0, 1, "three")
     clean = plan_run(shop.compiled, shop.layout, asked=None, dirty=True)
     assert preview_plan(shop.compiled, shop.layout, clean, sample=5, examples=True) == ()
+
+
+def test_the_limit_is_that_of_the_definition_as_it_is_now(shop: Shop) -> None:
+    """A served version was stored when nobody had set one; what is published next obeys the file."""
+    now = edited('sum("amount")', 'sum("amount + 1")')
+    limited = replace(
+        now, definition=replace(now.definition, batch=replace(now.definition.batch, approve_change=0.5))
+    )
+    plan = plan_run(limited, shop.layout, asked=None, dirty=True)
+    [found] = preview_plan(limited, shop.layout, plan, sample=5, examples=True)
+    assert (found.before, found.after) == (shop.view.id, shop.view.id)
+    assert (found.limit, found.waits) == (0.5, True)
+
+
+def test_a_version_that_cannot_be_made_hides_no_other(shop: Shop) -> None:
+    """It was stored by a later release, or its author's code is gone."""
+    gone = "gone/000000000000"
+    shop.manifest.read()
+    shop.manifest.commit(
+        [
+            Statement(Act.BIRTH, gone, epoch=0, definition="{}"),
+            Statement(Act.FLIP, gone, epoch=0),
+        ]
+    )
+    plan = plan_run(shop.compiled, shop.layout, asked=None, dirty=True)
+    found = {
+        each.view: each for each in preview_plan(shop.compiled, shop.layout, plan, sample=5, examples=True)
+    }
+    assert "cannot be made" in found["shop.gone"].why and found[shop.view.qualified].differs
 
 
 def test_records_that_mean_something_else_are_validated_again(warehouse: Location) -> None:
