@@ -1,4 +1,4 @@
-"""A large replay waits for a person, who sees its plan."""
+"""A large replay, or a change of many numbers, waits for a person, who sees it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ class ApprovalOfPlan(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait for an answer, or go on."""
         if not self.needed:
-            print("the plan is small: no approval is needed")
+            print("no approval is needed")
             return None
         return super().execute(context)

@@ -114,12 +114,15 @@ def batch_dag(pipeline: Pipeline) -> DAG:
         # Of its two upstreams a build that succeeded is enough; without one there is nothing to publish.
         chain(build, published)
         if pipeline.batch.approve_change:
-            add_change_approval(pipeline, published, assets)
+            add_change_approval(pipeline, build, published, assets)
     return with_form(dag, FORM)
 
 
-def add_change_approval(pipeline: Pipeline, published: Any, assets: Assets) -> None:
-    """Ask about what changes answers by more than the definition lets it, and publish what is approved."""
+def add_change_approval(pipeline: Pipeline, build: BuildOperator, published: Any, assets: Assets) -> None:
+    """Ask about what changes answers by more than the definition lets it, and publish what is approved.
+
+    A ``publish`` that is skipped may have something that waits; only without a build it says nothing of that.
+    """
     from seamline.orchestration.approval import ApprovalOfPlan
     from seamline.orchestration.approving.approved_publish import APPROVE, publish_approved
     from seamline.orchestration.approving.waiting_changes import CHANGES, WAITS
@@ -130,12 +133,12 @@ def add_change_approval(pipeline: Pipeline, published: Any, assets: Assets) -> N
         body=published[CHANGES],
         needed=published[WAITS],
         pool=BATCH,
-        trigger_rule=TriggerRule.NONE_FAILED,
+        trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )
     approved = task(task_id=PUBLISH_APPROVED, pool=BATCH, outlets=[assets.serving, assets.intervals])(
         publish_approved
     )
-    chain(published, asked, approved(pipeline.name, assets.serving, assets.intervals))
+    chain([build, published], asked, approved(pipeline.name, assets.serving, assets.intervals))
 
 
 def with_form(dag: DAG, form: Mapping[str, Param]) -> DAG:
