@@ -72,6 +72,8 @@ class Comparisons:
 
     def of_generations(self, ids: Collection[str]) -> list[Comparison]:
         """List those of some generations; oldest first."""
+        if not ids:
+            return []
         dataset = self.table.refresh().handle.to_pyarrow_dataset()
         rows = dataset.to_table(columns=["at", "row"], filter=pc.field("generation").isin(sorted(ids)))
         return [Comparison.from_json(text) for text in rows.sort_by("at")["row"].to_pylist()]

@@ -33,6 +33,6 @@ def format_waiting_changes(layout: Layout, run: str, done: Publication) -> Itera
     if len(done.waiting) > SHOWN:
         yield f"- and {len(done.waiting) - SHOWN} more"
     mine = {row.generation for row in Builds.ensure(layout).of(run) if row.interval in shown}
-    compared = Comparisons.ensure(layout).of_generations(mine) if mine else []
+    compared = Comparisons.ensure(layout).of_generations(mine)
     lines = [line for each in compared if each.interval in shown for line in format_comparison(each)]
     yield from ["", "```", *lines, "```"] if lines else []

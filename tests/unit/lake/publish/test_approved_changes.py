@@ -102,8 +102,11 @@ def test_what_was_not_compared_is_not_known_to_be_small(layout: Layout) -> None:
 
 
 def test_what_replaces_nothing_waits_for_nobody(layout: Layout) -> None:
-    """A first build changes no published number."""
-    assert find_unapproved(limited(0.05), layout, Builds.ensure(layout).of("a")) == {}
+    """A first build changes no published number, whatever others have changed."""
+    builds = Builds.ensure(layout).of("a")
+    assert find_unapproved(limited(0.05), layout, builds) == {}
+    keep(layout, compared(DAYS[0], "g-b", 0.0))
+    assert find_unapproved(limited(0.05), layout, builds) == {}
 
 
 @pytest.mark.parametrize(
