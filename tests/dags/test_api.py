@@ -216,6 +216,11 @@ def test_sql_is_answered_over_views(client, monkeypatch) -> None:
     assert client.get("/api/v1/sql", params={"q": text, "end": "2013-01-02"}).json()["final"]
     refused = client.get("/api/v1/sql", params={"q": "DROP TABLE shop.sales"})
     assert refused.status_code == 400 and "Only a SELECT" in refused.json()["message"]
+    long = "SELECT repeat('x', 10000) FROM shop.sales, range(1000)"
+    with monkeypatch.context() as small:
+        small.setenv("SEAMLINE_READ_MEMORY", "32m")
+        refused = client.get("/api/v1/sql", params={"q": long})
+    assert refused.status_code == 400 and "more than 8 MiB" in refused.json()["message"]
     monkeypatch.setattr(access, "get_auth_manager", lambda: Everything("POST"))
     assert client.get("/api/v1/sql", params={"q": text}).status_code == 404
 

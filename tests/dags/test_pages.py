@@ -172,6 +172,10 @@ def test_a_question_in_sql_is_answered_and_drawn(client, shop: Shop, monkeypatch
     assert 'class="alarm"' in wrong and "<script>alert" not in wrong
     infinite = page(client, "/query", q="SELECT 'infinity'::date FROM shop.sales")
     assert "cast others to VARCHAR" in infinite
+    with monkeypatch.context() as small:
+        small.setenv("SEAMLINE_READ_MEMORY", "32m")
+        long = page(client, "/query", q="SELECT repeat('x', 10000) FROM shop.sales, range(1000)")
+    assert "more than 8 MiB" in long and "SEAMLINE_READ_MEMORY" in long
     monkeypatch.setattr(query_page, "list_readable_pipelines", lambda _: [])
     assert "There is no pipeline &#39;shop&#39;" in page(client, "/query", q=asked)
 

@@ -218,6 +218,12 @@ def test_a_plan_says_what_would_be_built(shop: Shop) -> None:
         ("query", {"sql": "ATTACH '/tmp/harm.db'"}, "Only a SELECT", "PIPELINE.VIEW"),
         ("query", {"sql": "SELECT * FROM '/etc/passwd'"}, "is not a view", "PIPELINE.VIEW"),
         ("query", {"sql": "SELECT x FROM shop.sales"}, "The SQL is wrong", "over the views"),
+        (
+            "query",
+            {"sql": "SELECT repeat('x', 10000) FROM shop.sales, range(5000)", "limit": 10_000},
+            "more than 64 MiB",
+            "fewer rows or columns",
+        ),
         ("query", {"sql": "SELECT 1 FROM shop.sales", "limit": 0}, "query: limit: ", "the tool's schema"),
         ("query", {"sql": "SELECT 1 FROM shop.sales", "from": FIRST}, "no argument 'from'", "it takes: sql"),
         ("query", {}, "query: sql: Field required", "the tool's schema"),

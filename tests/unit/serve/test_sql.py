@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from tests.unit.past import build
 from tests.unit.shop import Sale, Shop, opened
@@ -189,6 +191,7 @@ def test_what_fails_behind_the_first_rows_is_said_as_well(shop: Shop) -> None:
         ("SET memory_limit = '1TB'", "Only a SELECT"),
         ("PRAGMA database_list", "Only a SELECT"),
         ("(" * 3000, "The SQL is wrong"),
+        ("SELECT * FROM shop.sales, query('SELECT * FROM read_text(''x'')')", "it tells of the server"),
     ],
 )
 def test_what_is_no_select_over_views_is_refused(text: str, said: str) -> None:
@@ -204,7 +207,6 @@ def test_what_is_no_select_over_views_is_refused(text: str, said: str) -> None:
         "SELECT * FROM shop.sales, read_text('{file}')",
         "SELECT * FROM shop.sales, glob('{file}')",
         "SELECT total, (SELECT content FROM read_text('{file}')) FROM shop.sales",
-        "SELECT * FROM shop.sales, query('SELECT * FROM read_text(''{file}'')')",
         "SELECT no_such_column FROM shop.sales",
         "SELECT total / 'x' FROM shop.sales",
     ],
@@ -320,3 +322,43 @@ def test_nothing_is_told_of_the_server(shop: Shop, text: str) -> None:
     """Where it spills and what it may take is nobody's business who may read a view."""
     with pytest.raises(BadRange, match="tells of the server"):
         sql(text)
+
+
+LONG = "SELECT repeat('x', 10_000) AS t FROM shop.sales, range(5_000)"
+"""200 MB of texts, which DuckDB does not count as memory of its own."""
+
+
+def test_an_answer_has_so_many_bytes_at_most(shop: Shop) -> None:
+    """Rows alone do not bound it; what is fetched no further than that is refused, and one that fits is not."""
+    with pytest.raises(BadRange, match="more than 16 MiB") as refused:
+        sql(LONG, memory=16 << 20)
+    assert "SEAMLINE_READ_MEMORY" in refused.value.hint
+    assert sql(f"{LONG} LIMIT 1000", memory=16 << 20).rows.num_rows == 1000
+    assert sql(LONG, memory=16 << 20, limit=100).more
+
+
+def test_no_more_is_fetched_than_is_answered() -> None:
+    """The rows behind a refusal, or behind the last that was asked for, are not made."""
+    made = []
+
+    def make() -> Iterator[pa.RecordBatch]:
+        for number in range(10):
+            made.append(number)
+            yield pa.record_batch({"t": ["x" * 1000] * 10})
+
+    with pytest.raises(BadRange):
+        list(asked.take_rows(make(), 100, 25_000))
+    assert made == [0, 1, 2]
+    made.clear()
+    assert sum(each.num_rows for each in asked.take_rows(make(), 15, 25_000)) == 15
+    assert made == [0, 1]
+
+
+def test_the_command_refuses_what_is_too_long(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the setting of the read path, and its hint is a way out."""
+    monkeypatch.setenv("SEAMLINE_READ_MEMORY", "8m")
+    assert main(["sql", LONG, "--format", "json"]) == BadRange.exit_code
+    said = capsys.readouterr()
+    assert not said.out and "more than 8 MiB" in said.err and "SEAMLINE_READ_MEMORY" in said.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 
 import duckdb
@@ -21,7 +21,8 @@ from seamline.serve.streamed import read_memory_setting, stream_answer
 
 LIMIT = 10_000
 """Rows of an answer, if nobody says how many."""
-BATCH = 10_000
+BATCH = 256
+"""Rows that are fetched at once: DuckDB hands out copies, which are not in its memory, and so are its texts."""
 MOST_SPILL = 16 << 30
 LOCKED = "SET python_enable_replacements = false; SET enable_external_access = false; SET lock_configuration = true"
 
@@ -39,14 +40,16 @@ def sql(
 
     Of a view the windows are read that start in ``[start, end)``, UTC, and for which the WHERE beside it lets
     ``window_start`` be. Each view is as of one state of its tables. DuckDB reads no file and changes nothing.
-    ``may_read`` tells of a pipeline whether its views are there for whoever asks. Raises BadRange, NotFound,
+    ``may_read`` tells of a pipeline whether its views are there for whoever asks. ``memory`` is in bytes, of what is
+    read and of the answer's rows; SEAMLINE_READ_MEMORY says how many unless it does. Raises BadRange, NotFound,
     ReadUnstable, and duckdb.InterruptException where it is broken off.
     """
     asked = parse_statement(text)
     for named in asked.views:
         if not may_read(named.pipeline):
             raise NotFound(f"There is no pipeline {named.pipeline!r}.", hint="`seamline check` lists them.")
-    most = (read_memory_setting(os.environ) if memory is None else memory) // len(asked.views)
+    room = read_memory_setting(os.environ) if memory is None else memory
+    most = room // len(asked.views)
     with open_beside(1) as con:
         con.execute(f"SET max_temp_directory_size = '{bound_spill() >> 20}MiB'")
         told = [
@@ -54,7 +57,7 @@ def sql(
             for named, windows in asked.views.items()
         ]
         con.execute(LOCKED)
-        rows = fetch_rows(con, asked.text, limit + 1)
+        rows = fetch_rows(con, asked.text, limit + 1, room)
     return SqlAnswer(rows.slice(0, limit), rows.num_rows > limit, tuple(told))
 
 
@@ -93,11 +96,11 @@ def load_view(con: duckdb.DuckDBPyConnection, named: NamedView, memory: int, win
         return stream.told()
 
 
-def fetch_rows(con: duckdb.DuckDBPyConnection, text: str, most: int) -> pa.Table:
-    """Run a statement and fetch its first rows; BadRange for what DuckDB refuses."""
+def fetch_rows(con: duckdb.DuckDBPyConnection, text: str, most: int, room: int) -> pa.Table:
+    """Run a statement and fetch its first rows; BadRange for what DuckDB refuses, and for rows of more bytes."""
     try:
         reader = con.sql(text).to_arrow_reader(BATCH)
-        batches = list(take_rows(reader, most))
+        batches = list(take_rows(reader, most, room))
     except (duckdb.Error, pa.ArrowException, OSError) as problem:
         raise explain_failure(problem) from None
     names = unique_names(reader.schema.names)
@@ -118,11 +121,20 @@ def explain_failure(problem: Exception) -> Exception:
     return BadRange(f"The SQL is wrong: {said}", hint="DuckDB's SQL is possible, over the views.")
 
 
-def take_rows(batches: pa.RecordBatchReader, most: int) -> Iterator[pa.RecordBatch]:
-    """Take batches up to a number of rows."""
+def take_rows(batches: Iterable[pa.RecordBatch], most: int, room: int) -> Iterator[pa.RecordBatch]:
+    """Take batches up to a number of rows; BadRange as soon as they have more bytes than there is room for."""
+    left = room
     for batch in batches:
-        yield batch.slice(0, most)
-        most -= batch.num_rows
+        taken = batch.slice(0, most)
+        left -= taken.nbytes
+        if left < 0:
+            raise BadRange(
+                f"The answer has more than {room / (1 << 20):,.4g} MiB.",
+                hint="ask for fewer rows or columns, or for shorter texts and lists; "
+                "SEAMLINE_READ_MEMORY bounds it, over HTTP by a quarter.",
+            )
+        yield taken
+        most -= taken.num_rows
         if most <= 0:
             return
 
