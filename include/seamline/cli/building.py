@@ -110,7 +110,6 @@ def build_and_publish(
     Raises CertificateFailed for what is not, NotApproved for what changes answers by more than the definition lets it.
     """
     from seamline.lake.publish.planning import is_small_build
-    from seamline.lake.publish.publishing import publish_run
     from seamline.quality.certify import certify_run
     from seamline.quality.run_comparing import compare_and_report
     from seamline.quality.suites import import_in_background
@@ -119,6 +118,7 @@ def build_and_publish(
     from seamline.spark.tasks.job_failures import stop_spark
     from seamline.supervisor.counts.taking import describe_taking
     from seamline.supervisor.resident import bring_token
+    from seamline.tracing.traced_publication import publish_traced
 
     import_in_background(compiled)
     bring_token()
@@ -139,7 +139,7 @@ def build_and_publish(
         checks = "; ".join(f"{each.name}: {each.found}" for each in certificate.checks if not each.passed)
         click.echo(f"  {certificate.view} {certificate.interval.id}: {checks}", err=True)
     click.echo("\n".join(compare_and_report(compiled, layout, job.run)), err=err)
-    done = publish_run(compiled, layout, job.run)
+    done = publish_traced(compiled, layout, job.run)
     click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
     if failed:
         raise CertificateFailed(

@@ -180,8 +180,8 @@ def publish(
     if (despite_certificate or approve) and not reason:
         raise click.UsageError("--despite-certificate and --approve need --reason.")
     from seamline.cli.building import require_approved_changes
-    from seamline.lake.publish.publishing import publish_run
     from seamline.plan.publish.publication import Decision
+    from seamline.tracing.traced_publication import publish_traced
 
     compiled, layout = open_pipeline(pipeline)
     only = [interval_of(compiled, each).id for each in intervals]
@@ -189,7 +189,7 @@ def publish(
     decision = (
         Decision(current_actor(), reason, despite=despite_certificate, approved=approve) if decided else None
     )
-    done = publish_run(compiled, layout, run, decision=decision, only=only)
+    done = publish_traced(compiled, layout, run, decision=decision, only=only)
     for each in done.statements:
         note = f" {each.note}" if each.note else ""
         click.echo(f"published {each.view} {each.interval} {each.generation} cut {each.epoch}{note}")

@@ -166,15 +166,15 @@ def publish(name: str, asset: Asset, intervals: Asset) -> None:
     for them, and the run fails with it. What an attempt has published that died before it could report is reported by
     the next one.
     """
-    from seamline.lake.publish.publishing import publish_run
     from seamline.lake.tables.claims_table import Claims
+    from seamline.tracing.traced_publication import publish_traced
 
     context = get_current_context()
     run = str(context["run_id"])
     pipeline, layout = open_compiled_pipeline(name)
     try:
         with report_publication(context, layout):
-            done = publish_run(pipeline, layout, run)
+            done = publish_traced(pipeline, layout, run)
     finally:
         Claims.ensure(layout).release(run)
     for interval, why in done.held_back.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -29,6 +30,14 @@ from seamline.plan.publish.publication import (
 )
 from seamline.runtime.failpoints import hit_failpoint
 
+Phase = Callable[..., AbstractContextManager[None]]
+"""Measures a part of a publication, which it is given the name of; more is known of some parts by keywords."""
+
+
+def unmeasured(name: str, **attributes: str | int) -> AbstractContextManager[None]:
+    """Measure nothing."""
+    return nullcontext()
+
 
 @dataclass(frozen=True)
 class Publication:
@@ -49,13 +58,14 @@ def publish_run(
     *,
     decision: Decision | None = None,
     only: Collection[str] = (),
+    phase: Phase = unmeasured,
 ) -> Publication:
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
     What changes answers by more than the definition lets it waits. A person's ``decision`` may publish either; ``only``
-    names the intervals it is about. Raises PublishRefused if there is none, and none that waits, or the log has lost
-    epochs of them, OutOfStep if a start has to repair it first, and Conflict if another run published one of the
-    intervals since this one began; nothing is published then.
+    names the intervals it is about, and ``phase`` measures each part. Raises PublishRefused if there is none, and none
+    that waits, or the log has lost epochs of them, OutOfStep if a start has to repair it first, and Conflict if another
+    run published one of the intervals since this one began; nothing is published then.
     """
     require_repaired(layout)
     builds = Builds.ensure(layout).of(run)
@@ -68,11 +78,12 @@ def publish_run(
             f"Run {run!r} of {pipeline.name} has not built {', '.join(sorted(only))}.",
             hint="see `seamline history`.",
         )
-    statements, offer = commit_publication(
-        layout, ManifestTable.ensure(layout), list_candidates(pipeline, layout, builds), decision
-    )
+    with phase("publish.check"):
+        candidates = list_candidates(pipeline, layout, builds)
+    with phase("publish.commit"):
+        statements, offer = commit_publication(layout, ManifestTable.ensure(layout), candidates, decision)
     held_back = offer.held_back
-    refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back])
+    refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back], phase)
     return Publication(tuple(statements), held_back, tuple(sorted(offer.waiting)))
 
 
@@ -170,10 +181,13 @@ def has_been_published(manifest: Manifest, generation: Generation) -> bool:
     return generation.id in {each.generation for each in manifest.history.get(place, ())}
 
 
-def refresh_serving(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> None:
+def refresh_serving(
+    pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow], phase: Phase = unmeasured
+) -> None:
     """Bring the serving tables of a run's views up to date for its intervals."""
     for view in list_primary_views(add_live_versions(pipeline, layout)):
         intervals = {row.interval for row in builds if row.view.partition("/")[0] == view.name}
         if intervals:
-            serving_table.refresh_serving_table(pipeline, layout, view, sorted(intervals))
+            with phase("publish.serve", view=view.name, intervals=len(intervals)):
+                serving_table.refresh_serving_table(pipeline, layout, view, sorted(intervals))
             hit_failpoint("served")

@@ -25,8 +25,8 @@ def publish_approved(name: str, asset: Asset, intervals: Asset) -> None:
 
     What an attempt has published that died before it could report is reported by the next one.
     """
-    from seamline.lake.publish.publishing import publish_run
     from seamline.plan.publish.publication import Decision
+    from seamline.tracing.traced_publication import publish_traced
 
     context = get_current_context()
     ti: Any = context["ti"]
@@ -37,7 +37,7 @@ def publish_approved(name: str, asset: Asset, intervals: Asset) -> None:
         find_approver(ti.xcom_pull(task_ids=APPROVE)), "its change was approved", approved=True
     )
     with report_publication(context, layout):
-        done = publish_run(pipeline, layout, str(context["run_id"]), decision=decision)
+        done = publish_traced(pipeline, layout, str(context["run_id"]), decision=decision)
     for interval, why in done.held_back.items():
         print(f"held back {interval}: {why}")
     statements = [*done.statements, *list_untold(context, layout, asset, PUBLISH_APPROVED, done.statements)]
