@@ -27,6 +27,7 @@ from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.produce import RecordWriter
 from seamline.kafka.record_ranges import RangeReader
 from seamline.kafka.topic_ends import SharedEnds, ends_of, oldest_from
+from seamline.lake.storage.layout import Layout
 from seamline.local.broker import Broker
 from seamline.local.demo.stages import KEPT
 from seamline.local.flights import Span, replay_flights
@@ -36,7 +37,9 @@ from seamline.model.protocol.log_tail import Tail, hash_record_value
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.start_positions import StartPlace
+from seamline.plan.stream.topic_expiry import TopicExpiry
 from seamline.supervisor.sources.source_losses import find_start_offsets, offsets_now
+from seamline.supervisor.sources.topic_expiry import read_topic_expiry
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +231,25 @@ def test_what_a_topic_keeps_and_since_when_is_told(broker: Broker, admin: TopicA
             writer.send("daily", value=b"x", partition=0, timestamp_ms=at)
     assert admin.offsets_at("daily", now - timedelta(hours=12)) == {0: 1, 1: 0}
     assert admin.offsets_at("daily", now) == {0: 2, 1: 0}
+
+
+def test_what_is_unread_is_measured_by_time_and_by_bytes(
+    broker: Broker, admin: TopicAdmin, tmp_path: Path
+) -> None:
+    """Nothing of four records is in the log; Kafka says how long and how much a topic keeps, and how large it is."""
+    admin.create_topic("bounded", 1, config={"retention.ms": "86400000", "retention.bytes": "100000"})
+    admin.create_topic("compacted", 1, config={"cleanup.policy": "compact"})
+    written = int((datetime.now(UTC) - timedelta(hours=6)).timestamp() * 1000)
+    with RecordWriter(broker.connection) as writer:
+        for _ in range(4):
+            writer.send("bounded", value=b"x" * 10_000, partition=0, timestamp_ms=written)
+    assert (admin.retention_bytes("bounded"), admin.retention_bytes("compacted")) == (100_000, None)
+    size = admin.partition_sizes("bounded")[0]
+    layout = Layout(tmp_path, "bounded")
+    found = read_topic_expiry(admin, broker.connection, "bounded", layout)
+    assert found.time == pytest.approx(0.25, abs=0.01)
+    assert found.bytes == pytest.approx(size / 100_000)
+    assert read_topic_expiry(admin, broker.connection, "compacted", layout) == TopicExpiry(None, None)
 
 
 def test_a_few_records_are_read_as_they_are(broker: Broker, admin: TopicAdmin) -> None:

@@ -154,6 +154,22 @@ class TopicAdmin:
         millis = int(self.setting(name, "retention.ms"))
         return None if millis < 0 else timedelta(milliseconds=millis)
 
+    def retention_bytes(self, name: str) -> int | None:
+        """Return how many bytes each partition of a topic keeps by its ``retention.bytes``; None for all."""
+        size = int(self.setting(name, "retention.bytes"))
+        return None if size < 0 else size
+
+    def partition_sizes(self, name: str) -> dict[int, int]:
+        """Return the bytes of each partition's largest replica; none without the right to describe the cluster."""
+        with self._translated(name):
+            told = self._client.describe_log_dirs([name])
+        found: dict[int, int] = {}
+        for place in (place for broker in told for place in broker["log_dirs"]):
+            for part in (part for topic in place["topics"] for part in topic["partitions"]):
+                number = int(part["partition_index"])
+                found[number] = max(found.get(number, 0), int(part["partition_size"]))
+        return found
+
     def setting(self, name: str, key: str) -> str:
         """Return a setting of a topic; KafkaRefused without the right to see it."""
         with self._translated(name):

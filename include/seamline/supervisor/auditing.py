@@ -13,15 +13,17 @@ from seamline.kafka.present_offsets import find_present_offsets
 from seamline.kafka.topic_ends import TopicEnds, ends_of
 from seamline.kernel.refused_places import place_refused_records
 from seamline.kernel.restated_rows import open_reprocessing
+from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
 from seamline.lake.audit.counted_intervals import count_intervals
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.decided import find_connection
-from seamline.lake.tables.view_versions import add_live_versions
+from seamline.lake.tables.view_versions import add_live_versions, find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.counts.counting_sources import list_counting_sources
+from seamline.model.protocol.accuracy import Accuracy
 from seamline.model.protocol.audit import (
     Audit,
     Finding,
@@ -95,7 +97,20 @@ def audit(
         findings=tuple(findings),
         span=str(span) if span else "",
         producers=tuple(told),
+        accuracy=measure_served_accuracy(pipeline, layout, span),
     )
+
+
+def measure_served_accuracy(
+    pipeline: CompiledPipeline, layout: Layout, span: Interval | None
+) -> dict[str, tuple[Accuracy, ...]]:
+    """Measure how far early answers of each served view were from the final ones, as ``seamline accuracy`` does."""
+    found = {}
+    for view in pipeline.views:
+        owner, served = find_served_version(pipeline, layout, find_view(pipeline, layout, view.name))
+        if looked_at := span or last_intervals(owner, layout):
+            found[view.name] = tuple(measure_answer_accuracy(owner, served, layout, looked_at))
+    return {name: measured for name, measured in found.items() if measured}
 
 
 def audit_producers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from seamline.lake.storage.layout import Layout, definitions_folder
@@ -28,8 +29,12 @@ class Definitions:
 
     def now(self) -> Mapping[str, CompiledPipeline]:
         """Return the pipelines that can be used, by name."""
-        stats = [(str(file), file.stat()) for file in catalog.source_files(self.folder)]
-        seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+        stats = {}
+        for file in catalog.source_files(self.folder):
+            # An editor, or git, may have replaced it meanwhile: then the next look finds the one that is there.
+            with suppress(FileNotFoundError):
+                stats[str(file)] = file.stat()
+        seen = tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats.items())
         if seen != self.seen:
             self.found, self.seen = catalog.load_catalog(self.folder).pipelines, seen
         return self.found

@@ -20,10 +20,8 @@ from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.rule_counts import RuleCount
 from seamline.plan.stream.stream_state import Actual
 from seamline.supervisor.metrics.metric_families import PipelineCollector
-from seamline.supervisor.metrics.registry import make_metrics_registry
-from seamline.supervisor.metrics.sink_metrics import SINK_FAMILIES
+from seamline.supervisor.metrics.registry import ALL_FAMILIES, make_metrics_registry
 from seamline.supervisor.metrics.stream_metrics import FAMILIES
-from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES
 
 DOCS = Path(__file__).parents[3] / "docs" / "operating.md"
 
@@ -91,7 +89,7 @@ def test_what_is_not_known_is_not_there():
     assert found["seamline_lag_seconds"] == found["seamline_epoch"] == found["seamline_holes_undecided"] == {}
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, *TRUST_FAMILIES, *SINK_FAMILIES], ids=lambda each: each.name)
+@pytest.mark.parametrize("family", ALL_FAMILIES, ids=lambda each: each.name)
 def test_names_and_help_are_prometheus_own(family):
     """Units at the end, in base units; every metric is explained, also in the documentation."""
     assert re.fullmatch(r"seamline_[a-z_]+", family.name)

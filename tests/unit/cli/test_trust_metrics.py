@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,13 @@ from tests.unit.shop import DAY, START, Sale, Shop, opened
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.audits_table import Audits
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.accuracy import Accuracy
+from seamline.model.protocol.audit import Audit
 from seamline.serve.completeness import Cell
 from seamline.serve.trust import published_answers
-from seamline.supervisor.metrics import trust_metrics
+from seamline.supervisor.metrics import paced_reading, trust_metrics
 from seamline.supervisor.metrics.metric_families import PipelineCollector
 from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES, TrustReader
 
@@ -96,9 +100,9 @@ def test_a_pipeline_is_read_again_after_a_minute(shop: Shop) -> None:
     trusts = TrustReader(lambda: pipelines, clock=lambda: now[0])
     assert scrape(trusts)["seamline_late_rows"] == {("sales",): 0}
     shop.epoch([Sale(3)])
-    now[0] = trust_metrics.EVERY - 1
+    now[0] = paced_reading.EVERY - 1
     assert scrape(trusts)["seamline_late_rows"] == {("sales",): 0}
-    now[0] = trust_metrics.EVERY
+    now[0] = paced_reading.EVERY
     assert scrape(trusts)["seamline_late_rows"] == {("sales",): 1}
     pipelines.clear()
     assert scrape(trusts)["seamline_late_rows"] == {}
@@ -122,3 +126,21 @@ def test_a_scrape_reads_as_many_pipelines_as_there_is_time_for(
     assert (len(read), sorted(trusts.known)) == (2, ["a", "b"])
     scrape(trusts)
     assert (len(read), sorted(trusts.known)) == (3, ["a", "b", "c"])
+    assert trusts.list_unread() == ["a", "b", "c"]
+
+
+def test_early_answers_are_as_accurate_as_the_newest_audit_found(shop: Shop) -> None:
+    """A share for each age, and for each measure how far its answers moved; what is no number has no series."""
+
+    def measured(measure: str, typical: float | None, most: float | None) -> Accuracy:
+        return Accuracy(measure, timedelta(minutes=10), 2, 0.5, typical, most)
+
+    found = {"sales": (measured("total", 0.25, -0.5), measured("named", None, None))}
+    audit = Audit("shop", START, 0.1, "ada", 0, (), {}, {}, (), (), accuracy=found)
+    Audits.ensure(shop.layout).append(audit)
+    samples = scrape(TrustReader(lambda: {"shop": shop.compiled}))
+    assert samples["seamline_answer_there_ratio"] == {("600", "sales"): 0.5}
+    assert samples["seamline_answer_change_ratio"] == {
+        ("600", "total", "0.5", "sales"): 0.25,
+        ("600", "total", "0.9", "sales"): -0.5,
+    }

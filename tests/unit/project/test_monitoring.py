@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from seamline.supervisor.metrics.sink_metrics import SINK_FAMILIES
-from seamline.supervisor.metrics.stream_metrics import FAMILIES
-from seamline.supervisor.metrics.trust_metrics import TRUST_FAMILIES
+from seamline.supervisor.metrics.registry import ALL_FAMILIES
 
 FOLDER = Path(__file__).parents[3] / "docs" / "monitoring"
-LABELS = {each.name: {"pipeline", *each.labels} for each in (*FAMILIES, *TRUST_FAMILIES, *SINK_FAMILIES)}
+LABELS = {each.name: {"pipeline", *each.labels} for each in ALL_FAMILIES}
 NAME = re.compile(r"\bseamline_[a-z_]+")
 SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 

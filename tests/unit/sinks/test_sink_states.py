@@ -23,7 +23,7 @@ from seamline.sinks.sink_runner import SinkRunner
 from seamline.sinks.sink_states import SILENT_AFTER, SinkState, read_sink_states
 from seamline.supervisor.metrics import sink_metrics
 from seamline.supervisor.metrics.metric_families import PipelineCollector
-from seamline.supervisor.metrics.sink_metrics import SINK_FAMILIES, read_all_sinks
+from seamline.supervisor.metrics.sink_metrics import SINK_FAMILIES, SinkReader
 
 SINK = KafkaSink("sales", topic="sales.out")
 
@@ -116,7 +116,7 @@ def test_prometheus_reads_them_and_a_broken_pipeline_is_in_nobody_s_way(
 
     monkeypatch.setattr(sink_metrics, "locate_tables", locate)
     registry = CollectorRegistry()
-    registry.register(PipelineCollector(SINK_FAMILIES, lambda: read_all_sinks(known)))
+    registry.register(PipelineCollector(SINK_FAMILIES, SinkReader(lambda: known).read))
     text = generate_latest(registry).decode()
     assert f'seamline_sink_up{{pipeline="shop",sink="{SINK.id}"}} 0.0' in text
     assert f'seamline_sink_behind_versions{{pipeline="shop",sink="{SINK.id}"}} ' in text

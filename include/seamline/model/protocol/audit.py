@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from seamline.model.protocol.accuracy import Accuracy
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.holes import CLOSING, list_missing_ranges
 from seamline.model.protocol.offset_runs import (
@@ -289,6 +290,8 @@ class Audit:
     """The span it was of, ``start/end``; empty for all that was ever read."""
     producers: tuple[str, ...] = ()
     """A line for each interval of which producers' counts are not complete, or not what its certificate says."""
+    accuracy: Mapping[str, tuple[Accuracy, ...]] = field(default_factory=dict)
+    """How far early answers of views were from the final ones, over the span or the newest intervals, by view."""
 
     @property
     def passed(self) -> bool:

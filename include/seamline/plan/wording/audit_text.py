@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 from seamline.model.errors import AuditFailed
+from seamline.model.protocol.accuracy import Accuracy
 from seamline.model.protocol.audit import Audit, Finding, LaneAudit, Stated, ViewAudit, Wrong
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import format_utc_instant, parse_moment
@@ -83,6 +85,10 @@ def serialize_audit(audit: Audit) -> dict[str, Any]:
         "lanes": [{**asdict(each), "lane": str(each.lane)} for each in audit.lanes],
         "findings": [{**asdict(each), "wrong": each.wrong.value} for each in audit.findings],
         "passed": audit.passed,
+        "accuracy": {
+            view: [{**asdict(each), "age": each.age.total_seconds()} for each in measured]
+            for view, measured in audit.accuracy.items()
+        },
     }
 
 
@@ -101,4 +107,8 @@ def audit_of(row: Mapping[str, Any]) -> Audit:
         findings=tuple(Finding(**{**each, "wrong": Wrong(each["wrong"])}) for each in row["findings"]),
         span=row.get("span", ""),
         producers=tuple(row.get("producers", ())),
+        accuracy={
+            view: tuple(Accuracy(**{**each, "age": timedelta(seconds=each["age"])}) for each in measured)
+            for view, measured in row.get("accuracy", {}).items()
+        },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from seamline.lake.log.epoch_log import newest_epochs
@@ -15,6 +15,7 @@ from seamline.lake.tables.builds_table import read_newest_build
 from seamline.lake.tables.comparisons_table import list_unexplained
 from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.accuracy import Accuracy
 from seamline.serve.completeness import Cell, list_completeness
 from seamline.serve.trust.interval_shades import Shade, Square, find_certified_end, shade_cells
 
@@ -55,6 +56,8 @@ class PipelineTrust:
     """How long the newest attempt to build intervals took; None if there was none."""
     built_at: datetime | None
     """When it ended, UTC."""
+    accuracy: Mapping[str, Sequence[Accuracy]] = field(default_factory=dict)
+    """How far early answers were from the final ones as of the newest audit, by view."""
 
 
 def read_trust(
@@ -81,6 +84,7 @@ def read_trust(
         audited_at=audits[0].at if audits else None,
         build_seconds=build.seconds if build else None,
         built_at=build.at if build else None,
+        accuracy=audits[0].accuracy if audits else {},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from seamline.lake.storage.layout import locate_tables
@@ -48,14 +49,25 @@ SINK_FAMILIES: tuple[Family[PipelineSinks], ...] = (
 )
 
 
-def read_all_sinks(pipelines: Mapping[str, CompiledPipeline]) -> list[PipelineSinks]:
-    """Read how the sinks of pipelines do; a pipeline that cannot be read is left out."""
-    now, found = datetime.now(UTC), []
-    for name, pipeline in pipelines.items():
-        if not pipeline.definition.sinks:
-            continue
-        try:
-            found.append(read_sink_states(pipeline, locate_tables(name), now))
-        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
-            log.warning("Sinks of %s: %s: %s", name, type(error).__name__, error)
-    return found
+@dataclass(eq=False)
+class SinkReader:
+    """Reads how the sinks of pipelines do; a pipeline that cannot be read is left out."""
+
+    pipelines: Callable[[], Mapping[str, CompiledPipeline]]
+    """Gives the pipelines as they are now, by name."""
+    unread: list[str] = field(default_factory=list)
+    """Those that could not be read the last time."""
+
+    def read(self) -> list[PipelineSinks]:
+        """Read it now."""
+        now, found, unread = datetime.now(UTC), list[PipelineSinks](), list[str]()
+        for name, pipeline in self.pipelines().items():
+            if not pipeline.definition.sinks:
+                continue
+            try:
+                found.append(read_sink_states(pipeline, locate_tables(name), now))
+            except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
+                log.warning("Sinks of %s: %s: %s", name, type(error).__name__, error)
+                unread.append(name)
+        self.unread = unread
+        return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from seamline.lake.storage.layout import locate_tables
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.protocol.accuracy import Accuracy
 from seamline.serve.trust.published_answers import PipelineTrust, ViewTrust, read_trust
 from seamline.supervisor.metrics.metric_families import (
     Family,
@@ -16,17 +15,22 @@ from seamline.supervisor.metrics.metric_families import (
     make_unlabelled_sample,
     to_unix_seconds,
 )
-
-log = logging.getLogger("seamline.metrics")
-EVERY = 60.0
-"""Seconds after which a pipeline's tables are read again: intervals are built by the hour or the day."""
-BUDGET = 3.0
-"""Seconds of a scrape after which no further pipeline is read: the next scrapes go on, the longest known first."""
+from seamline.supervisor.metrics.paced_reading import PacedReader
 
 
 def sample_views(value: Callable[[ViewTrust], float | None]) -> Callable[[PipelineTrust], Samples]:
     """Make a sample of each view."""
     return lambda found: (((each.view,), value(each)) for each in found.views)
+
+
+def group_by_age(found: PipelineTrust) -> Iterator[tuple[str, str, list[Accuracy]]]:
+    """Group what was found of the measures of each view by its age, in seconds; there are six ages."""
+    for view, measured in found.accuracy.items():
+        ages: dict[float, list[Accuracy]] = {}
+        for each in measured:
+            ages.setdefault(each.age.total_seconds(), []).append(each)
+        for age, some in ages.items():
+            yield view, f"{age:.0f}", some
 
 
 TRUST_FAMILIES: tuple[Family[PipelineTrust], ...] = (
@@ -90,41 +94,30 @@ TRUST_FAMILIES: tuple[Family[PipelineTrust], ...] = (
         "When the newest attempt to build intervals ended, since 1970.",
         make_unlabelled_sample(lambda found: to_unix_seconds(found.built_at)),
     ),
+    Family(
+        "seamline_answer_there_ratio",
+        "The share of keys and panes that had an answer so many seconds after the pane's end, as of the newest audit.",
+        lambda found: (((view, age), each[0].there) for view, age, each in group_by_age(found)),
+        ("view", "age"),
+    ),
+    Family(
+        "seamline_answer_change_ratio",
+        "By how much answers of an age moved until they were final, as a share of them: the median, and the bound that "
+        "nine of ten did not exceed, as of the newest audit.",
+        lambda found: (
+            ((view, one.measure, age, quantile), share)
+            for view, age, each in group_by_age(found)
+            for one in each
+            for quantile, share in (("0.5", one.typical), ("0.9", one.most))
+        ),
+        ("view", "measure", "age", "quantile"),
+    ),
 )
 
 
 @dataclass(eq=False)
-class TrustReader:
-    """Reads the tables of pipelines where the last reading is older than ``EVERY``; of the others it remembers."""
+class TrustReader(PacedReader[PipelineTrust]):
+    """Reads the tables of published answers."""
 
-    pipelines: Callable[[], Mapping[str, CompiledPipeline]]
-    """Gives the pipelines as they are now, by name."""
-    clock: Callable[[], float] = time.monotonic
-    """Seconds."""
-    known: dict[str, tuple[float, PipelineTrust | None]] = field(default_factory=dict)
-    """What was read of a pipeline, and when; None if that was not possible."""
-
-    def read(self) -> list[PipelineTrust]:
-        """Read what is to be read again, within the budget; return what is known."""
-        pipelines = self.pipelines()
-        self.known = {name: each for name, each in self.known.items() if name in pipelines}
-        began = self.clock()
-        for name in sorted(pipelines, key=self.read_at):
-            if self.clock() - began < BUDGET:
-                self.refresh(name, pipelines[name])
-        return [each for _, each in self.known.values() if each]
-
-    def read_at(self, name: str) -> float:
-        """Return when a pipeline was read last; one that never was comes first."""
-        return self.known[name][0] if name in self.known else float("-inf")
-
-    def refresh(self, name: str, pipeline: CompiledPipeline) -> None:
-        """Read a pipeline's tables if it is time; one that cannot be read has no numbers, and ends no scrape."""
-        now = self.clock()
-        if now - self.read_at(name) < EVERY:
-            return
-        try:
-            self.known[name] = now, read_trust(pipeline, locate_tables(name))
-        except Exception as error:  # noqa: BLE001 - whatever is broken, the rest is shown
-            log.warning("%s: %s: %s", name, type(error).__name__, error)
-            self.known[name] = now, None
+    def look(self, name: str, pipeline: CompiledPipeline) -> PipelineTrust:
+        return read_trust(pipeline, locate_tables(name))

@@ -9,7 +9,10 @@ from tests.unit.shop import DAY, START, Sale, Shop
 
 from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
 from seamline.lake.store.locations import Location
+from seamline.lake.tables.audits_table import Audits, audits_of
+from seamline.model.protocol.audit import Audit
 from seamline.model.time.intervals import Interval
+from seamline.supervisor.auditing import measure_served_accuracy
 
 HOUR = 3600
 FIRST = Interval(START, START + DAY)
@@ -51,3 +54,14 @@ def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:
     assert last_intervals(shop.compiled, shop.layout) == FIRST
     later = Interval(START + 9 * DAY, START + 10 * DAY)
     assert measure_answer_accuracy(shop.compiled, shop.view, shop.layout, later) == []
+
+
+def test_an_audit_records_what_its_views_were_like(shop: Shop) -> None:
+    """As the command shows it; a view that has nothing to compare is left out, and the table gives it back."""
+    found = measure_served_accuracy(shop.compiled, shop.layout, None)
+    assert found == {"sales": tuple(measure_answer_accuracy(shop.compiled, shop.view, shop.layout, FIRST))}
+    later = Interval(START + 9 * DAY, START + 10 * DAY)
+    assert measure_served_accuracy(shop.compiled, shop.layout, later) == {}
+    audit = Audit("shop", START, 0.1, "ada", 0, (), {}, {}, (), (), accuracy=found)
+    Audits.ensure(shop.layout).append(audit)
+    assert audits_of(shop.layout) == [audit]
