@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from seamline.lake.joins.restatements import read_restated
+from seamline.lake.publish.awaited_builds import read_awaited
 from seamline.lake.publish.derived_changes import find_reach_ahead, read_derived_arrivals
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
@@ -19,13 +20,15 @@ from seamline.lake.tables.reprocessed import read_split_log
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.protocol.job_arguments import BuildJob
+from seamline.model.protocol.manifest import Manifest
 from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
 from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.batch_plan import BatchPlan, plan_batch
+from seamline.plan.batch.batch_plan import BatchPlan, add_left_out, plan_batch
 from seamline.plan.batch.estimates import Attempt, MasterFile, add_cost_estimates
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
+from seamline.plan.publish.awaited_approvals import Awaited, count_as_published
 
 FAR = datetime.max.replace(tzinfo=UTC)
 SMALL = 64 << 20
@@ -46,32 +49,43 @@ def plan_run(
 
     Nothing is written, no table made. ``run`` is who plans: its own claims do not stop it. Dirty intervals are as
     many as the definition lets a run take (``max_dirty``), all of them if not ``bounded``. Who only shows a plan
-    does not wait (``waits``): what another place may have let go is then running.
+    does not wait (``waits``): what another place may have let go is then running. What is built and waits for
+    approval of how much it changes is not built again while nothing has changed, unless it is in ``asked`` or ``run``
+    has built it itself.
     """
     held = claims_of(layout, now=datetime.now(UTC)) if waits else claims_shown(layout)
-    claims = [each for each in held if each.run != run]
-    manifest, reaches = manifest_of(layout), reaches_of(pipeline, layout)
-    live = add_live_versions(pipeline, layout).views
-    views = [view.id for view in live]
-    epochs = read_split_log(pipeline, layout, manifest, live)
-    plan = plan_batch(
-        epochs,
-        manifest,
-        pipeline.grid,
-        views,
-        asked=asked,
-        dirty=dirty,
-        restated=read_restated(pipeline, layout, epochs),
-        most=pipeline.definition.batch.max_dirty if bounded else None,
-        claims=claims,
-        provisional=pipeline.definition.batch.provisional,
-        reaches=reaches,
-        ahead=find_reach_ahead(pipeline, layout),
-        derived=read_derived_arrivals(pipeline, layout, epochs),
-        spanning=find_spanning_views(pipeline.grid, live),
+    claims, manifest = [each for each in held if each.run != run], manifest_of(layout)
+    live, reaches = add_live_versions(pipeline, layout).views, reaches_of(pipeline, layout)
+
+    def plan_on(state: Manifest, most: int | None) -> BatchPlan:
+        epochs = read_split_log(pipeline, layout, state, live)
+        plan = plan_batch(
+            epochs,
+            state,
+            pipeline.grid,
+            [view.id for view in live],
+            asked=asked,
+            dirty=dirty,
+            restated=read_restated(pipeline, layout, epochs),
+            most=most,
+            claims=claims,
+            provisional=pipeline.definition.batch.provisional,
+            reaches=reaches,
+            ahead=find_reach_ahead(pipeline, layout),
+            derived=read_derived_arrivals(pipeline, layout, epochs),
+            spanning=find_spanning_views(pipeline.grid, live),
+        )
+        waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
+        return replace(plan, again=sum(map(records_of, waiting)))
+
+    awaited: Mapping[str, Awaited] = {}
+    if dirty and pipeline.definition.batch.approve_change:
+        debts = [each.interval.id for each in plan_on(manifest, None).builds if not each.asked]
+        awaited = read_awaited(pipeline, layout, manifest, debts, run=run)
+    plan = plan_on(
+        count_as_published(manifest, awaited), pipeline.definition.batch.max_dirty if bounded else None
     )
-    waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
-    plan = replace(plan, again=sum(map(records_of, waiting)))
+    plan = add_left_out(plan, {id: each.reason for id, each in awaited.items()}, pipeline.grid)
     return estimate_plan_cost(plan, layout, pipeline.grid, live)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -135,6 +135,13 @@ class Builds:
     def about(self, interval: str) -> list[BuildRow]:
         """List every attempt at an interval, oldest first."""
         return sorted(self._rows(pc.field("interval") == interval), key=lambda row: row.at)
+
+    def of_intervals(self, intervals: Collection[str]) -> list[BuildRow]:
+        """List every attempt at some intervals."""
+        named = pc.field("interval")
+        # Files are left out by bounds alone, not by lists.
+        bounded = (named >= min(intervals)) & (named <= max(intervals))
+        return self._rows(bounded & named.isin([*intervals]))
 
     def all(self) -> list[BuildRow]:
         """List every attempt."""

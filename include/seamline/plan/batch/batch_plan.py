@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from heapq import nlargest, nsmallest
 from types import MappingProxyType
@@ -60,6 +60,11 @@ class Build:
                 yield f"{kind}: {', '.join(names)}" if names else kind.value
 
     @property
+    def asked(self) -> bool:
+        """Return whether somebody asked for it."""
+        return any(each.kind is Kind.ASKED for each in self.causes)
+
+    @property
     def debt(self) -> int:
         """Return the epoch since which what is published has been short."""
         return min((each.since for each in self.causes if each.kind is not Kind.ASKED), default=NOTHING)
@@ -109,8 +114,7 @@ def needs_approval(plan: BatchPlan, above: int) -> bool:
 
     What is dirty needs nobody's word, and is bounded anyway.
     """
-    asked = sum(any(cause.kind is Kind.ASKED for cause in each.causes) for each in plan.builds)
-    return 0 < above < asked
+    return 0 < above < sum(each.asked for each in plan.builds)
 
 
 def last_edge(ledger: Sequence[Epoch]) -> Epoch | None:
@@ -201,6 +205,15 @@ def plan_batch(
         planned=manifest.version,
         unnamed=len(later) - len(waiting),
     )
+
+
+def add_left_out(plan: BatchPlan, reasons: Mapping[str, str], grid: Grid) -> BatchPlan:
+    """Name more intervals that are not built, by id with the reason; not those that a plan builds or names."""
+    known = {each.interval.id for each in plan.builds} | {each.interval.id for each in plan.left_out}
+    waiting = sorted(reasons.keys() - known)
+    more = (LeftOut(grid.named(each), reasons[each]) for each in waiting[:NAMED])
+    left_out = sorted([*plan.left_out, *more], key=lambda each: each.interval)
+    return replace(plan, left_out=tuple(left_out), unnamed=plan.unnamed + len(waiting[NAMED:]))
 
 
 def list_waited_intervals(
