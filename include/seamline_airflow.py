@@ -5,6 +5,7 @@ Every task loads the plugins: this module stands outside of the package, and com
 
 from __future__ import annotations
 
+import asyncio
 from importlib.util import find_spec
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -15,20 +16,42 @@ from airflow.plugins_manager import AirflowPlugin
 PREFIX = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
 HAS_PAGES = all(map(find_spec, ("limits", "plotly")))
 """Whether the extra ``web`` is installed: without it there are no pages to link to."""
+LOADED: list[tuple[Any, str]] = []
+"""Our application, once it is loaded."""
 
 
 async def pages(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Serve our pages; imported on the first request.
+    """Serve our pages; while they are loaded, whoever asks for one waits, and nobody else.
 
     They are told which application they stand in: they ask its REST API with their reader's own login.
     """
+    if not LOADED:
+        LOADED.append(await asyncio.to_thread(load_app))
+    app, inside = LOADED[0]
+    await app({**scope, inside: scope.get("app")}, receive, send)
+
+
+def load_app() -> tuple[Any, str]:
+    """Import our application, and the name by which it is told in which one it stands."""
     from seamline.web.app import app
     from seamline.web.inside import AIRFLOW
 
-    await app({**scope, AIRFLOW: scope.get("app")}, receive, send)
+    return app, AIRFLOW
+
+
+def warm(app: Any) -> Any:
+    """Begin to load our pages as a process of an API server starts, and stand in no request's way.
+
+    Airflow takes it for a middleware, and calls it in these processes only.
+    """
+    from seamline.web.warming import begin_warming
+
+    begin_warming()
+    return app
 
 
 APPS = [{"app": pages, "url_prefix": "/seamline", "name": "Seamline"}]
+WARMS = [{"middleware": warm, "name": "Seamline's pages are loaded"}]
 VIEWS = [
     {"name": "Seamline", "href": f"{PREFIX}/seamline/", "destination": "nav", "url_route": "seamline"},
     {
@@ -51,4 +74,5 @@ class SeamlinePlugin(AirflowPlugin):
 
     name = "seamline"
     fastapi_apps: ClassVar = APPS if HAS_PAGES else []  # type: ignore[misc] # Airflow reads them of the class.
+    fastapi_root_middlewares: ClassVar = WARMS if HAS_PAGES else []  # type: ignore[misc]
     external_views: ClassVar = VIEWS if HAS_PAGES else []  # type: ignore[misc]
