@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -30,6 +30,14 @@ class Reading(Protocol):
 
 
 @runtime_checkable
+class PartedReading(Reading, Protocol):
+    """A reading of something that is in parts, some of which may be gone."""
+
+    def list_damage(self) -> Mapping[str, str]:
+        """List the parts that are not as they were written, each with what is wrong with it, once rows were read."""
+
+
+@runtime_checkable
 class ReadableTarget(Target, Protocol):
     """A target whose rows can be read."""
 
@@ -41,6 +49,11 @@ class ReadableTarget(Target, Protocol):
 
     def spell_values(self, rows: pa.Table) -> pa.Array:
         """Return what is written of rows of the serving table, as ``value`` of HELD has it."""
+
+
+@runtime_checkable
+class DeletingTarget(ReadableTarget, Protocol):
+    """A target that lets go of rows by what it holds, whatever that is."""
 
     def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
         """Delete rows that were read, at a position that stays; Fenced."""

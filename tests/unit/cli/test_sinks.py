@@ -16,7 +16,7 @@ from seamline.cli import main
 from seamline.lake.storage.layout import definitions_folder
 from seamline.lake.store.locations import Location
 from seamline.model.compile.catalog import load_pipeline
-from seamline.model.errors import AuditFailed, BadRange, SetupError
+from seamline.model.errors import AuditFailed, BadRange
 from seamline.plan.stream.sink_facts import SinkFacts, format_shown, format_sink_notes
 
 SINKS = """    sinks=[KafkaSink("sales", topic="sales.out", name="out")],
@@ -149,13 +149,16 @@ def test_a_sink_of_redis_is_named_by_its_own_keys() -> None:
 def test_an_audit_of_all_says_which_sinks_it_passes_over(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that cannot be read back is no reason to look at no other; alone, or named, it is an error."""
+    """Records are not rows of a view: no reason to look at no other sink; named, it is an error."""
     file = tmp_path / "definitions" / "shop.py"
-    both = f'sinks=[FileSink("sales", path="{tmp_path / "files"}", name="lines"), KafkaSink('
-    text = file.read_text().replace("import Batch,", "import Batch, FileSink,")
+    both = (
+        f'sinks=[FileSink("sales", path="{tmp_path / "files"}", name="lines"), '
+        'DeadLetterSink("rejected", topic="bad", name="bad"), KafkaSink('
+    )
+    text = file.read_text().replace("import Batch,", "import Batch, DeadLetterSink, FileSink,")
     file.write_text(text.replace("sinks=[KafkaSink(", both))
-    assert run(capsys, "run", "shop", "--once")[0] == 0
+    run(capsys, "run", "shop", "--once")
     code, said = run(capsys, "audit", "shop")
     assert code == 0
-    assert "not audited: lines" in said and "3 rows held, 3 to be there" in said
-    assert run(capsys, "audit", "shop", "lines")[0] == SetupError.exit_code
+    assert "not audited: bad" in said and said.count("3 rows held, 3 to be there") == 2
+    assert run(capsys, "audit", "shop", "bad")[0] == BadRange.exit_code

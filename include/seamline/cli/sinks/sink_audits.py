@@ -32,11 +32,11 @@ def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | N
     compiled, layout = open_pipeline(pipeline)
     require_sinks(compiled)
     named = [find_sink(compiled, sink)] if sink else compiled.definition.sinks
-    asked = [each for each in named if isinstance(each, Sink) and (sink or each.readable)]
+    asked = [each for each in named if isinstance(each, Sink)]
     if not asked:
         raise BadRange(
-            "Sinks of records, and sinks into files, are not audited.",
-            hint="audits are of sinks that keep what a view serves, in a place that can be asked.",
+            "Sinks of records are not audited.",
+            hint="audits are of sinks that keep what a view serves.",
         )
     if others := [each.id for each in named if each not in asked]:
         click.echo(f"not audited: {', '.join(others)}", err=True)

@@ -7,12 +7,13 @@ from typing import Any
 
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.spelling import format_quantity
-from seamline.sinks.audit.sink_audit import DIFFERENT, EXTRA, MISSING, RowFinding, SinkAudit
+from seamline.sinks.audit.sink_audit import DAMAGED, DIFFERENT, EXTRA, MISSING, RowFinding, SinkAudit
 
 SAID = {
     MISSING: ("is served and not there", "are served and not there"),
     EXTRA: ("is there and not served", "are there and not served"),
     DIFFERENT: ("is another than is served", "are others than are served"),
+    DAMAGED: ("is not as it was written", "are not as they were written"),
 }
 LONGEST = 120
 """Letters of a value that a line shows."""
@@ -34,11 +35,13 @@ def format_sink_audit(found: SinkAudit) -> Iterator[str]:
         yield f"  {found.moved:,} changed while they were read, and are not judged"
     for kind, count in found.found.items():
         if count:
-            yield f"  WRONG {format_quantity(count, 'row')} {SAID[kind][count != 1]}"
+            yield f"  WRONG {format_quantity(count, 'file' if kind == DAMAGED else 'row')} {SAID[kind][count != 1]}"
     for each in found.examples:
-        yield f"    {each.kind} {each.place}{format_columns(each)}"
+        yield f"    {each.kind} {each.place}{format_columns(each)}{each.note and f': {each.note}'}"
     if found.passed:
         yield "  nothing is wrong"
+    elif found.anew:
+        yield f"  `seamline sinks resend {found.pipeline} {found.sink}` writes everything anew"
     elif found.span.start is None:
         yield f"  `seamline sinks resend {found.pipeline} {found.sink} --from TIME` sends windows from then on again"
 
@@ -85,6 +88,7 @@ def serialize_sink_audit(found: SinkAudit) -> Mapping[str, Any]:
                 "columns": {
                     name: {"held": held, "served": served} for name, (held, served) in each.columns.items()
                 },
+                "note": each.note,
             }
             for each in found.examples
         ],

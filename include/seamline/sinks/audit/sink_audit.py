@@ -19,6 +19,7 @@ from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.sinks.served_versions import ServedVersion, ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.definition.sinks.file_sink import FileSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import ReadUnstable
@@ -26,9 +27,10 @@ from seamline.model.protocol.sinks.marks import Mark, split_marks
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.model.time.intervals import parse_duration
 from seamline.sinks.audit.opened_target import OpenedTarget, Opening, open_to_read, read_shown_versions
+from seamline.sinks.readable_target import PartedReading, Reading
 from seamline.sinks.targets import open_target
 
-MISSING, EXTRA, DIFFERENT = "missing", "extra", "different"
+MISSING, EXTRA, DIFFERENT, DAMAGED = "missing", "extra", "different", "damaged"
 EXAMPLES = 20
 """Findings of each kind that are told; all are counted."""
 WALKED = 2_000
@@ -39,14 +41,17 @@ EVERYTHING = StartRange()
 
 @dataclass(frozen=True)
 class RowFinding:
-    """One row that is not as it should be."""
+    """One row, or one file, that is not as it should be."""
 
     kind: str
-    """MISSING: served and not there; EXTRA: there and not served; DIFFERENT: another one is served."""
+    """MISSING: served and not there; EXTRA: there and not served; DIFFERENT: another one is served; DAMAGED: a file is not
+    as it was written."""
     place: str
-    """What tells it from others, as the target has it."""
+    """What tells it from others, as the target has it; the name of a file."""
     columns: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     """Of a different row each column that differs: what the target has, and what is served."""
+    note: str = ""
+    """What is wrong with a file."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,11 @@ class SinkAudit:
     moved: int = 0
     """Rows that changed while the target was read: they were not compared."""
     found: Mapping[str, int] = field(default_factory=dict)
-    """How many rows are not as they should be, by kind."""
+    """How many rows, or files, are not as they should be, by kind."""
     examples: tuple[RowFinding, ...] = ()
     """Some of them."""
+    anew: bool = False
+    """Whether what is wrong stays until everything is written anew: rows of a range beside it do not mend it."""
 
     @property
     def passed(self) -> bool:
@@ -119,7 +126,7 @@ def audit_sink(
         for changes in iterate_moves(versions, opened, sink, before, after):
             comparison.add_moved(opened.target.spell_places(changes.upserts))
             comparison.add_moved(opened.target.spell_places(changes.deletions))
-        found, examples = judge(comparison)
+        found, examples = judge(comparison, list_damage(opened.reading))
         held, wanted, unsent, moved = comparison.count()
     return replace(
         made,
@@ -130,6 +137,7 @@ def audit_sink(
         moved=moved,
         found=found,
         examples=examples,
+        anew=isinstance(sink, FileSink),
     )
 
 
@@ -210,10 +218,22 @@ def iterate_moves(
         old = new
 
 
-def judge(comparison: RowComparison) -> tuple[Mapping[str, int], tuple[RowFinding, ...]]:
+def list_damage(reading: Reading) -> list[RowFinding] | None:
+    """List the files that are not as they were written; None for a target that has none."""
+    if not isinstance(reading, PartedReading):
+        return None
+    return [RowFinding(DAMAGED, name, note=why) for name, why in sorted(reading.list_damage().items())]
+
+
+def judge(
+    comparison: RowComparison, damage: list[RowFinding] | None
+) -> tuple[Mapping[str, int], tuple[RowFinding, ...]]:
     """Count what is wrong, and name some of it; rows that are written otherwise and say the same are the same."""
     counts: Counter[str] = Counter({MISSING: 0, EXTRA: 0, DIFFERENT: 0})
     examples: list[RowFinding] = []
+    if damage is not None:
+        counts[DAMAGED] = len(damage)
+        examples += damage[:EXAMPLES]
     for part in comparison.iterate_differences():
         for row in part.to_pylist():
             found = judge_row(row["place"], row["held"], row["wanted"])

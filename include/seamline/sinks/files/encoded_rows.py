@@ -64,11 +64,20 @@ def encode_file(rows: pa.Table, form: str) -> bytes:
 def encode_lines(rows: pa.Table) -> Iterator[bytes]:
     """Write rows as JSON, an object a line, some thousands at a time; numbers have all digits, bytes are in base64."""
     for batch in rows.to_batches(max_chunksize=10_000):
-        parts: list[pa.Array | str] = []
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            parts += [f"{', ' if parts else '{'}{dump_finite_json(name)}: ", encode_exactly(column)]
-        lines = pc.binary_join_element_wise(*parts, "}\n", "")
-        yield "".join(lines.to_pylist()).encode()
+        yield "".join(pc.binary_join_element_wise(encode_batch(batch), "\n", "").to_pylist()).encode()
+
+
+def encode_objects(rows: pa.Table) -> pa.Array:
+    """Write rows as JSON, as their lines have them."""
+    return pa.concat_arrays([pa.array([], pa.string()), *map(encode_batch, rows.to_batches())])
+
+
+def encode_batch(batch: pa.RecordBatch) -> pa.Array:
+    """Write rows as JSON, an object each."""
+    parts: list[pa.Array | str] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        parts += [f"{', ' if parts else '{'}{dump_finite_json(name)}: ", encode_exactly(column)]
+    return pc.binary_join_element_wise(*parts, "}", "")
 
 
 def encode_exactly(column: pa.Array) -> pa.Array:

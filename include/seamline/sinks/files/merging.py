@@ -141,7 +141,8 @@ def parse_marks(lines: pa.Array, shape: RowShape) -> list[pa.Array]:
     for line in (each.decode() for each in lines.to_pylist()):
         following = [*json.loads(line)][len(OURS) + len(shape.identity)]
         begins = re.match(write_pattern(following), line)
-        assert begins is not None
+        if begins is None:
+            raise ValueError(f"no sink has written {line[:80]!r}")
         found.append((begins["place"], int(begins["version"]), begins["deleted"] == "true"))
     return [pa.array(each, kind) for each, kind in zip(zip(*found, strict=True), LINES.types, strict=False)]
 

@@ -20,8 +20,10 @@ from seamline.model.protocol.sinks.file_manifests import DataFile
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.files.bucket_names import name_buckets
-from seamline.sinks.files.encoded_rows import DELETED, ENDS, encode_file, mark_changes
+from seamline.sinks.files.encoded_rows import DELETED, ENDS, encode_file, encode_objects, mark_changes
+from seamline.sinks.files.file_reading import FileReading
 from seamline.sinks.files.file_upkeep import FileUpkeep
+from seamline.sinks.files.held_files import HeldFiles
 from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.merging import Merging
 from seamline.sinks.row_shape import RowShape
@@ -69,6 +71,21 @@ class FileTarget:
             log = self._log or self._open_to_clear()
             log.commit_whole(None, [])
         self._require_upkeep().forget()
+
+    @contextmanager
+    def open_reading(self) -> Iterator[FileReading]:
+        """Read the files that count, beside who writes them."""
+        with self._explained():
+            reading = FileReading(self._root, self._called, HeldFiles(self._sink.format, self._shape))
+        yield reading
+
+    def spell_places(self, rows: pa.Table) -> pa.Array:
+        """Write what tells rows apart as JSON."""
+        return encode_objects(rows.select(list(self._shape.identity)))
+
+    def spell_values(self, rows: pa.Table) -> pa.Array:
+        """Write rows as a line of JSON has them, without the marks."""
+        return encode_objects(rows.select(self._shape.names))
 
     def tidy(self, stopping: Callable[[], bool]) -> None:
         """Do a piece of upkeep, if one is due: nothing is written meanwhile."""

@@ -41,11 +41,6 @@ class FileSink(Sink):
     kind: ClassVar[str] = "files"
 
     @property
-    def readable(self) -> bool:
-        """False: files are a log of changes, which nobody reads back yet."""
-        return False
-
-    @property
     def place(self) -> str:
         return f"files below {self.path.rstrip('/')}"
 

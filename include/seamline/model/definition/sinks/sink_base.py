@@ -81,8 +81,3 @@ class Sink(AnySink):
     def wants_olds(self) -> bool:
         """True if it sends what a row was before beside what it is now."""
         return False
-
-    @property
-    def readable(self) -> bool:
-        """True if its target can be read back, and so be audited."""
-        return True

@@ -1,0 +1,69 @@
+"""A sink's files read back, as one manifest counts them: a snapshot, whatever is written and merged meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+import pyarrow as pa
+
+from seamline.lake.read.sinks.shown_rows import StartRange
+from seamline.lake.store.file_copies import list_found_files
+from seamline.lake.store.locations import Location
+from seamline.model.errors import ReadUnstable
+from seamline.model.protocol.sinks.file_manifests import DataFile, FileManifest, list_counting_files
+from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks.files.held_files import HeldFiles, hold_on_disk
+from seamline.sinks.files.manifest_log import ManifestLog
+
+
+class FileReading:
+    """The files of a sink as of its newest manifest when this was opened."""
+
+    def __init__(self, root: Location, called: str, held: HeldFiles) -> None:
+        self._root, self._called, self._held = root, called, held
+        self._newest, self._files = self._read_newest()
+        self._damage: dict[str, str] = {}
+
+    def find_position(self) -> SinkPosition | None:
+        """Return the position of that manifest; later ones are of files that are not read."""
+        return self._newest.position if self._newest else None
+
+    def read_rows(self, span: StartRange) -> Iterator[pa.Table]:
+        """Read the rows of windows that start in a range, those of one place in the order of their versions."""
+        # After the manifest: what it names was there before.
+        there = list_found_files(self._root)
+        for name in self._files.keys() - there.keys():
+            self._damage[name] = "it was deleted"
+        for name in self._files.keys() & there.keys():
+            if there[name].size != self._files[name].bytes:
+                said = f"it has {there[name].size:,} bytes, and was written with {self._files[name].bytes:,}"
+                self._damage[name] = said
+        sound = sorted((each.bucket, each.file) for each in self._files.values() if each.file in there)
+        for _, some in groupby(sound, key=lambda each: each[0]):
+            with hold_on_disk(self._root, {name: there[name] for _, name in some}) as paths:
+                yield from self._held.read(paths, span, self._damage.__setitem__)
+
+    def read_row(self, row: pa.Table) -> pa.Table | None:
+        """Return None: to find one row, all files of its bucket would have to be read."""
+        return None
+
+    def list_damage(self) -> Mapping[str, str]:
+        """List the files that are not as they were written, each with what is wrong with it.
+
+        ReadUnstable if some of them have been replaced while others were read: they may have been deleted since.
+        """
+        if self._damage:
+            replaced = self._damage.keys() - self._read_newest()[1].keys()
+            if replaced:
+                raise ReadUnstable(
+                    f"{len(replaced)} files of {self._root} were replaced by others before they were read.",
+                    hint="audit it again, or a range: --from and --to.",
+                )
+        return self._damage
+
+    def _read_newest(self) -> tuple[FileManifest | None, dict[str, DataFile]]:
+        """Read the newest manifest, and which files count."""
+        log = ManifestLog(self._root, self._called)
+        newest = log.find_newest(log.list_numbers())
+        return newest, list_counting_files(log.read_chain(newest)) if newest else {}

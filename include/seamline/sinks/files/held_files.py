@@ -1,0 +1,150 @@
+"""Files that count, read in the order of versions; those that cannot be read are left out, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from seamline.lake.engine.duckdb_connections import open_beside
+from seamline.lake.engine.duckdb_scans import read_parquet_sql
+from seamline.lake.engine.states import quote_identifier
+from seamline.lake.read.sinks.row_comparison import HELD, HELD_AT_ONCE
+from seamline.lake.read.sinks.shown_rows import StartRange
+from seamline.lake.storage.arrow_types import INSTANT
+from seamline.lake.store.file_copies import copy_file
+from seamline.lake.store.locations import Location
+from seamline.lake.store.object_path import ObjectPath
+from seamline.model.definition.sinks.file_sink import PARQUET
+from seamline.plan.maintain.transfers import FoundFile
+from seamline.runtime.spill_folder import open_spill_folder
+from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION, encode_objects
+from seamline.sinks.files.merging import LINE, LINES, MEMORY, PLACE, read_lines
+from seamline.sinks.json_values import read_starts
+from seamline.sinks.row_shape import RowShape
+
+TORN = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
+"""What reading a file may raise that somebody has changed."""
+BEGINNING = rf'^\{{"{VERSION}": \d+, "{DELETED}": (true|false), '
+Paths = dict[str, str]
+"""Where each file is on this machine, by its name."""
+
+
+class HeldFiles:
+    """The rows of files of one format."""
+
+    def __init__(self, form: str, shape: RowShape) -> None:
+        self.form, self.shape = form, shape
+
+    def read(self, paths: Paths, span: StartRange, tell: Callable[[str, str], None]) -> Iterator[pa.Table]:
+        """Read the files of one bucket as HELD has them, older rows of a place before newer ones.
+
+        ``tell`` is given each file that cannot be read, and why. Rows may come twice then, in their order each time.
+        """
+        try:
+            yield from self.read_sound([*paths.values()], span)
+        except Exception:
+            damage = {name: why for name, path in paths.items() if (why := self.find_damage(path))}
+            if not damage:
+                raise
+            for name, why in damage.items():
+                tell(name, why)
+            yield from self.read_sound([paths[name] for name in paths if name not in damage], span)
+
+    def read_sound(self, paths: Sequence[str], span: StartRange) -> Iterator[pa.Table]:
+        """Read files of which each can be read."""
+        if not paths:
+            return
+        order = f"ORDER BY {VERSION}" if len(paths) > 1 else ""
+        with open_beside(1) as con:
+            con.execute(f"SET memory_limit = '{MEMORY}'")
+            if self.form == PARQUET:
+                names = [*OURS, *self.list_columns(paths)]
+                query = (
+                    f"SELECT {', '.join(map(quote_identifier, names))} FROM {read_parquet_sql(paths, uneven=True)} "
+                    f"WHERE {span.condition_sql()} {order}"
+                )
+            else:
+                con.register("lines", pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.shape)))
+                query = f"SELECT * FROM lines {order}"
+            make = self.make_from_rows if self.form == PARQUET else make_from_lines
+            with con.sql(query).to_arrow_reader(HELD_AT_ONCE) as reader:
+                for batch in reader:
+                    yield make(pa.Table.from_batches([batch]))
+
+    def list_columns(self, paths: Sequence[str]) -> list[str]:
+        """List the columns of a row that any file has; the others are NULL in all of them."""
+        there = {name for path in paths for name in pq.read_schema(path).names}
+        return [name for name in self.shape.names if name in there]
+
+    def make_from_rows(self, rows: pa.Table) -> pa.Table:
+        """Make what is held of rows of Parquet."""
+        there = set(rows.column_names)
+        columns = [
+            rows[name] if name in there else pa.nulls(rows.num_rows, pa.string()) for name in self.shape.names
+        ]
+        values = encode_objects(pa.table(columns, names=self.shape.names))
+        places = encode_objects(rows.select(list(self.shape.identity)))
+        return make_held(places, rows["window_start"].cast(INSTANT), values, rows[DELETED])
+
+    def find_damage(self, path: str) -> str:
+        """Return why a file cannot be read; empty if it can be."""
+        try:
+            if self.form == PARQUET:
+                with pq.ParquetFile(path) as file:
+                    lacking = {*OURS, *self.shape.identity} - {*file.schema_arrow.names}
+                    if lacking:
+                        return f"it has no {', '.join(sorted(lacking))}"
+                    for _ in file.iter_batches():
+                        pass
+            else:
+                for _ in read_lines([path], self.shape):
+                    pass
+        except FileNotFoundError:
+            return "it was deleted"
+        except TORN as error:
+            return f"it cannot be read: {error}"
+        return ""
+
+
+def make_from_lines(rows: pa.Table) -> pa.Table:
+    """Make what is held of lines of JSON."""
+    places = pc.binary_join_element_wise("{", rows[PLACE], "}", "")
+    values = pc.replace_substring_regex(rows[LINE].cast(pa.string()), BEGINNING, "{", max_replacements=1)
+    return make_held(places, read_starts(places.combine_chunks()), values, rows[DELETED])
+
+
+def make_held(places: pa.Array, starts: pa.Array, values: pa.Array, deleted: pa.ChunkedArray) -> pa.Table:
+    """Make rows as HELD has them; one that is gone has no value."""
+    handles = pa.array([""] * len(places), pa.string())
+    there = pc.if_else(pc.fill_null(deleted, False), pa.scalar(None, pa.string()), values)
+    return pa.table([places, handles, starts, there], schema=HELD)
+
+
+@contextmanager
+def hold_on_disk(root: Location, files: dict[str, FoundFile]) -> Iterator[Paths]:
+    """Have files on this machine's disk while the block runs, those of a bucket as they are there now.
+
+    The copies of ``localize_files`` are of files as they were: what somebody has changed since would not be seen.
+    """
+    if not isinstance(root, ObjectPath):
+        yield {name: str(root / name) for name in files}
+        return
+    with open_spill_folder() as folder:
+        yield {
+            name: fetch(root / name, folder / f"{number}{Path(name).suffix}", about)
+            for number, (name, about) in enumerate(files.items())
+        }
+
+
+def fetch(place: Location, to: Path, about: FoundFile) -> str:
+    """Copy a file; where it has gone meanwhile, nothing is there."""
+    try:
+        copy_file(place, to, about)
+    except FileNotFoundError:
+        to.unlink(missing_ok=True)
+    return str(to)
