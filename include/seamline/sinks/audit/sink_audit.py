@@ -44,8 +44,8 @@ class RowFinding:
     """One row, or one file, that is not as it should be."""
 
     kind: str
-    """MISSING: served and not there; EXTRA: there and not served; DIFFERENT: another one is served; DAMAGED: a file is not
-    as it was written."""
+    """MISSING: served and not there; EXTRA: there and not served; DIFFERENT: another one is served; DAMAGED: a
+    file is not as it was written."""
     place: str
     """What tells it from others, as the target has it; the name of a file."""
     columns: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
