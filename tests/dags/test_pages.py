@@ -23,7 +23,7 @@ from seamline.serve.read import read
 from seamline.supervisor import observe
 from seamline.web import query_page, view_page
 from seamline.web.answers.downloads import LINES
-from seamline.web.glance import completeness_page, overview, timeline_page
+from seamline.web.glance import card_halves, completeness_page, timeline_page
 
 PAGES = (
     "",
@@ -74,19 +74,19 @@ def test_the_overview_tells_every_pipeline(client, shop) -> None:
 @pytest.mark.everywhere
 def test_answers_are_read_again_when_they_have_changed(shop, monkeypatch) -> None:
     """Not otherwise: of many pipelines most are as they were."""
-    first = overview.read_new_answers("shop", None)
+    first = card_halves.read_new_answers("shop", None)
     with monkeypatch.context() as nobody:
-        nobody.setattr(overview, "read_answers", lambda *_: pytest.fail("they were read again"))
-        assert overview.read_new_answers("shop", first) is first
+        nobody.setattr(card_halves, "read_answers", lambda *_: pytest.fail("they were read again"))
+        assert card_halves.read_new_answers("shop", first) is first
     shop.epoch([Sale(5, "a", 1)])
-    second = overview.read_new_answers("shop", first)
+    second = card_halves.read_new_answers("shop", first)
     assert (first.debts, second.debts) == (0, 1)
     build(shop, "h", cut=1)
-    third = overview.read_new_answers("shop", second)
+    third = card_halves.read_new_answers("shop", second)
     assert third.debts == 0 and third.built is not None
     file = definitions_folder() / "shop.py"
     file.write_text(file.read_text().replace("    batch=", '    tags=["edited"],\n    batch=', 1))
-    assert overview.read_new_answers("shop", third) is not third
+    assert card_halves.read_new_answers("shop", third) is not third
 
 
 @pytest.mark.everywhere

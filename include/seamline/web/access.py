@@ -14,8 +14,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, Request
 
-from seamline.lake.storage.layout import Layout, definitions_folder, locate_tables
-from seamline.lake.tables.table_format import require_format
+from seamline.lake.storage.layout import definitions_folder
 from seamline.model.compile.catalog import load_cached_catalog
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.orchestration.airflow_connections import connection_env_if_any, name_in_force
@@ -78,12 +77,6 @@ def log_request_dag(layer: str) -> Callable[[Request], None]:
         request.path_params["dag_id"] = f"{request.path_params['pipeline']}__{layer}"
 
     return name
-
-
-def open_requested_pipeline(name: str) -> tuple[CompiledPipeline, Layout]:
-    """Find a pipeline and its tables; NotFound."""
-    pipeline = load_cached_catalog(definitions_folder()).pipeline(name)
-    return pipeline, require_format(locate_tables(pipeline.name))
 
 
 def kafka_env(pipeline: CompiledPipeline) -> Mapping[str, str]:

@@ -19,20 +19,13 @@ from seamline.orchestration.airflow_connections import connection_env_if_any
 from seamline.orchestration.failover_orders import read_failover_order
 from seamline.orchestration.orders import order_of
 from seamline.orchestration.run_intervals import form_span
-from seamline.web.access import (
-    builders,
-    importers,
-    kafka_env,
-    log_request_dag,
-    open_requested_pipeline,
-    operators,
-    readers,
-)
+from seamline.web.access import builders, importers, kafka_env, log_request_dag, operators, readers
 from seamline.web.api import ANSWERS
 from seamline.web.error_responses import ErrorBody
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, only_json
 from seamline.web.render import as_json
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 WRITTEN: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in (409, 413, 415)}
 router = APIRouter(prefix="/api/v1", dependencies=[Depends(enforce_rate_limit)], responses=ANSWERS | WRITTEN)

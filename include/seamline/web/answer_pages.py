@@ -15,12 +15,10 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.errors import BadRange
 from seamline.serve.answer_request import one_key
 from seamline.web import charts
-from seamline.web.access import (
-    open_requested_pipeline,
-    readers,
-)
+from seamline.web.access import readers
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 from seamline.web.view_page import ViewRequest, build_page_answer
 
 LISTED, POINTS, PAGE = 400, 60, 20

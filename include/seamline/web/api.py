@@ -36,10 +36,11 @@ from seamline.serve.answer_request import (
     one_key,
 )
 from seamline.version import VERSION
-from seamline.web.access import kafka_env, list_readable_pipelines, open_requested_pipeline, readers
+from seamline.web.access import kafka_env, list_readable_pipelines, readers
 from seamline.web.error_responses import ErrorBody
 from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit
 from seamline.web.render import as_json
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 Text = Annotated[str | None, Query(max_length=200)]
 

@@ -11,9 +11,10 @@ from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.errors import BadRange
 from seamline.orchestration.run_intervals import form_span
 from seamline.serve.producer_counts import list_bad_lines, list_counted_intervals
-from seamline.web.access import open_requested_pipeline, readers
+from seamline.web.access import readers
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
 

@@ -10,8 +10,9 @@ from fastapi.responses import PlainTextResponse
 from seamline.lake.storage.layout import home_folder
 from seamline.model.errors import NotFound
 from seamline.supervisor.stream_logs import last_lines
-from seamline.web.access import open_requested_pipeline, operators
+from seamline.web.access import operators
 from seamline.web.limits import enforce_rate_limit
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 LINES, MOST = 500, 10_000
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)

@@ -29,18 +29,12 @@ from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
 from seamline.serve.trust.interval_shades import SIGNS
 from seamline.web import charts
-from seamline.web.access import (
-    kafka_env,
-    list_readable_pipelines,
-    may_ask_for_imports,
-    may_operate,
-    open_requested_pipeline,
-    readers,
-)
+from seamline.web.access import kafka_env, list_readable_pipelines, may_ask_for_imports, may_operate, readers
 from seamline.web.glance.overview import load_pipeline_cards
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 EPOCHS = 60
 MEDIA = {"css": "text/css", "js": "text/javascript"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from seamline.model.errors import TooSlow
-from seamline.web.glance.kept_parts import LOOKED_AT, WITHIN, KeptParts
+from seamline.web.glance.kept_parts import LOOKED_AT, WITHIN, KeptParts, Part
 
 
 class Clock:
@@ -120,3 +122,30 @@ def test_what_takes_longer_than_a_request_may_keeps_nobody_from_the_page() -> No
     if (thread := kept.thread) is not None:
         thread.join(30)
     assert kept.thread is None
+
+
+def test_requests_read_nothing_while_the_thread_reads_by_another() -> None:
+    """The reader is opened for the thread alone, and closed once nobody looks."""
+    clock, asked, go, closed = Clock(), threading.Event(), threading.Event(), threading.Event()
+
+    @contextmanager
+    def open_reader() -> Iterator[Callable[[str, str | None], str]]:
+        yield read
+        closed.set()
+
+    def read(key: str, before: str | None) -> str:
+        asked.set()
+        assert go.wait(30)
+        clock.now += 2 * LOOKED_AT
+        return f"another's {key}"
+
+    def load(key: str, before: str | None) -> str:
+        clock.now += WITHIN * 2
+        return f"own {key}"
+
+    kept = KeptParts(load, lambda key: 1000.0, clock, lambda _: None, open_reader)
+    assert kept.show("ab") == {"a": Part("own a", 100.0, WITHIN * 2)}
+    assert asked.wait(30)
+    assert [*kept.show("abc")] == ["a"]
+    go.set()
+    assert closed.wait(30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 import time
@@ -198,7 +199,7 @@ def load_cached_catalog(folder: Path) -> Catalog:
     One with problems is loaded again after a while.
     """
     try:
-        files = tuple((file.name, *read_file_identity(file)) for file in source_files(folder))
+        files = list_file_identities(folder)
     except FileNotFoundError:
         return load_catalog(folder)
     held = _known.get(folder)
@@ -207,10 +208,12 @@ def load_cached_catalog(folder: Path) -> Catalog:
     return held.found
 
 
-def read_file_identity(file: Path) -> tuple[int, int, int]:
-    """Distinguish a file from another in its place."""
-    found = file.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+def list_file_identities(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """Distinguish what stands in a folder of definitions from others in its place, as ``LoadedDefinition`` has it."""
+    with os.scandir(folder) as found:
+        files = [each for each in found if each.name.endswith((".py", SQL)) and not each.name.startswith(".")]
+        stats = sorted((each.name, each.stat()) for each in files)
+    return tuple((name, each.st_ino, each.st_mtime_ns, each.st_size) for name, each in stats)
 
 
 class Source(SourceFileLoader):

@@ -19,9 +19,10 @@ from seamline.model.types.exact_json import dump_exact_json
 from seamline.serve.answer_age import read_within_age
 from seamline.serve.answer_request import MEDIA, key_condition_sql, list_asked_keys
 from seamline.serve.streamed import encode_answer_stream, stream_answer
-from seamline.web.access import open_requested_pipeline, readers
+from seamline.web.access import readers
 from seamline.web.api import ANSWERS, ReadQuery
 from seamline.web.limits import AT_ONCE, enforce_rate_limit, read_memory_share, run_with_time_limit
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 BROKEN_ARROW = b"\xff\xff\xff\xff\xff\xff\xff\x7f"
 """The beginning of a message of an Arrow stream, of which two gigabytes are to follow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from airflow.api_fastapi.core_api.security import GetUserDep
@@ -13,15 +13,19 @@ from fastapi.responses import Response
 
 from seamline.lake.log.epoch_log import newest_epochs
 from seamline.lake.publish.derived_changes import find_reach_ahead
+from seamline.lake.storage.layout import Layout
+from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.counts.counting_sources import list_counting_sources
 from seamline.model.time.intervals import Grid
 from seamline.serve.completeness import list_completeness
 from seamline.serve.trust.interval_shades import SIGNS, Square, find_certified_end, shade_cells
-from seamline.web.access import may_operate, open_requested_pipeline, readers
+from seamline.web.access import may_operate, readers
 from seamline.web.glance.calendar import lay_out_strips, lay_out_years, list_span, name_span
+from seamline.web.glance.table_versions import Memory
 from seamline.web.interval import load_interval_detail
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 LISTED = 50
 """Rows of the table on one page."""
@@ -49,6 +53,18 @@ class Zoom:
     """Its intervals, newest first."""
 
 
+@dataclass(frozen=True)
+class Whole:
+    """All that is known of a pipeline's intervals."""
+
+    watermark: datetime | None
+    """The stream's, at its newest epoch."""
+    groups: dict[Version, list[Square]]
+    """The intervals of each version of a view."""
+    views: list[dict[str, Any]]
+    """The years of each, as they are drawn."""
+
+
 @router.get("/pipelines/{pipeline}/completeness", dependencies=[readers])
 def completeness(
     pipeline: str,
@@ -62,12 +78,8 @@ def completeness(
 ) -> Response:
     """Draw every interval by view; those of a month one by one, and one of them in full."""
     compiled, layout = open_requested_pipeline(pipeline)
-    epochs = newest_epochs(layout, 1)
-    watermark = compiled.timed.watermark_at(epochs[-1]) if epochs else None
-    cells, ahead = list_completeness(compiled, layout), find_reach_ahead(compiled, layout)
-    groups: dict[Version, list[Square]] = {}
-    for each in shade_cells(cells, compiled.grid, watermark, ahead):
-        groups.setdefault((each.cell.view, each.cell.version), []).append(each)
+    whole = wholes.find(compiled, layout)
+    groups = whole.groups
     chosen = choose_zoom(groups, (view, version), zoom or interval, compiled.grid.length)
     known = [each for each in chosen.squares if each.cell.interval == interval] if chosen else []
     listed = chosen.squares[(page - 1) * LISTED : page * LISTED] if chosen else ()
@@ -77,9 +89,9 @@ def completeness(
         here="completeness",
         signs=SIGNS,
         length=str(compiled.definition.batch.interval),
-        watermark=watermark,
+        watermark=whole.watermark,
         counting=bool(list_counting_sources(compiled)),
-        views=[describe_view(name, some, compiled.grid, groups) for name, some in groups.items()],
+        views=whole.views,
         zoom=chosen,
         strips=lay_out_strips(chosen.squares, compiled.grid.length) if chosen else [],
         detail=load_interval_detail(compiled, layout, known[0]) if known else None,
@@ -88,6 +100,22 @@ def completeness(
         more=bool(chosen and len(chosen.squares) > page * LISTED),
         operates=may_operate(pipeline, user),
     )
+
+
+def read_whole(compiled: CompiledPipeline, layout: Layout) -> Whole:
+    """Read every interval."""
+    epochs = newest_epochs(layout, 1)
+    watermark = compiled.timed.watermark_at(epochs[-1]) if epochs else None
+    cells, ahead = list_completeness(compiled, layout), find_reach_ahead(compiled, layout)
+    groups: dict[Version, list[Square]] = {}
+    for each in shade_cells(cells, compiled.grid, watermark, ahead):
+        groups.setdefault((each.cell.view, each.cell.version), []).append(each)
+    views = [describe_view(name, some, compiled.grid, groups) for name, some in groups.items()]
+    return Whole(watermark, groups, views)
+
+
+wholes = Memory(read_whole)
+"""What was read of intervals."""
 
 
 def choose_zoom(

@@ -22,9 +22,11 @@ from seamline.serve.trust.interval_shades import Shade
 from seamline.serve.trust.published_answers import ViewTrust, read_trust
 from seamline.sinks.sink_states import SinkState, read_sink_states
 from seamline.supervisor.observe import observe
-from seamline.web.access import kafka_env, open_requested_pipeline, readers
+from seamline.web.access import kafka_env, readers
+from seamline.web.glance.table_versions import Memory
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import count, format_quantity, render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 RECENT = 60
 """Epochs whose records are counted."""
@@ -33,6 +35,8 @@ WIDTH, HEIGHT, APART = 216, 84, 40
 LATE = 60.0
 """Seconds after which a sink is called late."""
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
+trusts = Memory(read_trust)
+"""What was read of published answers."""
 
 
 class Health(StrEnum):
@@ -112,7 +116,7 @@ def graph(pipeline: str, request: Request) -> Response:
 
 def look(compiled: CompiledPipeline, layout: Layout) -> Known:
     """Look at a pipeline once."""
-    trust = read_trust(compiled, layout)
+    trust = trusts.find(compiled, layout)
     sinks = read_sink_states(compiled, layout, datetime.now(UTC)) if compiled.definition.sinks else None
     epochs = newest_epochs(layout, RECENT)
     return Known(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,6 +19,8 @@ LOOKED_AT = 60.0
 """Seconds for which things are read again after somebody has looked."""
 SHARE = 0.5
 """Part of its time for which the thread works at most."""
+REST = 0.01
+"""Seconds that it rests at least between two parts."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class KeptParts(Generic[K, V]):
 
     ``load`` reads one, given what was read before if anything was, and says of what it cannot read what there is to
     say; ``due`` is after how many seconds a part is old. A request reads what is old itself, for ``WITHIN`` seconds.
-    It leaves what took longer, and what it was broken off at, to a thread that goes on after it.
+    It leaves what took longer, and what it was broken off at, to a thread that goes on after it; while that is at work,
+    everything. The thread reads by what ``open_reader`` yields, which may be another process, or else by ``load``.
     """
 
     def __init__(
@@ -46,8 +50,10 @@ class KeptParts(Generic[K, V]):
         due: Callable[[K], float],
         clock: Callable[[], float] = time.monotonic,
         rest: Callable[[float], object] = time.sleep,
+        open_reader: Callable[[], AbstractContextManager[Callable[[K, V | None], V]]] | None = None,
     ) -> None:
         self.load, self.due, self.clock, self.rest = load, due, clock, rest
+        self.open_reader = open_reader or (lambda: nullcontext(load))
         self.parts: dict[K, Part[V]] = {}
         self.looked: dict[K, float] = {}
         self.lock = threading.Lock()
@@ -59,20 +65,29 @@ class KeptParts(Generic[K, V]):
         with self.lock:
             self.looked |= dict.fromkeys(keys, began)
         own = [key for key in keys if (part := self.parts.get(key)) is None or part.took < WITHIN]
-        while (key := self.find_overdue(own)) is not None and self.clock() - began < WITHIN:
+        while (
+            not self.is_at_work
+            and (key := self.find_overdue(own)) is not None
+            and self.clock() - began < WITHIN
+        ):
             try:
-                self.read(key)
+                self.read(key, self.load)
             except TooSlow:
                 break
         if self.find_overdue(keys) is not None:
             self.go_on()
         return {key: part for key in keys if (part := self.parts.get(key))}
 
-    def read(self, key: K) -> float:
+    @property
+    def is_at_work(self) -> bool:
+        """Return whether the thread reads."""
+        return self.thread is not None and self.thread.is_alive()
+
+    def read(self, key: K, load: Callable[[K, V | None], V]) -> float:
         """Read one part; return how many seconds that took."""
         began = self.clock()
         before = self.parts.get(key)
-        value = self.load(key, before.value if before else None)
+        value = load(key, before.value if before else None)
         took = self.clock() - began
         self.parts[key] = Part(value, began, took)
         return took
@@ -91,16 +106,17 @@ class KeptParts(Generic[K, V]):
     def go_on(self) -> None:
         """Let the thread read the rest."""
         with self.lock:
-            if self.thread is None or not self.thread.is_alive():
+            if not self.is_at_work:
                 self.thread = threading.Thread(target=self.keep_reading, name="seamline-pages", daemon=True)
                 self.thread.start()
 
     def keep_reading(self) -> None:
         """Read what is old as long as somebody looks, and rest in between; forget what nobody looks at."""
-        while keys := self.list_looked_at():
-            key = self.find_overdue(keys)
-            took = self.read(key) if key is not None else 0.0
-            self.rest(max(took * (1 - SHARE) / SHARE, 0.05 if key is not None else 0.5))
+        with self.open_reader() as load:
+            while keys := self.list_looked_at():
+                key = self.find_overdue(keys)
+                took = self.read(key, load) if key is not None else 0.0
+                self.rest(max(took * (1 - SHARE) / SHARE, REST if key is not None else 0.5))
 
     def list_looked_at(self) -> list[K]:
         """List what somebody has looked at lately; nothing else is kept."""

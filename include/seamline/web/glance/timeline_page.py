@@ -13,10 +13,11 @@ from fastapi.responses import Response
 from seamline.model.time.intervals import format_utc_instant
 from seamline.serve.trust.happenings import Happened, Happening, list_happenings
 from seamline.supervisor.observe import observe
-from seamline.web.access import open_requested_pipeline, readers
+from seamline.web.access import readers
 from seamline.web.charts import Figure, make_figure
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 MOST = 2_000
 """Things that are looked at."""

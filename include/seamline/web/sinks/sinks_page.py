@@ -10,9 +10,10 @@ from fastapi.responses import Response
 from seamline.lake.tables.sinks.recorded_positions import list_copied_sinks
 from seamline.plan.stream.sink_facts import format_shown
 from seamline.sinks.sink_facts import read_sink_facts
-from seamline.web.access import open_requested_pipeline, readers
+from seamline.web.access import readers
 from seamline.web.limits import enforce_rate_limit
 from seamline.web.render import render_page_response
+from seamline.web.requested_pipeline import open_requested_pipeline
 
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
 

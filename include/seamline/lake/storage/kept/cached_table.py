@@ -195,3 +195,17 @@ def forget_cached_table(root: Location) -> CachedTable | None:
     """Forget a table's handle, and return it; None if there is none."""
     with _guard:
         return _held.pop(root)
+
+
+def forget_what_was_seen(folder: Location) -> None:
+    """Forget what was read of a pipeline's tables, and keep their handles: its versions alone are asked for next."""
+    for root in _held:
+        held = _held.get(root) if str(root).startswith(f"{folder}/") else None
+        if held is not None:
+            with held.lock:
+                held.seen.clear()
+
+
+def keep_tables_open(most: int) -> None:
+    """Let this process keep so many tables open."""
+    _held.most = _absent.most = most
