@@ -22,7 +22,7 @@ from seamline.web import (
 )
 from seamline.web.answers import downloads, mcp
 from seamline.web.error_responses import handle_request_error
-from seamline.web.glance import completeness_page, graph_page, timeline_page
+from seamline.web.glance import changes, completeness_page, graph_page, timeline_page
 from seamline.web.limits import Bounded
 from seamline.web.sinks import sinks_page
 
@@ -72,6 +72,7 @@ ROUTED = (
     actions,
     reports,
     driver_log,
+    changes,
     graph_page,
     query_page,
     pages,

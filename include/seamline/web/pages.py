@@ -31,6 +31,7 @@ from seamline.serve.trust.interval_shades import SIGNS
 from seamline.web import charts
 from seamline.web.access import kafka_env, list_readable_pipelines, may_ask_for_imports, may_operate, readers
 from seamline.web.glance.overview import load_pipeline_cards
+from seamline.web.glance.shown_ids import identify_cards, identify_pipeline
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
@@ -60,6 +61,8 @@ def overview(request: Request, user: GetUserDep) -> Response:
         unread=sum(each.stream is None or each.answers is None for each in cards),
         problems=problems,
         live=5,
+        changes="/changes",
+        seen=identify_cards(cards),
     )
 
 
@@ -105,6 +108,7 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)
+    shown = identify_pipeline(compiled, layout)
     seen = observe(pipeline, layout, compiled, env=kafka_env(compiled))
     epochs = newest_epochs(layout, EPOCHS)
     return render_page_response(
@@ -112,6 +116,8 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
         "stream.html",
         here="stream",
         live=5,
+        changes=f"/pipelines/{pipeline}/changes",
+        seen=shown,
         plotly=release("plotly"),
         cells=observed(seen),
         notes=list(format_observation_notes(seen)),

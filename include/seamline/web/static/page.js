@@ -106,12 +106,18 @@ async function fetched(address, whatever = true) {
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
 
-// What is live is fetched again, and put in the place of what has changed, unless somebody is busy in it.
+// What is live is fetched again once the server says that it is another, and put in the place of what has changed,
+// unless somebody is busy in it. Where nothing is said, or not for a minute, the page looks for itself.
+const QUIET = 60_000;
+
 function live() {
   const wait = Number(document.body.dataset.live || 0) * 1000;
   if (!wait) return;
   const was = new Map();
   for (const part of document.querySelectorAll("[data-part]")) was.set(part, part.dataset.text ?? "");
+  const address = document.body.dataset.changes;
+  let shown = document.body.dataset.seen, told = shown;
+  let looked = Date.now(), opened = 0, heard = 0, timer = 0, source = null;
   let seen = new Date();
   const stale = (text) => {
     const note = document.getElementById("stale");
@@ -119,29 +125,53 @@ function live() {
     note.hidden = !text;
   };
   const look = async () => {
-    if (!document.hidden) {
-      try {
-        const fresh = await fetched(location.pathname + location.search, false);
-        for (const part of document.querySelectorAll("[data-part]")) {
-          const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
-          if (!other || other.innerHTML === was.get(part)) continue;
-          const busy = document.activeElement;
-          if (part.contains(busy) && busy.matches("input, select, button")) continue;
-          was.set(part, other.innerHTML);
-          const open = [...part.querySelectorAll("details")].map((each) => each.open);
-          part.replaceChildren(...other.childNodes);
-          part.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
-          dress(part);
-        }
-        seen = new Date();
-        stale("");
-      } catch (error) {
-        stale(`Not looked at since ${seen.toLocaleTimeString()}: the server does not answer, or you are logged out.`);
+    try {
+      const fresh = await fetched(location.pathname + location.search, false);
+      for (const part of document.querySelectorAll("[data-part]")) {
+        const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
+        if (!other || other.innerHTML === was.get(part)) continue;
+        const busy = document.activeElement;
+        if (part.contains(busy) && busy.matches("input, select, button")) continue;
+        was.set(part, other.innerHTML);
+        const open = [...part.querySelectorAll("details")].map((each) => each.open);
+        part.replaceChildren(...other.childNodes);
+        part.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
+        dress(part);
       }
+      shown = fresh.body.dataset.seen;
+      seen = new Date();
+      stale("");
+    } catch (error) {
+      stale(`Not looked at since ${seen.toLocaleTimeString()}: the server does not answer, or you are logged out.`);
     }
-    setTimeout(look, wait);
+    looked = Date.now();
+    next();
   };
-  setTimeout(look, wait);
+  const listen = () => {
+    source?.close();
+    source = new EventSource(`${address}?seen=${told}`);
+    opened = heard = Date.now();
+    source.addEventListener("open", () => { heard = Date.now(); next(); });
+    source.addEventListener("alive", () => { heard = Date.now(); });
+    source.addEventListener("changed", (event) => { heard = Date.now(); told = event.data; next(); });
+    source.addEventListener("error", next);
+  };
+  // A browser has few connections: a page that nobody sees keeps none.
+  const next = () => {
+    clearTimeout(timer);
+    if (document.hidden) {
+      source?.close();
+      source = null;
+      return;
+    }
+    const now = Date.now();
+    const deaf = !source || source.readyState === EventSource.CLOSED || now - heard > 3 * 15_000;
+    if (address && deaf && now - opened >= (source ? QUIET : 0)) listen();
+    const listening = source?.readyState === EventSource.OPEN && told === shown;
+    timer = setTimeout(look, Math.max(0, looked + (listening ? QUIET : wait) - now));
+  };
+  document.addEventListener("visibilitychange", next);
+  next();
 }
 
 // What takes long comes after the page.

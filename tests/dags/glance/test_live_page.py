@@ -1,0 +1,99 @@
+"""An open page in a browser: a number that has changed arrives without a reload, and nothing is asked for till then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from playwright.sync_api import Page
+from tests.e2e.reader import opened_browser
+from tests.ports import free_ports
+from tests.unit.shop import Sale
+
+from seamline.web import app as web
+from seamline.web.glance import changes
+
+pytestmark = pytest.mark.faults
+GRAPH = "/pipelines/shop/graph"
+
+
+class Server:
+    """A server of the pages."""
+
+    def __init__(self) -> None:
+        self.port = free_ports()
+        self.start()
+
+    def start(self) -> None:
+        """Start it, at the port where it was."""
+        self.server = uvicorn.Server(uvicorn.Config(web.app, port=self.port, log_level="warning"))
+        self.thread = threading.Thread(target=self.server.run)
+        self.thread.start()
+
+    def end(self) -> None:
+        """End it, whatever is open."""
+        self.server.should_exit = self.server.force_exit = True
+        self.thread.join(60)
+
+
+class Watched:
+    """An open page, what it asks for, and what it complains about."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.asked.append(request.url.removeprefix(url).partition("?")[0]))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        with page.expect_request("**/changes?*"):
+            page.goto(url + GRAPH)
+
+    def wait_for(self, text: str) -> None:
+        """Wait until the page says something."""
+        self.page.locator("[data-part=graph]").get_by_text(text).first.wait_for(timeout=60_000)
+
+
+@pytest.fixture
+def watched(client) -> Iterator[tuple[Watched, Server]]:
+    """A reader's graph of the shop."""
+    server = Server()
+    try:
+        with opened_browser() as browser:
+            yield Watched(browser.new_page(), f"http://127.0.0.1:{server.port}"), server
+    finally:
+        server.end()
+
+
+def test_a_number_that_has_changed_arrives_without_a_reload(watched, shop) -> None:
+    """The page is fetched once for it."""
+    page, _ = watched
+    page.page.evaluate("window.kept = true")
+    assert page.asked.count(GRAPH) == 1
+    shop.epoch([Sale(5, "a", 1)])
+    page.wait_for("1 interval to build")
+    assert page.page.evaluate("window.kept")
+    assert page.asked.count(GRAPH) == 2
+    assert page.complaints == []
+
+
+def test_a_page_without_a_stream_looks_for_itself(watched, shop, monkeypatch) -> None:
+    """As when there are too many that listen."""
+    page, _ = watched
+    monkeypatch.setattr(changes, "MOST", 0)
+    monkeypatch.setattr(changes, "LASTS", 0.0)
+    with page.page.expect_response(lambda answer: answer.status == 503, timeout=90_000):
+        pass
+    shop.epoch([Sale(5, "a", 1)])
+    page.wait_for("1 interval to build")
+
+
+def test_a_page_outlives_its_server(watched, shop) -> None:
+    """It listens again to the next one on the port, and is told of what came in between."""
+    page, server = watched
+    server.end()
+    shop.epoch([Sale(5, "a", 1)])
+    with page.page.expect_request("**/changes?*", timeout=60_000):
+        server.start()
+    page.wait_for("1 interval to build")
