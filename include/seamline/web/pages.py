@@ -27,7 +27,6 @@ from seamline.plan.wording.source_text import list_source_facts
 from seamline.serve.questions import list_question_states
 from seamline.serve.refused_records import list_refusals
 from seamline.serve.rules_in_force import list_lookup_states
-from seamline.serve.trust.interval_shades import SIGNS
 from seamline.web import charts
 from seamline.web.access import kafka_env, list_readable_pipelines, may_ask_for_imports, may_operate, readers
 from seamline.web.glance.overview import load_pipeline_cards
@@ -56,7 +55,6 @@ def overview(request: Request, user: GetUserDep) -> Response:
         request,
         "overview.html",
         cards=cards,
-        signs=SIGNS,
         now=datetime.now(UTC),
         unread=sum(each.stream is None or each.answers is None for each in cards),
         problems=problems,

@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import cached_property
 from itertools import groupby
+
+from markupsafe import Markup
 
 from seamline.model.time.intervals import Grid, format_utc_instant, parse_moment
 from seamline.serve.trust.interval_shades import Shade, Square
@@ -52,6 +55,22 @@ class Month:
     """How many it has."""
     tally: Mapping[Shade, int]
     """How many of the intervals that touch it are so, the gravest first; none if it has no rows."""
+
+    @cached_property
+    def said(self) -> str:
+        """Return it in words."""
+        return f"{self.name}: " + ", ".join(
+            f"{number:,} {shade.value}" for shade, number in self.tally.items()
+        )
+
+    @cached_property
+    def drawn(self) -> Markup:
+        """Return it as an image."""
+        paths = (
+            f'<path class="{name.value.replace(" ", "-")}" d="{bar}"/>' for name, bar in self.bars.items()
+        )
+        box = f'<svg viewBox="0 0 {self.days} 20" preserveAspectRatio="none" aria-hidden="true">'
+        return Markup(f"{box}{''.join(paths)}</svg>")
 
 
 @dataclass(frozen=True)
