@@ -27,6 +27,7 @@ from seamline.lineage.own_facets import (
     OffsetRangeOfPartition,
     SeamlineBatchRunFacet,
     SeamlineOffsetsInputDatasetFacet,
+    SeamlineSinkRunFacet,
     SeamlineStreamRunFacet,
 )
 from seamline.plan.lineage.lineage_events import (
@@ -36,6 +37,7 @@ from seamline.plan.lineage.lineage_events import (
     LineageEvent,
     ParentRuns,
     ReadDataset,
+    SinkRunFacts,
     StreamFacts,
     WrittenDataset,
 )
@@ -69,8 +71,7 @@ def make_job_facets(event: LineageEvent) -> dict[str, JobFacet]:
 def make_run_facets(event: LineageEvent) -> dict[str, RunFacet]:
     """Say what is known of a run."""
     engine = processing_engine_run.ProcessingEngineRunFacet(VERSION, "Seamline", producer=PRODUCER)
-    own = "seamline_stream" if event.streaming else "seamline_batch"
-    found: dict[str, RunFacet] = {"processing_engine": engine, own: make_own_facet(event)}
+    found: dict[str, RunFacet] = {"processing_engine": engine, **make_own_facet(event)}
     if event.parents:
         found["parent"] = make_parent_facet(event.parents)
     if event.error:
@@ -80,11 +81,11 @@ def make_run_facets(event: LineageEvent) -> dict[str, RunFacet]:
     return found
 
 
-def make_own_facet(event: LineageEvent) -> RunFacet:
+def make_own_facet(event: LineageEvent) -> dict[str, RunFacet]:
     """Say what only we know."""
     facts = event.facts
     if isinstance(facts, StreamFacts):
-        return SeamlineStreamRunFacet(
+        stream = SeamlineStreamRunFacet(
             facts.pipeline,
             facts.token,
             facts.epoch,
@@ -92,7 +93,13 @@ def make_own_facet(event: LineageEvent) -> RunFacet:
             facts.watermark or None,
             producer=PRODUCER,
         )
-    return SeamlineBatchRunFacet(
+        return {"seamline_stream": stream}
+    if isinstance(facts, SinkRunFacts):
+        sink = SeamlineSinkRunFacet(
+            facts.pipeline, facts.sink, facts.before, facts.version, facts.changes, producer=PRODUCER
+        )
+        return {"seamline_sink": sink}
+    batch = SeamlineBatchRunFacet(
         facts.pipeline,
         facts.airflow_run,
         facts.cut,
@@ -101,6 +108,7 @@ def make_own_facet(event: LineageEvent) -> RunFacet:
         facts.reason,
         producer=PRODUCER,
     )
+    return {"seamline_batch": batch}
 
 
 def make_parent_facet(parents: ParentRuns) -> parent_run.ParentRunFacet:

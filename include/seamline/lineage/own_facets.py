@@ -54,6 +54,21 @@ class SeamlineStreamRunFacet(RunFacet):
 
 
 @attr.define
+class SeamlineSinkRunFacet(RunFacet):
+    """What a sink says of itself."""
+
+    pipeline: str
+    sink: str
+    versionBefore: int  # noqa: N815
+    version: int
+    changes: int
+
+    @staticmethod
+    def _get_schema() -> str:
+        return schema_url("SeamlineSinkRunFacet")
+
+
+@attr.define
 class SeamlineBatchRunFacet(RunFacet):
     """What a task of a batch run says of itself."""
 

@@ -1,4 +1,4 @@
-"""Tells the lineage of a stream from a thread of its own: what an epoch takes does not depend on it."""
+"""Tells the lineage of what goes on until it is stopped from a thread of its own: it is in the way of no epoch."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from seamline.lake.store.locations import replace_file
 from seamline.lineage.courier import Courier
-from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.plan.lineage.lineage_events import RunState
-from seamline.plan.lineage.stream_events import StreamNames, StreamSnapshot, make_stream_event
-from seamline.plan.lineage.told_offsets import Told, plan_steps
+from seamline.model.protocol.offsets import Vector
+from seamline.plan.lineage.lineage_events import LineageEvent, RunState
+from seamline.plan.lineage.told_offsets import Step, Told, plan_steps
 
 log = logging.getLogger("seamline.lineage")
 PATIENCE, BRIEF = 5.0, 1.0
@@ -21,30 +21,40 @@ PATIENCE, BRIEF = 5.0, 1.0
 waits less for a server that took nothing the last time."""
 
 
-class StreamReporter:
-    """One run of a stream: its beginning, from time to time what it has read, and its end.
+class Standing(Protocol):
+    """Where something stands."""
 
-    Nothing waits in a queue: what a server that is away has not taken is told with the next event. ``memory`` is the
-    file by which the next driver knows what was told.
+    @property
+    def vector(self) -> Vector:
+        """The next offset of each lane."""
+
+
+S = TypeVar("S", bound=Standing)
+
+
+class StreamReporter(Generic[S]):
+    """One run of a stream, or of a sink: its beginning, from time to time what it has read, and its end.
+
+    ``make`` makes the event of a step. Nothing waits in a queue: what a server that is away has not taken is told with
+    the next event. ``memory`` is the file by which the next process knows what was told.
     """
 
     def __init__(
         self,
-        pipeline: CompiledPipeline,
-        names: StreamNames,
+        make: Callable[[Step, S], LineageEvent],
         run: str,
-        look: Callable[[], StreamSnapshot | None],
+        look: Callable[[], S | None],
         memory: Path,
         *,
         every: float,
-        began: StreamSnapshot,
+        began: S,
     ) -> None:
-        self.pipeline, self.names, self.run = pipeline, names, run
+        self.make, self.run = make, run
         self.look, self.memory, self.every, self.began = look, memory, every, began
         self.told = Told()
         self.courier = Courier()
         self.over = threading.Event()
-        self.last: tuple[StreamSnapshot, RunState, str] | None = None
+        self.last: tuple[S, RunState, str] | None = None
         self.thread = threading.Thread(target=self.work, name="lineage", daemon=True)
         with suppress(OSError):
             self.told = Told.from_json(memory.read_text(encoding="utf-8"))
@@ -60,19 +70,19 @@ class StreamReporter:
             self.tell(*self.last)
         self.courier.close(PATIENCE)
 
-    def tell(self, here: StreamSnapshot, ending: RunState | None = None, error: str = "") -> None:
+    def tell(self, here: S, ending: RunState | None = None, error: str = "") -> None:
         """Tell what is due, in order, as far as it is taken; anything unforeseen is logged."""
         try:
             for step in plan_steps(self.told, self.run, self.began.vector, here.vector, ending, error):
                 of_before = step.state is RunState.START or step.run != self.run
-                event = make_stream_event(self.pipeline, self.names, step, self.began if of_before else here)
+                event = self.make(step, self.began if of_before else here)
                 if not self.courier.deliver(event):
                     return
                 self.remember(step.after)
         except Exception:
             log.exception("Lineage is not told")
 
-    def end(self, here: StreamSnapshot, state: RunState, error: str = "") -> None:
+    def end(self, here: S, state: RunState, error: str = "") -> None:
         """Tell how the run has ended, and wait for that a little; what is not taken is left to the next driver."""
         self.last = (here, state, error)
         self.over.set()

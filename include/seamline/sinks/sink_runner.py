@@ -6,18 +6,24 @@ import logging
 import threading
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from seamline.lake.status.sink_words import SinkWords, write_sink_words
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.promises import is_on_disk
+from seamline.lineage.configuration import is_configured
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink
 from seamline.model.errors import Fenced, SeamlineError
 from seamline.model.protocol.sinks.rolling import Waiting
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.lineage.lineage_events import spell_error
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.sinks.feeds import AnySending, Opening, open_feed
 from seamline.sinks.target import Tidied
+
+if TYPE_CHECKING:
+    from seamline.sinks.lineage.sink_lineage import SinkLineage
 
 log = logging.getLogger("seamline.sinks")
 LOOKS_EVERY, LOOKS_EVERY_IN_A_BUCKET = 0.1, 1.0
@@ -46,8 +52,15 @@ class SinkRunner:
         self.sending: AnySending | None = None
         self.wanted = ""
         self.error: SeamlineError | None = None
+        self.lineage = self.open_lineage(layout) if is_configured() else None
         self.waiting = Waiting()
         self.sent, self.seconds, self.pause, self.said_at = 0, 0.0, FIRST_PAUSE, float("-inf")
+
+    def open_lineage(self, layout: Layout) -> SinkLineage:
+        """Open what tells the lineage; without a server nothing of it is imported."""
+        from seamline.sinks.lineage.sink_lineage import SinkLineage
+
+        return SinkLineage(self.pipeline, layout, self.sink, lambda: self.sending, lambda: self.sent)
 
     def run(self) -> None:
         """Send until stopped, and then what is there by then."""
@@ -59,6 +72,8 @@ class SinkRunner:
             self.pause = min(2 * self.pause, LONGEST_PAUSE) if failed else FIRST_PAUSE
         if not self.once and self.error is None:
             self.try_to_send()
+        if self.lineage:
+            self.lineage.end(spell_error(self.error) if self.error else "")
         self.close()
         self.say("failed" if self.error else "ended", now=True)
 
@@ -95,6 +110,8 @@ class SinkRunner:
             return
         while True:
             sending = self.sending = self.sending or self.feed.take_over(self.wanted, self.is_stopping)
+            if self.lineage:
+                self.lineage.begin()
             began, sent, moved = time.monotonic(), sending.sent, False
             while sending.send_next():
                 moved, self.error = True, None

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from seamline.model.protocol.offsets import Lane
 from seamline.plan.lineage.batch_events import BatchOutcome, describe_intervals, make_build_event
 from seamline.plan.lineage.lineage_events import LineageEvent, RunState
 from seamline.plan.lineage.run_ids import make_run_id
-from seamline.plan.lineage.stream_events import StreamSnapshot
+from seamline.plan.lineage.stream_events import StreamSnapshot, make_stream_event
 from seamline.plan.lineage.told_offsets import Told
 
 PIPELINE = sales_pipeline()
@@ -47,7 +48,12 @@ class Stream:
         self.here = replace(snapshot_of(PIPELINE, make_names(PIPELINE)), vector={LANE: read})
         run = str(make_run_id(datetime(2026, 3, 1, tzinfo=UTC), run))
         self.reporter = StreamReporter(
-            PIPELINE, make_names(PIPELINE), run, self.look, memory, every=every, began=self.here
+            partial(make_stream_event, PIPELINE, make_names(PIPELINE)),
+            run,
+            self.look,
+            memory,
+            every=every,
+            began=self.here,
         )
 
     def look(self) -> StreamSnapshot:

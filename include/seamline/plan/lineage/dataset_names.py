@@ -30,6 +30,16 @@ def name_place(place: str) -> DatasetName:
     return DatasetName(f"{scheme}://{bucket}", key)
 
 
+def name_postgres_table(host: str, port: int, database: str, schema: str, table: str) -> DatasetName:
+    """Name a table of PostgreSQL; of several hosts the first."""
+    return DatasetName(f"postgres://{host.partition(',')[0].strip()}:{port}", f"{database}.{schema}.{table}")
+
+
+def name_redis_keys(host: str, port: int, database: str, keys: str) -> DatasetName:
+    """Name keys of Redis by what they begin with; the specification has no names for them."""
+    return DatasetName(f"redis://{host}:{port}", f"{database}.{keys}")
+
+
 @dataclass(frozen=True)
 class TableNames:
     """What a pipeline's tables are called."""

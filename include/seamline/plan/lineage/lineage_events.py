@@ -171,6 +171,22 @@ class BuildFacts:
     """Why they are built."""
 
 
+@dataclass(frozen=True)
+class SinkRunFacts:
+    """What is known of a sink beside its datasets."""
+
+    pipeline: str
+    """The pipeline's name."""
+    sink: str
+    """The sink's name."""
+    before: int
+    """The version of the serving table, of dead letters the epoch, that was told last; -1 for none."""
+    version: int
+    """The one that the target shows."""
+    changes: int
+    """Changes that the process has sent."""
+
+
 MOST_NAMED = 50
 """How many intervals an event names."""
 
@@ -187,7 +203,7 @@ class LineageEvent:
     """The run."""
     streaming: bool
     """Whether the run goes on until it is stopped; otherwise it ends by itself."""
-    facts: StreamFacts | BuildFacts
+    facts: StreamFacts | BuildFacts | SinkRunFacts
     """What is known beside."""
     inputs: tuple[ReadDataset, ...] = ()
     """What it reads."""

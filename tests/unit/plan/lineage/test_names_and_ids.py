@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openlineage.client.naming.dataset import GCS, S3, Kafka, LocalFileSystem
+from openlineage.client.naming.dataset import GCS, S3, Kafka, LocalFileSystem, Postgres
 from openlineage.client.uuid import generate_static_uuid
 
 from seamline.plan.lineage.batch_events import name_parents
-from seamline.plan.lineage.dataset_names import DatasetName, name_place, name_topic
+from seamline.plan.lineage.dataset_names import DatasetName, name_place, name_postgres_table, name_topic
 from seamline.plan.lineage.run_ids import make_run_id
 
 
@@ -43,6 +43,10 @@ def test_parents_are_named_as_airflows_provider_does() -> None:
     ("found", "named"),
     [
         (name_topic("one:9092, two:9093", "shop.orders"), Kafka("one", "9092", "shop.orders")),
+        (
+            name_postgres_table("db, other", 5432, "shop", "public", "orders"),
+            Postgres("db", "5432", "shop", "public", "orders"),
+        ),
         (name_place("/lake/orders/master"), LocalFileSystem("/lake/orders/master")),
         (name_place("file:///lake/orders/master"), LocalFileSystem("/lake/orders/master")),
         (name_place("s3://lake/tables/orders/master"), S3("lake", "tables/orders/master")),
@@ -51,7 +55,7 @@ def test_parents_are_named_as_airflows_provider_does() -> None:
     ids=lambda each: each.namespace if isinstance(each, DatasetName) else "",
 )
 def test_datasets_have_the_names_of_the_specification(
-    found: DatasetName, named: Kafka | LocalFileSystem | S3 | GCS
+    found: DatasetName, named: Kafka | LocalFileSystem | Postgres | S3 | GCS
 ) -> None:
     """Another job that reads the same table calls it the same, or its lineage ends there."""
     assert (found.namespace, found.name) == (named.get_namespace(), named.get_name())

@@ -14,7 +14,12 @@ from seamline.lineage.table_names import name_tables
 from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.lineage.lineage_events import RunState, StreamFacts, spell_error
 from seamline.plan.lineage.run_ids import make_run_id
-from seamline.plan.lineage.stream_events import StreamNames, StreamSnapshot, name_stream_job
+from seamline.plan.lineage.stream_events import (
+    StreamNames,
+    StreamSnapshot,
+    make_stream_event,
+    name_stream_job,
+)
 from seamline.spark.stream.driver_loop import Driver
 
 log = logging.getLogger("seamline.lineage")
@@ -37,20 +42,20 @@ def report_lineage(driver: Driver) -> Iterator[None]:
             end_reporter(reporter, driver, state, error)
 
 
-def start_reporter(driver: Driver) -> StreamReporter | None:
+def start_reporter(driver: Driver) -> StreamReporter[StreamSnapshot] | None:
     """Start the thread that tells; None if it cannot be."""
     try:
         pipeline, topics, namespace = driver.writer.pipeline, driver.topics, read_namespace()
         began = read_snapshot(driver)
         job = f"{namespace}.{name_stream_job(pipeline.name)}.{driver.token}"
+        names = StreamNames(
+            namespace,
+            topics.connection.brokers if topics.names else "",
+            dict(topics.ids),
+            name_tables(pipeline, driver.layout),
+        )
         return StreamReporter(
-            pipeline,
-            StreamNames(
-                namespace,
-                topics.connection.brokers if topics.names else "",
-                dict(topics.ids),
-                name_tables(pipeline, driver.layout),
-            ),
+            partial(make_stream_event, pipeline, names),
             str(make_run_id(began.at, job)),
             partial(look, driver),
             driver.folder / "lineage.json",
@@ -62,7 +67,9 @@ def start_reporter(driver: Driver) -> StreamReporter | None:
         return None
 
 
-def end_reporter(reporter: StreamReporter, driver: Driver, state: RunState, error: str) -> None:
+def end_reporter(
+    reporter: StreamReporter[StreamSnapshot], driver: Driver, state: RunState, error: str
+) -> None:
     """Tell how the run has ended."""
     try:
         reporter.end(read_snapshot(driver), state, error)

@@ -1,0 +1,1 @@
+"""What sinks tell of their lineage, where a server of OpenLineage is configured."""
