@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,11 @@ from seamline.cli.context import current_actor, interval_of, open_pipeline
 from seamline.model.errors import NotFound
 from seamline.model.protocol.manifest import How
 from seamline.model.time.intervals import parse_duration
+
+if TYPE_CHECKING:
+    from seamline.lake.storage.layout import Layout
+    from seamline.model.compile.compiled_pipeline import CompiledPipeline
+    from seamline.model.time.intervals import Interval
 
 VIEW = click.argument("view", metavar="PIPELINE.VIEW")
 INTERVAL = click.argument("interval")
@@ -71,13 +78,28 @@ def rollback(
         click.echo(f"{view} {asked.id} is released: the next dirty run builds it if anything came since.")
         return
     decision = Decision(current_actor(), reason, rollback=True, despite=despite_certificate)
-    done = roll_back_interval(pipeline, layout, view_name, asked, to=to, decision=decision)
+    with report_rollback(pipeline, layout, view_name, asked, reason):
+        done = roll_back_interval(pipeline, layout, view_name, asked, to=to, decision=decision)
     assert done.how is How.ROLLBACK
     click.echo(
         f"{view} {asked.id} is served from generation {done.generation}, cut {done.epoch}.\n"
         f"It is held: no dirty run builds it. To let them: seamline rollback {view} {interval} --release "
         f"--reason ...; to build it: seamline run {name} --from ... --to ..."
     )
+
+
+def report_rollback(
+    pipeline: CompiledPipeline, layout: Layout, view: str, interval: Interval, reason: str
+) -> AbstractContextManager[None]:
+    """Return what tells the lineage of a rollback; without a server nothing of it is imported."""
+    from seamline.lineage.configuration import is_configured
+
+    if not is_configured():
+        return nullcontext()
+    from seamline.lineage.batch_reporter import report_task
+    from seamline.lineage.rollback_lineage import RollbackLineage
+
+    return report_task(RollbackLineage(pipeline, layout, view, interval, reason).look)
 
 
 @click.command()

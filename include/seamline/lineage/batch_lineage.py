@@ -63,11 +63,6 @@ class BatchLineage:
             name_tables(self.pipeline, self.layout),
         )
 
-    def read_generation_versions(self) -> dict[str, int]:
-        """Read the versions of the generations that there are, by ``name/fingerprint``."""
-        found = {view.id: read_version(self.layout.generations(view)) for view in self.pipeline.views}
-        return {view: version for view, version in found.items() if version is not None}
-
 
 class BuildLineage(BatchLineage):
     """What a build tells."""
@@ -96,7 +91,7 @@ class BuildLineage(BatchLineage):
             datetime.now(UTC),
             state,
             describe_intervals(self.pipeline.name, self.job.run, self.job.cut, spans, self.job.reason),
-            versions={**versions, **self.read_generation_versions()},
+            versions={**versions, **read_generation_versions(self.pipeline, self.layout)},
             rows=written,
             error=error,
         )
@@ -123,12 +118,18 @@ class PublicationLineage(BatchLineage):
                 (each.interval for each in done),
                 next((each.reason for each in done), ""),
             ),
-            versions=self.read_generation_versions(),
+            versions=read_generation_versions(self.pipeline, self.layout),
             served={view: version for view, version in served.items() if version is not None},
             certificates=Certificates.ensure(self.layout).of(run=run),
             error=error,
         )
         return make_publish_event(self.run, outcome)
+
+
+def read_generation_versions(pipeline: CompiledPipeline, layout: Layout) -> dict[str, int]:
+    """Read the versions of the generations that there are, by ``name/fingerprint``."""
+    found = {view.id: read_version(layout.generations(view)) for view in pipeline.views}
+    return {view: version for view, version in found.items() if version is not None}
 
 
 def read_version(place: Location) -> int | None:

@@ -36,9 +36,24 @@ def report_task(look: Look) -> Iterator[None]:
         due.put((RunState.COMPLETE, ""))
     finally:
         due.put(None)
-        thread.join(PATIENCE)
-        if thread.is_alive():
-            log.warning("Lineage is not told within %s s.", PATIENCE)
+        await_telling(thread)
+
+
+def report_state(look: Look, state: RunState, error: str = "") -> None:
+    """Tell one state of what another process has begun, or will end."""
+    due: SimpleQueue[tuple[RunState, str] | None] = SimpleQueue()
+    due.put((state, error))
+    due.put(None)
+    thread = threading.Thread(target=tell_all, args=(due, look), name="lineage", daemon=True)
+    thread.start()
+    await_telling(thread)
+
+
+def await_telling(thread: threading.Thread) -> None:
+    """Wait a little for what is to be told."""
+    thread.join(PATIENCE)
+    if thread.is_alive():
+        log.warning("Lineage is not told within %s s.", PATIENCE)
 
 
 def tell_all(due: SimpleQueue[tuple[RunState, str] | None], look: Look) -> None:

@@ -19,12 +19,14 @@ from seamline.lake.imports.import_plans import load_plan, require_planned_files,
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import decide_failover, decide_to_cancel, list_imports, take_back_failover
+from seamline.lineage import import_lineage
 from seamline.model.compile.catalog import load_pipeline
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
 from seamline.model.errors import BadRange, Conflict, NotFound
 from seamline.model.protocol.clusters.failovers import By, Failover
 from seamline.model.protocol.epoch import Epoch, EpochKind
 from seamline.model.protocol.offsets import Lane, OffsetRange
+from seamline.plan.lineage.lineage_events import RunState
 from seamline.supervisor.imports import earlier_imports, import_planning
 from seamline.supervisor.imports.earlier_imports import list_plan_notes
 from seamline.supervisor.imports.import_planning import DraftedImport, ask, draft_import, find_border
@@ -164,6 +166,21 @@ def test_a_plan_is_asked_for_only_if_no_other_was(tmp_path: Path) -> None:
         draft(tmp_path, place)
     with pytest.raises(Conflict):
         ask(replace(two, earlier=replace(two.earlier, known=(one.decision,))), layout)
+
+
+def test_the_lineage_of_what_was_asked_for_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of nothing that was only drafted, and where a server is configured."""
+    told: list[tuple[str, RunState]] = []
+    monkeypatch.setattr(
+        import_lineage, "tell_import", lambda layout, decision, state: told.append((decision.id, state))
+    )
+    one = draft(tmp_path, write_sales(tmp_path / "a.parquet", 1))
+    monkeypatch.setattr(import_planning, "is_configured", lambda: True)
+    ask(one, Layout(tmp_path / "warehouse", "shop"))
+    assert told == [(one.decision.id, RunState.START)]
+    monkeypatch.setattr(import_planning, "is_configured", lambda: False)
+    ask(draft(tmp_path, write_sales(tmp_path / "b.parquet", 2)), Layout(tmp_path / "warehouse", "shop"))
+    assert len(told) == 1
 
 
 def test_what_was_cancelled_before_its_first_row_is_another_import_then(

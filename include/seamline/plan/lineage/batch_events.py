@@ -32,8 +32,8 @@ class BatchRun:
 
     run: RunName
     """The run of our job."""
-    parents: ParentRuns
-    """The attempt at the task, and the run of its DAG."""
+    parents: ParentRuns | None
+    """The attempt at the task, and the run of its DAG; None where a person has done it by hand."""
     pipeline: CompiledPipeline
     """The pipeline, with the view versions that are built."""
     tables: TableNames

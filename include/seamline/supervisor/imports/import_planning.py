@@ -26,6 +26,7 @@ from seamline.lake.imports.import_plans import (
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable
 from seamline.lake.tables.decided import ask_for_import, list_failovers
+from seamline.lineage.configuration import is_configured
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import BadRange, Conflict
 from seamline.model.protocol.epoch import Epoch
@@ -36,6 +37,7 @@ from seamline.model.protocol.imported.imports import (
 )
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
+from seamline.plan.lineage.lineage_events import RunState
 from seamline.plan.stream.import_plan import (
     HistoryFile,
     name_import,
@@ -192,6 +194,10 @@ def ask(drafted: DraftedImport, layout: Layout) -> None:
     except Conflict:
         discard(drafted)
         raise
+    if is_configured():
+        from seamline.lineage.import_lineage import tell_import
+
+        tell_import(layout, drafted.decision, RunState.START)
 
 
 def find_border(

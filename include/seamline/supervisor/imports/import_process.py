@@ -13,6 +13,7 @@ from seamline.lake.storage.layout import Layout, home_folder
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.lake.tables.decided import list_imports
 from seamline.lake.tables.renewing import keep_renewing
+from seamline.lineage.configuration import is_configured
 from seamline.model.errors import LeaseHeld, SeamlineError, SparkFailed
 from seamline.model.protocol.imported.imports import list_open_imports
 from seamline.runtime.places import host_name
@@ -75,7 +76,13 @@ def take_part(
             ):
                 raise
     tell(describe_progress(layout, ids))
-    return not is_import_open(layout, ids)
+    if is_import_open(layout, ids):
+        return False
+    if ids and is_configured():
+        from seamline.lineage.import_lineage import tell_ended_imports
+
+        tell_ended_imports(layout, ids)
+    return True
 
 
 def say_who_imports(pipeline: str, layout: Layout) -> str:
