@@ -64,7 +64,12 @@ class StreamReporter(Generic[S]):
         """Tell that the run has begun, then what it reads, until it is over."""
         self.tell(self.began)
         while not self.over.wait(self.every):
-            if here := self.look():
+            try:
+                here = self.look()
+            except Exception:
+                log.exception("Lineage is not looked at, and is again")
+                continue
+            if here:
                 self.tell(here)
         if self.last:
             self.tell(*self.last)

@@ -114,6 +114,23 @@ def test_what_a_server_has_missed_is_told_when_it_is_back(received: Received, tm
     assert received.states[-1] == "FAIL"
 
 
+def test_a_look_that_fails_is_not_the_last(received: Received, tmp_path: Path) -> None:
+    """The thread would be gone without a word, and with it all that the run reads."""
+    stream, failed = Stream(tmp_path / "lineage.json"), threading.Event()
+
+    def look() -> StreamSnapshot:
+        if not failed.is_set():
+            failed.set()
+            raise RuntimeError("dictionary changed size during iteration")
+        return stream.here
+
+    stream.reporter.look = look
+    assert failed.wait(30)
+    stream.read(5)
+    eventually("what was read to be told", lambda: "RUNNING" in received.states)
+    stream.end()
+
+
 def test_a_slow_server_holds_no_end_up(
     received: Received, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

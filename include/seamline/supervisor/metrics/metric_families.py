@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,8 +73,19 @@ class PipelineCollector(Collector, Generic[T]):
     """Returns what is known of each pipeline."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Taken while one scrape looks: others wait."""
+    found: Sequence[T] = ()
+    """What the last look found."""
+    found_at: float = float("-inf")
+    """When that was, on the monotonic clock."""
 
     def collect(self) -> Iterator[Metric]:
-        """Collect the metrics of a fresh look."""
+        """Collect the metrics of a fresh look; who has waited for another's end takes what that one found.
+
+        Where a look takes longer than the time between two scrapes, there would be ever more that wait for their own.
+        """
+        came = time.monotonic()
         with self.lock:
-            return collect_families(self.families, self.look())
+            if self.found_at <= came:
+                self.found = self.look()
+                self.found_at = time.monotonic()
+            return collect_families(self.families, self.found)

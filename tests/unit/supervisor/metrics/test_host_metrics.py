@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +21,7 @@ from seamline.plan.stream.topic_expiry import TopicExpiry
 from seamline.supervisor.metrics import registry, topic_metrics, trust_metrics
 from seamline.supervisor.metrics.index_metrics import INDEX_FAMILIES, read_all_index_sizes
 from seamline.supervisor.metrics.metric_families import Family, PipelineCollector
-from seamline.supervisor.metrics.topic_metrics import TOPIC_FAMILIES, TopicReader
+from seamline.supervisor.metrics.topic_metrics import TOPIC_FAMILIES, PipelineTopics, TopicReader
 from seamline.supervisor.watcher import Definitions
 
 
@@ -96,6 +98,42 @@ def test_answers_that_cannot_be_read_are_told(shop: Shop, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(trust_metrics, "read_trust", broken)
     assert scrape()[("answers", "shop")] == 1.0
+
+
+class NotedLock:
+    """A lock that knows how many have come to it."""
+
+    def __init__(self) -> None:
+        self.lock, self.came = threading.Lock(), threading.Semaphore(0)
+
+    def __enter__(self) -> None:
+        self.came.release()
+        self.lock.acquire()
+
+    def __exit__(self, *given: object) -> None:
+        self.lock.release()
+
+
+def test_scrapes_that_wait_for_a_look_share_it() -> None:
+    """Where a look takes longer than Prometheus waits for it, each later scrape would look again, one after the other,
+    and more would come than go."""
+    go_on, looks, lock = threading.Event(), list[int](), NotedLock()
+
+    def look() -> list[PipelineTopics]:
+        looks.append(1)
+        assert go_on.wait(60)
+        return []
+
+    collector = PipelineCollector(TOPIC_FAMILIES, look, lock)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(4) as threads:
+        scrapes = [threads.submit(lambda: [*collector.collect()]) for _ in range(4)]
+        for _ in scrapes:
+            assert lock.came.acquire(timeout=60)
+        go_on.set()
+        assert [len(each.result(60)) for each in scrapes] == [len(TOPIC_FAMILIES)] * 4
+    assert len(looks) == 1
+    [*collector.collect()]
+    assert len(looks) == 2
 
 
 def test_a_file_that_is_replaced_meanwhile_ends_no_scrape(
