@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seamline.model.definition.alert_routes import AlertRoute
 from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import Ask, NoAnswer
 from seamline.model.definition.changes import Changelog
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AlertRoute",
     "AsOf",
     "Ask",
     "Avro",

@@ -16,6 +16,7 @@ from seamline.model.compile.compiled_pipeline import compile_pipeline
 from seamline.model.compile.fingerprint import fingerprint_view, record_version, view_facts
 from seamline.model.compile.stored_definition import CLASSES, compile_stored_version, from_json, to_json
 from seamline.model.definition import expectations, pipeline
+from seamline.model.definition.alert_routes import AlertRoute
 from seamline.model.definition.debezium import Debezium
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.format_base import Format
@@ -142,6 +143,7 @@ PIPELINE = st.builds(
     ),
     stream=st.builds(Stream, trigger=TEXT, edge_epochs=st.integers(), restart=RESTART),
     tags=several(TEXT),
+    alerts=several(st.builds(AlertRoute, TEXT, TEXT, several(TEXT))),
 )
 
 

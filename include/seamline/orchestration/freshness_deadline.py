@@ -78,8 +78,8 @@ def alert_each_once(
             raise
 
 
-def function_of(path: str) -> Callable[..., Any]:
-    """Find a user's function by its dotted path; DefinitionError if there is none."""
+def function_of(path: str, field: str = "on_late") -> Callable[..., Any]:
+    """Find a user's function, or what else can be called, by its dotted path; DefinitionError if there is none."""
     module, _, name = path.rpartition(".")
     try:
         found: Callable[..., Any] = getattr(import_module(module), name)
@@ -87,6 +87,6 @@ def function_of(path: str) -> Callable[..., Any]:
         raise DefinitionError(
             f"{path!r} cannot be imported: {error}.",
             hint='write "module.function" of a module that the tasks of Airflow can import.',
-            field="on_late",
+            field=field,
         ) from error
     return found

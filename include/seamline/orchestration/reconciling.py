@@ -23,6 +23,7 @@ from seamline.orchestration.airflow_connections import (
 from seamline.orchestration.comparing import await_supervisor, only_compares, require_supervisor
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.intervals.links import DRIVER_LOG, driver_log_page, show_pages
+from seamline.orchestration.notifying.notifiers import notify
 from seamline.orchestration.orders import read_order
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.orchestration.tasks import find_run_actor, open_compiled_pipeline
@@ -116,7 +117,12 @@ def send_alerts(
 
     try:
         for alert in notify_alerts(
-            pipeline, locate_tables(pipeline.name), env={**os.environ, **env}, say=say, ask=ask or ends_of
+            pipeline,
+            locate_tables(pipeline.name),
+            env={**os.environ, **env},
+            say=say,
+            ask=ask or ends_of,
+            notify=notify,
         ):
             say(f"raised: {alert}")
     except Exception as error:  # noqa: BLE001

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 
 from seamline.kafka.topic_ends import AskEnds, ends_of
@@ -16,6 +17,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertStatement, Standing
 from seamline.model.time.intervals import format_utc_instant
+from seamline.plan.stream.alert_routing import list_channels, name_channel
 from seamline.plan.stream.alerts import Findings, decide_alerts, find_stream_problems
 from seamline.supervisor.board import Board, Notification, change_board
 from seamline.supervisor.observe import observe
@@ -28,6 +30,8 @@ KEPT = 200
 
 
 Channels = Mapping[str, Callable[[AlertStatement], object]]
+Notify = Callable[[str, str, AlertStatement], object]
+"""Sends by a notifier of Airflow: its name, the pipeline's, and what is sent."""
 
 
 def notify_alerts(
@@ -40,19 +44,26 @@ def notify_alerts(
     say: Callable[[str], object] = print,
     last: bool = False,
     ask: AskEnds = ends_of,
+    notify: Notify | None = None,
 ) -> tuple[Standing, ...]:
     """Observe a stream, send the alerts that are new or could not be sent before, and return those raised.
 
-    Several may look at once. Each alert is sent by one of them; what fails is retried at the next look.
+    Several may look at once. Each alert is sent by one of them; what fails is retried at the next look. Notifiers are
+    called by ``notify``; who has none, as the supervisor, leaves them to Airflow's next look.
     """
     found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env, ask=ask)
     now = now or datetime.now(UTC)
-    channels = channels_of(compiled, env)
+    channels = channels_of(compiled, env, notify)
+    own = tuple(channels_of(compiled, env))
     turn = Turn(Board({}))
+
+    def list_ways(statement: AlertStatement) -> tuple[str, ...]:
+        return (*own, *list_channels(compiled.definition.alerts, statement))
 
     def take_turn(before: Board) -> Board:
         nonlocal turn
-        turn = plan_turn(find_stream_problems(found), before, tuple(channels), now=now, last=last)
+        problems = find_stream_problems(found)
+        turn = plan_turn(problems, before, list_ways, tuple(channels), now=now, last=last)
         return turn.board
 
     change_board(layout, take_turn)
@@ -78,11 +89,17 @@ class Turn:
 
 
 def plan_turn(
-    problems: Findings, before: Board, channels: tuple[str, ...], *, now: datetime, last: bool
+    problems: Findings,
+    before: Board,
+    list_ways: Callable[[AlertStatement], tuple[str, ...]],
+    channels: tuple[str, ...],
+    *,
+    now: datetime,
+    last: bool,
 ) -> Turn:
-    """Decide from what was known what is new, and what is to be sent."""
+    """Decide from what was known what is new, by which channels it is sent, and what this look sends by its own."""
     standing, statements = decide_alerts(problems, before.standing, now=now, last=last)
-    new = [Notification(each, name) for each in statements for name in channels]
+    new = [Notification(each, name) for each in statements for name in list_ways(each)]
     telling = (*before.telling, *new)[-KEPT:]
     ours = tuple(
         each for each in telling if each.channel in channels and (not each.until or each.until < now)
@@ -120,13 +137,16 @@ def remove_delivered_alerts(
     )
 
 
-def channels_of(compiled: CompiledPipeline, env: Mapping[str, str]) -> Channels:
-    """Return the channels that the definition and the settings name."""
+def channels_of(compiled: CompiledPipeline, env: Mapping[str, str], notify: Notify | None = None) -> Channels:
+    """Return the channels that the definition and the settings name; those of notifiers where they can be called."""
     found: dict[str, Callable[[AlertStatement], object]] = {}
     if path := compiled.definition.on_alert:
         found["on_alert"] = lambda statement: call_alert_hook(path, compiled.name, statement)
     if url := env.get(WEBHOOK):
         found["webhook"] = lambda statement: post_webhook(url, compiled.name, statement)
+    if notify:
+        for each in compiled.definition.alerts:
+            found[name_channel(each)] = partial(notify, each.notifier, compiled.name)
     return found
 
 
@@ -152,6 +172,7 @@ def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
         "pipeline": pipeline,
         "alert": statement.kind.value,
         "subject": statement.subject,
+        "severity": statement.kind.severity.value,
         "state": statement.state,
         "message": statement.message,
         "at": format_utc_instant(statement.at),

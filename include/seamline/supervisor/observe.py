@@ -43,6 +43,7 @@ from seamline.runtime.places import host_name
 from seamline.sinks.sink_facts import read_sink_facts
 from seamline.supervisor.board import Board, read_board
 from seamline.supervisor.driver_report import DriverReport
+from seamline.supervisor.sources.ageing_gaps import read_ageing_gaps
 from seamline.supervisor.sources.source_ends import ask_source_ends
 from seamline.supervisor.stream_facts import (
     find_live_lease,
@@ -225,6 +226,7 @@ def observe(
         asks=said.asks if said else None,
         sinks=it.try_read("sinks", lambda: read_sink_facts(compiled, layout, now)) if compiled else None,
         holes=it.list_open_gaps(ends, recent, control) if ends else None,
+        ageing=it.try_read("ageing.json", lambda: read_ageing_gaps(layout, it.read_positions)),
         reconciled=mark[0] if mark else None,
         silenced=bool(mark and now - mark[0] > RECONCILES_WITHIN),
         unread=tuple(it.unread),

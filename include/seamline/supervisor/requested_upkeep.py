@@ -10,7 +10,7 @@ from seamline.lake.maintain.upkeep import maintain_tables
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.supervisor.counts.taking import describe_taking
-from seamline.supervisor.sources.source_losses import format_loss_warnings
+from seamline.supervisor.sources.ageing_gaps import note_ageing_gaps
 
 
 def run_upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, str] = os.environ) -> str:
@@ -20,6 +20,4 @@ def run_upkeep(compiled: CompiledPipeline, layout: Layout, *, env: Mapping[str, 
     """
     taken = describe_taking(compiled, layout, env=env)
     done = maintain_tables(compiled, layout)
-    return "\n".join(
-        [*taken, str(done), *format_loss_warnings(compiled, layout, now=datetime.now(UTC), env=env)]
-    )
+    return "\n".join([*taken, str(done), *note_ageing_gaps(compiled, layout, now=datetime.now(UTC), env=env)])

@@ -19,6 +19,7 @@ from seamline.lake.store.locations import Location, list_all_files
 from seamline.lake.tables.claims_table import Claims, claim_intervals, claims_of
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.time.intervals import Interval
+from seamline.supervisor.sources.ageing_gaps import read_ageing_gaps
 
 
 @pytest.fixture
@@ -362,11 +363,13 @@ def test_what_kafka_may_delete_unread_is_named_before_it_is_gone(
     )
     assert main(["upkeep", "shop"]) == 0
     assert "\nsoon: partition 0 of topic id t: offsets 3..8: unread" in capsys.readouterr().out
+    assert len(read_ageing_gaps(shop.layout, lambda lanes: {}) or ()) == 1
     monkeypatch.setattr(Topic, "retention", lambda self, name: None)
     assert main(["holes", "list", "shop"]) == 0
     assert capsys.readouterr().out == ""
     assert main(["upkeep", "shop"]) == 0
     assert "soon:" not in capsys.readouterr().out
+    assert read_ageing_gaps(shop.layout, lambda lanes: {}) == ()
 
 
 def test_upkeep_without_a_broker_says_so_and_is_done(

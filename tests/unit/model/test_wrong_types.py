@@ -11,6 +11,7 @@ import pytest
 from tests.unit.kernel.test_formats import PROTO
 
 from seamline import (
+    AlertRoute,
     Ask,
     AsOf,
     Avro,
@@ -240,6 +241,10 @@ PLACES: Mapping[str, tuple[Any, Callable[[Any], Pipeline]]] = {
     "Stream": (Stream(), lambda part: replace(SHOP, stream=part)),
     "Batch": (SHOP.batch, lambda part: replace(SHOP, batch=part)),
     "Watermark": (Watermark(), lambda part: with_source(replace(SOURCE, watermark=part))),
+    "AlertRoute": (
+        AlertRoute("alerts.pager", "critical", ["hole"]),
+        lambda part: replace(SHOP, alerts=[part]),
+    ),
     "ExponentialDelay": (ExponentialDelay(), with_restart),
     "FixedDelay": (FixedDelay(), with_restart),
     "FailureRate": (FailureRate(), with_restart),

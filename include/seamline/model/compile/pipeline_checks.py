@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import partial
 from operator import attrgetter
 
+from seamline.model.compile.alerting.alert_rules import check_alerts
 from seamline.model.compile.defaults import NEWEST, PAST
 from seamline.model.compile.fingerprint import BOUNDS
 from seamline.model.compile.problems import Problems
@@ -66,6 +67,7 @@ def check_settings(pipeline: Pipeline, problems: Problems) -> None:
     check_when(pipeline, problems)
     check_defaults(pipeline, problems)
     check_sinks(pipeline, problems)
+    check_alerts(pipeline, problems)
 
 
 def require_heap(declared: str) -> None:

@@ -14,6 +14,7 @@ from seamline.model.compile.compiled_pipeline import (
     compile_pipeline,
     compile_with_problems,
 )
+from seamline.model.definition.alert_routes import AlertRoute
 from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import Ask
 from seamline.model.definition.changes import Changelog
@@ -47,9 +48,9 @@ from seamline.model.protocol.watermark import Watermark
 CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (
-        Pipeline, KafkaSource, DeltaSource, Counts, Lookup, Rule, Join, Open, AsOf, Ask, Process, Pattern, CoGroup,
-        Changelog, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS, *FORMATS,
-        *MEASURES, *SINKS,
+        Pipeline, AlertRoute, KafkaSource, DeltaSource, Counts, Lookup, Rule, Join, Open, AsOf, Ask, Process, Pattern,
+        CoGroup, Changelog, View, Expect, ExpectRows, ExpectationSuite, Stream, Batch, Watermark, *RESTARTS, *WINDOWS,
+        *FORMATS, *MEASURES, *SINKS,
     )
 }  # fmt: skip
 ORIGIN = Origin("the stored definition", 0)

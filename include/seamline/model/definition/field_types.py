@@ -9,6 +9,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from seamline.model.definition.alert_routes import AlertRoute
 from seamline.model.definition.expectations import Expect, ExpectationSuite, ExpectRows
 from seamline.model.definition.field_examples import EXAMPLES, NOUNS
 from seamline.model.definition.format_base import Format
@@ -20,6 +21,7 @@ from seamline.model.measures import Measure
 PLAIN: Mapping[Any, str] = {str: "text", int: "whole number", float: "number", bool: "truth"}
 """What values of a plain type are called where their field has no word for them."""
 CALLED: Mapping[Any, str] = {
+    AlertRoute: "route of alerts",
     Expect: "expectation",
     ExpectRows: "expectation",
     ExpectationSuite: "expectation",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from seamline.model.definition.alert_routes import AlertRoute
 from seamline.model.definition.as_of import AsOf
 from seamline.model.definition.asks import ROW, TOLD, Ask
 from seamline.model.definition.changes import Changelog
@@ -104,6 +105,8 @@ class Pipeline:
     on_alert: str = ""
     """Called with ``pipeline=``, ``alert=``, ``state="raised"`` or ``"cleared"``, and ``message=``, once for
     each change."""
+    alerts: Sequence[AlertRoute] = ()
+    """Notifiers of Airflow, each with the alerts that it gets."""
     derive: Sequence[Join | AsOf | Ask | Folded | Changelog] = ()
     """Rows derived from those of sources, which ``View(of=)`` names."""
     sinks: Sequence[AnySink] = ()

@@ -9,6 +9,15 @@ from enum import StrEnum
 from seamline.model.time.intervals import format_utc_instant
 
 
+class Severity(StrEnum):
+    """How bad something is."""
+
+    WARNING = "warning"
+    """Something is slower or poorer than declared; it may become critical."""
+    CRITICAL = "critical"
+    """Answers stand still, or records are lost or may be soon."""
+
+
 class AlertKind(StrEnum):
     """What can be wrong: each is distinguished by its subject, a view, partition, look-up or question, or empty."""
 
@@ -22,6 +31,15 @@ class AlertKind(StrEnum):
     CLOCK = "wrong_event_times"
     RULES = "rules_not_in_force"
     ASKS = "no_answers"
+    EXPIRY = "unread_records_expire"
+
+    @property
+    def severity(self) -> Severity:
+        """Return how bad it is."""
+        return Severity.CRITICAL if self in CRITICAL else Severity.WARNING
+
+
+CRITICAL = frozenset({AlertKind.STALE, AlertKind.HOLE, AlertKind.GAVE_UP, AlertKind.DISK, AlertKind.EXPIRY})
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ PATIENCE: Mapping[AlertKind, Patience] = {
     AlertKind.CLOCK: Patience(timedelta(minutes=1)),
     AlertKind.RULES: Patience(timedelta(minutes=1)),
     AlertKind.ASKS: Patience(timedelta(seconds=30), timedelta(seconds=30)),
+    AlertKind.EXPIRY: Patience(),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
@@ -65,6 +66,7 @@ def find_stream_problems(found: Observation) -> Findings:
         AlertKind.CLOCK: find_wrong_clocks(found),
         AlertKind.RULES: find_waiting_rules(found),
         AlertKind.ASKS: find_silent_systems(found),
+        AlertKind.EXPIRY: None if found.ageing is None else single_finding("; ".join(found.ageing)),
     }
 
 

@@ -191,6 +191,8 @@ class Observation:
     """How far other systems have been asked, by the question's name; None where no driver says."""
     sinks: tuple[SinkFacts, ...] | None = None
     """How the pipeline's sinks are; None where that cannot be read."""
+    ageing: tuple[str, ...] | None = None
+    """Unread offsets that Kafka may delete soon, in words: those that upkeep found last, and nobody has read since."""
 
     @property
     def epoch_age(self) -> timedelta | None:

@@ -56,6 +56,8 @@ def format_observation_notes(found: Observation) -> Iterator[str]:
     yield from format_sink_notes(found.sinks or ())
     for hole in found.holes or ():
         yield f"hole, not decided: {hole}; see `seamline holes list {found.pipeline}`"
+    for each in found.ageing or ():
+        yield f"soon: {each}"
     if found.silenced and found.reconciled:
         yield f"not reconciled since {format_to_second(found.reconciled)}: is the DAG {RECONCILER} paused?"
     for each in found.unread:
@@ -151,6 +153,7 @@ def serialize_observation(found: Observation) -> dict[str, Any]:
         "asks": {name: vars(each) for name, each in (found.asks or {}).items()},
         "sinks": None if found.sinks is None else serialize_sinks(found.sinks),
         "holes": None if found.holes is None else list(found.holes),
+        "ageing": None if found.ageing is None else list(found.ageing),
         "reconciled_at": format_optional_instant(found.reconciled),
         "not_reconciled": found.silenced,
         "alerts": [

@@ -153,4 +153,9 @@ def format_loss_warnings(
     try:
         return [format_ageing_gap(gap) for gap in list_ageing_gaps(compiled, layout, now=now, env=env)]
     except SeamlineError as error:
-        return [f"not known: whether Kafka deletes what was not read: {error.message}"]
+        return [format_unknown_losses(error)]
+
+
+def format_unknown_losses(error: SeamlineError) -> str:
+    """Say why nobody knows what Kafka may delete."""
+    return f"not known: whether Kafka deletes what was not read: {error.message}"

@@ -749,7 +749,11 @@ def test_sql_makes_the_object_that_python_makes(name: str) -> None:
 
 
 HANDLED: dict[type, set[str]] = {
-    Pipeline: {"source", "views", "batch", "rules", "select", "side", "lookups", "stream", "derive", "sinks"},
+    # alerts= is Python's.
+    Pipeline: {
+        *("source", "views", "batch", "rules", "select", "side", "lookups", "stream", "derive", "sinks"),
+        "alerts",
+    },
     Batch: set(),
     Stream: {"restart"},
     KafkaSource: {"format", "watermark", "rules", "select", "side", "lookups", "counts"},

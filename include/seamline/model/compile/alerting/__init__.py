@@ -1,0 +1,1 @@
+"""Routes of alerts: what they may say."""

@@ -1,0 +1,76 @@
+"""Airflow's own notifiers get alerts, with their templates, from the task that looks at the streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseNotifier, Context
+from tests.unit.shop import DEFINITION
+
+from seamline.lake.status.marks import REFUSED, leave_mark
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.orchestration import reconciling, tasks
+from seamline.orchestration.notifying import notifiers
+
+SENT: list[str] = []
+
+
+class Mail(BaseNotifier):
+    """Stands for a notifier of a provider's, as SmtpNotifier."""
+
+    template_fields: Sequence[str] = ("subject",)
+
+    def __init__(self, subject: str) -> None:
+        super().__init__()
+        self.subject = subject
+
+    def notify(self, context: Context) -> None:
+        SENT.append(self.subject)
+
+
+mail = Mail("{{ alert.severity }}: {{ alert.pipeline }} {{ alert.name }} {{ alert.state }} ({{ run_id }})")
+failed = Mail("{{ pipeline }} failed in {{ run_id }}")
+
+
+def plain(context: Any) -> None:
+    """Take a context, as a callback of Airflow's does."""
+    SENT.append(context["alert"]["text"])
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    """A stream whose supervisor was refused."""
+    SENT.clear()
+    routes = f'AlertRoute("{__name__}.mail"), AlertRoute("{__name__}.plain", alerts=["lease_refused"])'
+    text = DEFINITION.replace("shop = Pipeline(", f"shop = Pipeline(alerts=[{routes}],")
+    assert text != DEFINITION
+    (tmp_path / "shop.py").write_text(f"from seamline import AlertRoute\n{text}")
+    for name, place in [("HOME", "home"), ("WAREHOUSE", "warehouse"), ("PIPELINES", "")]:
+        monkeypatch.setenv(f"SEAMLINE_{name}", str(tmp_path / place))
+    made = Layout(tmp_path / "warehouse", "shop")
+    ControlTable.ensure(made).want(Desired.STOPPED, actor="ada", reason="sale", now=datetime.now(UTC))
+    leave_mark(made, REFUSED, now=datetime.now(UTC), why="b holds it")
+    monkeypatch.setattr(notifiers, "get_current_context", lambda: {"run_id": "manual__1"})
+    return made
+
+
+def test_a_notifier_is_told_with_its_templates(layout: Layout) -> None:
+    """As it would be by a task of the user's; and the next alert is rendered anew."""
+    reconciling.look_for_alerts("shop", {})
+    assert SENT[0] == "warning: shop lease_refused raised (manual__1)"
+    assert SENT[1].startswith("shop: ALERT raised lease_refused: a supervisor was refused")
+    reconciling.look_for_alerts("shop", {})
+    assert len(SENT) == 2
+    assert mail.subject.startswith("{{ alert.severity }}")
+
+
+def test_on_failure_may_be_a_notifier() -> None:
+    """It is called with the context of the task that has failed."""
+    SENT.clear()
+    tasks.on_failure(f"{__name__}.failed", "shop")({"run_id": "manual__2"})
+    assert SENT == ["shop failed in manual__2"]

@@ -1,0 +1,189 @@
+"""Alerts by severity and notifier: who looks without Airflow queues them, and the next task of Airflow sends them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.unit.shop import sales_pipeline
+
+from seamline.lake.status.marks import REFUSED, leave_mark
+from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.compile.alerting.alert_rules import check_alerts
+from seamline.model.compile.compiled_pipeline import CompiledPipeline, compile_pipeline
+from seamline.model.compile.fingerprint import fingerprint_view
+from seamline.model.compile.problems import Problems
+from seamline.model.compile.stored_definition import from_json, to_json
+from seamline.model.definition.alert_routes import AlertRoute
+from seamline.model.protocol.alert import AlertKind, AlertStatement, Severity
+from seamline.model.protocol.offsets import Lane
+from seamline.plan.stream.alert_routing import list_channels
+from seamline.plan.stream.alerts import find_stream_problems
+from seamline.plan.stream.observation import Observation
+from seamline.supervisor.alert_notification import notify_alerts
+from seamline.supervisor.board import read_board
+from seamline.supervisor.sources.ageing_gaps import AGEING, read_ageing_gaps
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+CALLS: list[dict[str, str]] = []
+
+
+def remember(**said: str) -> None:
+    """Stand for the user's function."""
+    CALLS.append(said)
+
+
+def routed(*routes: AlertRoute, on_alert: str = "") -> CompiledPipeline:
+    """Declare routes."""
+    return compile_pipeline(replace(sales_pipeline().definition, alerts=routes, on_alert=on_alert))
+
+
+def said_of(kind: AlertKind, *, raised: bool = True) -> AlertStatement:
+    """Say that something is wrong."""
+    return AlertStatement(kind, "", raised=raised, message="m", at=NOW)
+
+
+def test_each_alert_has_a_severity() -> None:
+    """What stops answers or loses records is critical; the page of operating lists the same."""
+    assert {each for each in AlertKind if each.severity is Severity.CRITICAL} == {
+        AlertKind.STALE,
+        AlertKind.HOLE,
+        AlertKind.GAVE_UP,
+        AlertKind.DISK,
+        AlertKind.EXPIRY,
+    }
+    page = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
+    for each in AlertKind:
+        [line] = [line for line in page.splitlines() if line.startswith((f"| `{each}`", f"| `{each}/"))]
+        assert line.split("|")[2].strip() == each.severity
+
+
+def test_a_route_gets_what_it_asks_for() -> None:
+    """The least severity, or by name; two routes of one notifier send an alert once."""
+    routes = (
+        AlertRoute("alerts.mail"),
+        AlertRoute("alerts.pager", severity="critical"),
+        AlertRoute("alerts.clock", alerts=["wrong_event_times", "hole"]),
+        AlertRoute("alerts.pager", alerts=["lease_refused"]),
+    )
+    assert list_channels(routes, said_of(AlertKind.LAG)) == ("notifier alerts.mail",)
+    assert list_channels(routes, said_of(AlertKind.LEASE)) == (
+        "notifier alerts.mail",
+        "notifier alerts.pager",
+    )
+    assert list_channels(routes, said_of(AlertKind.HOLE, raised=False)) == (
+        "notifier alerts.mail",
+        "notifier alerts.pager",
+        "notifier alerts.clock",
+    )
+    twice = (AlertRoute("alerts.pager"), AlertRoute("alerts.pager", severity="critical"))
+    assert list_channels(twice, said_of(AlertKind.DISK)) == ("notifier alerts.pager",)
+
+
+@pytest.fixture
+def layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
+    """A stream whose supervisor was refused: that is told at once."""
+    CALLS.clear()
+    monkeypatch.setenv("SEAMLINE_HOME", str(tmp_path / "home"))
+    made = Layout(tmp_path / "warehouse", "shop")
+    ControlTable.ensure(made).want(Desired.STOPPED, actor="ada", reason="", now=NOW)
+    leave_mark(made, REFUSED, now=NOW, why="b holds it")
+    return made
+
+
+def test_who_has_no_airflow_leaves_notifiers_to_its_next_task(layout: Layout) -> None:
+    """The supervisor raises an alert and calls the function; Airflow's task sends it by the notifier, once."""
+    pipeline = routed(
+        AlertRoute("alerts.mail"),
+        AlertRoute("alerts.pager", severity="critical"),
+        on_alert=f"{__name__}.remember",
+    )
+    sent: list[tuple[str, str, str, str]] = []
+
+    def look(seconds: float, *, airflow: bool) -> None:
+        def notify(path: str, name: str, said: AlertStatement) -> None:
+            sent.append((path, name, said.alert, said.state))
+
+        at = NOW + timedelta(seconds=seconds)
+        notify_alerts(
+            pipeline, layout, broker=False, env={}, now=at, say=print, notify=notify if airflow else None
+        )
+
+    look(0, airflow=False)
+    assert [each["alert"] for each in CALLS] == ["lease_refused"]
+    assert sent == []
+    assert [each.channel for each in read_board(layout).telling] == ["notifier alerts.mail"]
+    look(30, airflow=True)
+    look(60, airflow=True)
+    assert sent == [("alerts.mail", "shop", "lease_refused", "raised")]
+    look(700, airflow=True)
+    assert sent[1:] == [("alerts.mail", "shop", "lease_refused", "cleared")]
+    assert len(CALLS) == 2
+    assert read_board(layout).telling == ()
+
+
+def test_a_notifier_that_fails_is_tried_again(layout: Layout) -> None:
+    """A mail server that is away must not lose an alert, nor end the look."""
+    said: list[str] = []
+    sent: list[str] = []
+
+    def fail(path: str, name: str, statement: AlertStatement) -> None:
+        raise OSError("no mail server")
+
+    for at, notify in enumerate((fail, lambda path, name, statement: sent.append(statement.alert))):
+        notify_alerts(
+            routed(AlertRoute("alerts.mail")),
+            layout,
+            broker=False,
+            env={},
+            now=NOW + timedelta(seconds=at),
+            say=said.append,
+            notify=notify,
+        )
+    assert sent == ["lease_refused"]
+    assert "not sent by notifier alerts.mail, to be retried: OSError: no mail server" in said
+
+
+def test_what_kafka_may_delete_is_an_alert_until_it_is_read(layout: Layout) -> None:
+    """Upkeep looks once an hour; what the stream has read since is no reason to wake anybody."""
+    lane, read = Lane("T", 0), {}
+    assert read_ageing_gaps(layout, lambda lanes: read) is None
+    leave_mark(layout, AGEING, now=NOW, gaps=[["T", 0, 3, 9]])
+    [soon] = read_ageing_gaps(layout, lambda lanes: read) or ()
+    assert soon.startswith("partition 0 of topic id T: offsets 3..8: unread")
+    found = Observation("shop", NOW, ageing=(soon,))
+    assert find_stream_problems(found)[AlertKind.EXPIRY] == {"": soon}
+    read[lane] = 5
+    [soon] = read_ageing_gaps(layout, lambda lanes: read) or ()
+    assert "offsets 5..8" in soon
+    read[lane] = 9
+    assert read_ageing_gaps(layout, lambda lanes: read) == ()
+    assert find_stream_problems(Observation("shop", NOW, ageing=()))[AlertKind.EXPIRY] == {}
+    assert find_stream_problems(Observation("shop", NOW))[AlertKind.EXPIRY] is None
+
+
+def test_wrong_routes_are_refused_where_they_were_written() -> None:
+    """A route that nobody can take would be found out in the night in which it should have woken somebody."""
+    problems = Problems()
+    wrong = (AlertRoute("pager", severity="fatal", alerts=["holes"]), AlertRoute("alerts.", alerts=["hole"]))
+    check_alerts(replace(sales_pipeline().definition, alerts=wrong), problems)
+    found = {each.field: each.message for each in problems.found}
+    assert found == {
+        "alerts[0].notifier": "'pager' is not the name of a notifier.",
+        "alerts[0].severity": "'fatal' is not a severity.",
+        "alerts[0].alerts": "There is no alert 'holes'.",
+        "alerts[1].notifier": "'alerts.' is not the name of a notifier.",
+    }
+
+
+def test_routes_change_no_version_of_a_view() -> None:
+    """They are stored with a birth, and a definition of before them is one without."""
+    plain = sales_pipeline().definition
+    told = replace(plain, alerts=(AlertRoute("alerts.pager", severity="critical", alerts=("hole",)),))
+    assert [fingerprint_view(plain, view) for view in plain.views] == [
+        fingerprint_view(told, view) for view in told.views
+    ]
+    assert from_json(to_json(told)) == told
