@@ -11,7 +11,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds, keep_newest_attempt
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.protocol.manifest import Manifest
-from seamline.plan.publish.awaited_approvals import Awaited, find_awaited
+from seamline.plan.publish.awaited_approvals import AwaitedApproval, find_awaited
 
 
 def read_awaited(
@@ -21,7 +21,7 @@ def read_awaited(
     intervals: Collection[str],
     *,
     run: str = "",
-) -> Mapping[str, Awaited]:
+) -> Mapping[str, AwaitedApproval]:
     """Read which of some intervals wait, by their ids; nothing without a limit (``approve_change``).
 
     What ``run`` itself has built does not wait: a run that is cleared builds, and asks, again. Certificates and
@@ -38,7 +38,7 @@ def read_awaited(
         newest = keep_newest_attempt(rows)
         if newest[0].run != run and any(is_offered(manifest, row) for row in newest):
             runs.setdefault(newest[0].run, []).extend(newest)
-    found: dict[str, Awaited] = {}
+    found: dict[str, AwaitedApproval] = {}
     for rows in runs.values():
         offered = filter_unpublished(manifest, list_candidates(pipeline, layout, rows))
         found |= find_awaited(manifest, offered, now=datetime.now(UTC))

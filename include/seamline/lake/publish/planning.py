@@ -28,7 +28,7 @@ from seamline.model.time.zone_clock import MICROSECOND
 from seamline.plan.batch.batch_plan import BatchPlan, add_left_out, plan_batch
 from seamline.plan.batch.estimates import Attempt, MasterFile, add_cost_estimates
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
-from seamline.plan.publish.awaited_approvals import Awaited, count_as_published
+from seamline.plan.publish.awaited_approvals import AwaitedApproval, count_as_published
 
 FAR = datetime.max.replace(tzinfo=UTC)
 SMALL = 64 << 20
@@ -78,7 +78,7 @@ def plan_run(
         waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
         return replace(plan, again=sum(map(records_of, waiting)))
 
-    awaited: Mapping[str, Awaited] = {}
+    awaited: Mapping[str, AwaitedApproval] = {}
     if dirty and pipeline.definition.batch.approve_change:
         debts = [each.interval.id for each in plan_on(manifest, None).builds if not each.asked]
         awaited = read_awaited(pipeline, layout, manifest, debts, run=run)

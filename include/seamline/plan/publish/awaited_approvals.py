@@ -12,7 +12,7 @@ from seamline.plan.publish.publication import Candidate, Decision, plan_publicat
 
 
 @dataclass(frozen=True)
-class Awaited:
+class AwaitedApproval:
     """An interval that waits for a person's approval of how much it changes."""
 
     run: str
@@ -26,10 +26,12 @@ class Awaited:
         return f"built by run {self.run}, whose change waits for approval"
 
 
-def find_awaited(manifest: Manifest, offered: Iterable[Candidate], *, now: datetime) -> Mapping[str, Awaited]:
+def find_awaited(
+    manifest: Manifest, offered: Iterable[Candidate], *, now: datetime
+) -> Mapping[str, AwaitedApproval]:
     """Find the intervals of a run, by their ids, that an approval would publish as they are."""
     some = list(offered)
-    found: dict[str, Awaited] = {}
+    found: dict[str, AwaitedApproval] = {}
     for interval in select_publishable(manifest, some).waiting:
         own = [each for each in some if each.generation.interval.id == interval]
         approval = Decision("", "", approved=True)
@@ -37,11 +39,11 @@ def find_awaited(manifest: Manifest, offered: Iterable[Candidate], *, now: datet
             statements = plan_publication(manifest, own, now=now, decision=approval)
         except (Conflict, PublishRefused):
             continue
-        found[interval] = Awaited(own[0].generation.run, tuple(statements))
+        found[interval] = AwaitedApproval(own[0].generation.run, tuple(statements))
     return found
 
 
-def count_as_published(manifest: Manifest, awaited: Mapping[str, Awaited]) -> Manifest:
+def count_as_published(manifest: Manifest, awaited: Mapping[str, AwaitedApproval]) -> Manifest:
     """Return the manifest as it would be if all were approved."""
     if not awaited:
         return manifest
