@@ -10,10 +10,11 @@ import pyarrow as pa
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location
+from seamline.lake.store.present_files import hold_files
 from seamline.model.errors import ReadUnstable
 from seamline.model.protocol.sinks.file_manifests import DataFile, FileManifest, list_counting_files
 from seamline.model.protocol.sinks.positions import SinkPosition
-from seamline.sinks.files.held_files import HeldFiles, hold_on_disk
+from seamline.sinks.files.held_files import HeldFiles
 from seamline.sinks.files.manifest_log import ManifestLog
 
 
@@ -41,7 +42,7 @@ class FileReading:
                 self._damage[name] = said
         sound = sorted((each.bucket, each.file) for each in self._files.values() if each.file in there)
         for _, some in groupby(sound, key=lambda each: each[0]):
-            with hold_on_disk(self._root, {name: there[name] for _, name in some}) as paths:
+            with hold_files(self._root, {name: there[name] for _, name in some}) as paths:
                 yield from self._held.read(paths, span, self._damage.__setitem__)
 
     def read_row(self, row: pa.Table) -> pa.Table | None:

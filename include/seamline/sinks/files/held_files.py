@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +14,7 @@ from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.sinks.row_comparison import HELD, HELD_AT_ONCE
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.storage.arrow_types import INSTANT
-from seamline.lake.store.file_copies import copy_file
-from seamline.lake.store.locations import Location
-from seamline.lake.store.object_path import ObjectPath
 from seamline.model.definition.sinks.file_sink import PARQUET
-from seamline.plan.maintain.transfers import FoundFile
-from seamline.runtime.spill_folder import open_spill_folder
 from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION, encode_objects
 from seamline.sinks.files.merging import LINE, LINES, MEMORY, PLACE, read_lines
 from seamline.sinks.json_values import read_starts
@@ -123,28 +116,3 @@ def make_held(places: pa.Array, starts: pa.Array, values: pa.Array, deleted: pa.
     handles = pa.array([""] * len(places), pa.string())
     there = pc.if_else(pc.fill_null(deleted, False), pa.scalar(None, pa.string()), values)
     return pa.table([places, handles, starts, there], schema=HELD)
-
-
-@contextmanager
-def hold_on_disk(root: Location, files: dict[str, FoundFile]) -> Iterator[Paths]:
-    """Have files on this machine's disk while the block runs, those of a bucket as they are there now.
-
-    The copies of ``localize_files`` are of files as they were: what somebody has changed since would not be seen.
-    """
-    if not isinstance(root, ObjectPath):
-        yield {name: str(root / name) for name in files}
-        return
-    with open_spill_folder() as folder:
-        yield {
-            name: fetch(root / name, folder / f"{number}{Path(name).suffix}", about)
-            for number, (name, about) in enumerate(files.items())
-        }
-
-
-def fetch(place: Location, to: Path, about: FoundFile) -> str:
-    """Copy a file; where it has gone meanwhile, nothing is there."""
-    try:
-        copy_file(place, to, about)
-    except FileNotFoundError:
-        to.unlink(missing_ok=True)
-    return str(to)
