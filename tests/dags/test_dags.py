@@ -764,8 +764,8 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
     found = Audit("shop", datetime(2026, 1, 1, tzinfo=UTC), 0.5, "", 0, (), {}, {}, (), (wrong,))
     given, pushed = {}, {}
 
-    def audited(pipeline, layout, *, actor, env):
-        given.update(actor=actor, env=env)
+    def audited(pipeline, layout, *, actor, sinks, env):
+        given.update(actor=actor, sinks=sinks, env=env)
         return replace(found, actor=actor)
 
     monkeypatch.setattr("seamline.supervisor.auditing.audit", audited)
@@ -776,7 +776,7 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
     context = {"dag_run": run, "ti": ti, "params": {"fail": False}}
     monkeypatch.setattr(tasks, "get_current_context", lambda: context)
     tasks.audit("shop", "kafka_default")
-    assert given == {"actor": "airflow:ada", "env": {"AIRFLOW_CONN": "kafka_default"}}
+    assert given == {"actor": "airflow:ada", "sinks": False, "env": {"AIRFLOW_CONN": "kafka_default"}}
     assert pushed["findings"] == [f"lost: {wrong.place}: {wrong.said}"]
     assert pushed["findings"][0] in capsys.readouterr().out
     assert Audits.ensure(shop.layout).newest(5) == [replace(found, actor="airflow:ada")]

@@ -15,9 +15,12 @@ from seamline.model.errors import AuditFailed
 @click.argument("pipeline")
 @click.option("--from", "start", help="Audit only the intervals from this one on, UTC.")
 @click.option("--to", "end", help="End of the intervals, UTC (exclusive). [default: all that was ever read]")
+@click.option("--sinks", is_flag=True, help="Also read back what targets of sinks hold, all of it.")
 @click.option("--format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int:
+def audit(pipeline: str, start: str | None, end: str | None, sinks: bool, format: str) -> int:
     """Compare what Kafka has, what was read, what the log contains and what each view makes of it.
+
+    Of sinks it says what `seamline sinks audit` has found last; with --sinks it does that now.
 
     Exit code 39 if anything is wrong. Every audit is recorded.
     """
@@ -26,7 +29,7 @@ def audit(pipeline: str, start: str | None, end: str | None, format: str) -> int
     from seamline.supervisor.auditing import audit as made
 
     compiled, layout = open_pipeline(pipeline)
-    found = made(compiled, layout, span=parse_range(start, end), actor=current_actor())
+    found = made(compiled, layout, span=parse_range(start, end), actor=current_actor(), sinks=sinks)
     Audits.ensure(layout).append(found)
     click.echo(json.dumps(serialize_audit(found)) if format == "json" else "\n".join(format_audit(found)))
     return 0 if found.passed else AuditFailed.exit_code

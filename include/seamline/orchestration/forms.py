@@ -39,5 +39,11 @@ AUDIT = {
         type="boolean",
         title="Fail",
         description="Fail the task if anything is wrong. Not set: findings are reported and kept all the same.",
-    )
+    ),
+    "sinks": Param(
+        False,
+        type="boolean",
+        title="Sinks",
+        description="Also read back all that targets of sinks hold. Not set: what was found last is told.",
+    ),
 }

@@ -13,7 +13,12 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.counts.verdict import list_count_lines
-from seamline.orchestration.airflow_connections import connection_env, connection_env_if_any, name_in_force
+from seamline.orchestration.airflow_connections import (
+    connection_env,
+    connection_env_if_any,
+    name_in_force,
+    sink_connections_env,
+)
 from seamline.orchestration.approving.waiting_changes import hand_on_changes
 from seamline.orchestration.failures import log_failure_reason
 from seamline.orchestration.intervals.links import (
@@ -243,9 +248,9 @@ def audit(name: str, connection: str) -> None:
 
     context = get_current_context()
     pipeline, layout = open_compiled_pipeline(name)
-    found = made(
-        pipeline, layout, actor=find_run_actor(context), env=connection_env(name_in_force(name, connection))
-    )
+    sinks, env = bool(context["params"].get("sinks")), connection_env(name_in_force(name, connection))
+    more = sink_connections_env(pipeline.definition) if sinks else {}
+    found = made(pipeline, layout, actor=find_run_actor(context), sinks=sinks, env={**more, **env})
     Audits.ensure(layout).append(found)
     print(*spelled(found), sep="\n")
     context["ti"].xcom_push(key="findings", value=[str(each) for each in found.findings[:TOLD]])

@@ -11,6 +11,7 @@ from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.model.time.intervals import parse_moment
 from seamline.plan.stream.sink_facts import SinkFacts
+from seamline.plan.stream.sink_verdicts import find_open_verdict
 from seamline.sinks.feeds import open_feed
 from seamline.sinks.sink_states import FAILED, SILENT_AFTER, read_sink_state
 
@@ -47,4 +48,6 @@ def read_facts(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, now: d
         behind_seconds=told.behind_seconds,
         sent=told.sent,
         error=words.error if words else "",
+        audit=told.audits[0] if told.audits else None,
+        wrong=find_open_verdict(told.audits),
     )

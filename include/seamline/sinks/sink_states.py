@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 
 from seamline.lake.status.sink_words import read_sink_words
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.sinks.recorded_audits import read_verdicts
 from seamline.lake.tables.sinks.recorded_positions import SinkCopy, read_known_copy
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.sinks.sink_base import AnySink
+from seamline.model.definition.sinks.sink_base import AnySink, Sink
 from seamline.model.time.intervals import parse_moment
+from seamline.plan.stream.sink_verdicts import SinkVerdict, find_open_verdict
 from seamline.sinks.feeds import Feed, open_feed
 
 SILENT_AFTER = timedelta(seconds=60)
@@ -35,6 +37,19 @@ class SinkState:
     if nothing was sent yet."""
     sent: int | None
     """Changes that the process has sent since it was started."""
+    audits: Sequence[SinkVerdict] = ()
+    """What its last audits have found, the newest first."""
+
+    @property
+    def audited_at(self) -> datetime | None:
+        """When it was audited last; None if it never was."""
+        return parse_moment(self.audits[0].at) if self.audits else None
+
+    @property
+    def wrong(self) -> int | None:
+        """Rows, or files, that an audit found wrong and no later one right; None if there was none."""
+        still = find_open_verdict(self.audits)
+        return (sum(still.found.values()) if still else 0) if self.audits else None
 
 
 @dataclass(frozen=True)
@@ -61,7 +76,12 @@ def read_sink_state(pipeline: CompiledPipeline, layout: Layout, sink: AnySink, n
     behind = newest - (copy.position.version if copy else -1) if newest >= 0 else None
     alive = words is not None and words.state not in FAILED and now - parse_moment(words.at) < SILENT_AFTER
     return SinkState(
-        sink.id, alive, behind, find_lag(feed, copy, now) if behind else 0.0, words.sent if words else None
+        sink.id,
+        alive,
+        behind,
+        find_lag(feed, copy, now) if behind else 0.0,
+        words.sent if words else None,
+        read_verdicts(layout, sink.id) if isinstance(sink, Sink) else (),
     )
 
 

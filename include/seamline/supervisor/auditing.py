@@ -17,6 +17,7 @@ from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_a
 from seamline.lake.audit.counted_intervals import count_intervals
 from seamline.lake.audit.recounted import recount_states
 from seamline.lake.audit.volumes import check_published_generations
+from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.committed_log import CommittedLog
 from seamline.lake.tables.decided import find_connection
@@ -38,6 +39,8 @@ from seamline.model.protocol.holes import list_end_offsets
 from seamline.model.protocol.offsets import Lane
 from seamline.model.time.intervals import Interval
 from seamline.plan.wording.counts_text import format_counted_interval, list_count_findings
+from seamline.sinks.audit.made_audits import audit_all_sinks, list_recorded_audits
+from seamline.sinks.audit.sink_audit import EVERYTHING
 from seamline.supervisor.counts.taking import describe_taking
 from seamline.supervisor.sources.source_ends import ask_source_ends
 
@@ -50,9 +53,10 @@ def audit(
     *,
     span: Interval | None = None,
     actor: str = "",
+    sinks: bool = False,
     env: Mapping[str, str] = os.environ,
 ) -> Audit:
-    """Audit all that was ever read, or what brought rows of the intervals of a span.
+    """Audit all that was ever read, or what brought rows of the intervals of a span; with ``sinks`` their targets too.
 
     Raises NotFound without a master, KafkaUnavailable, TopicMissing, BadRange for a span off the grid.
     """
@@ -84,6 +88,13 @@ def audit(
         findings += [*recount.findings, *wrong]
     told, wrong_counts = audit_producers(pipeline, layout, span, env)
     findings += wrong_counts
+    windows = StartRange(span.start, span.end) if span else EVERYTHING
+    kept, wrong_sinks = (
+        audit_all_sinks(pipeline, layout, actor=actor, span=windows, env=env)
+        if sinks
+        else (list_recorded_audits(pipeline, layout), [])
+    )
+    findings += wrong_sinks
     return Audit(
         pipeline=pipeline.name,
         at=began,
@@ -98,6 +109,7 @@ def audit(
         span=str(span) if span else "",
         producers=tuple(told),
         accuracy=measure_served_accuracy(pipeline, layout, span),
+        sinks=tuple(kept),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from tests.unit.sinks.memory_target import MemoryTarget, Store
 from seamline.lake.read import serving_table
 from seamline.lake.status.sink_words import SinkWords, write_sink_words
 from seamline.lake.storage.layout import definitions_folder
+from seamline.lake.tables.sinks.recorded_audits import record_verdict
 from seamline.model.compile.catalog import load_pipeline
+from seamline.plan.stream.sink_verdicts import SinkVerdict
 from seamline.sinks.sink_runner import SinkRunner
 
 SINKS = """    sinks=[
@@ -59,6 +62,25 @@ def test_each_sink_is_a_row_and_a_section(client: Any, sinking: Shop) -> None:
     assert "version 1 of 2" in text
     assert "seamline sinks audit shop reports" in text
     assert "/pipelines/shop/sinks" in client.get("/pipelines/shop/stream").text
+
+
+def test_a_red_audit_is_on_the_page_until_it_is_mended(client: Any, sinking: Shop) -> None:
+    """Who has looked and when, which rows, and that nobody has looked since."""
+    found = {"at": "2026-11-30T12:00:00Z", "actor": "ada", "version": 1, "held": 2, "wanted": 3}
+    red = SinkVerdict(**found, start="", end="", found={"missing": 1}, lines=("missing <b>",))
+    record_verdict(sinking.layout, "reports", red)
+    page = client.get("/pipelines/shop/sinks").text
+    assert 'class="alarm">reports: an audit at 2026-11-30T12:00:00Z found 1 missing' in page
+    assert "missing &lt;b&gt;" in page and "by ada" in page
+    assert page.count("<dt>audited last</dt><dd>never") == 1
+    assert "sink reports: an audit at" in client.get("/").text
+    [_, told] = client.get("/api/v1/streams/shop?broker=false").json()["sinks"]
+    assert told["wrong"]["found"] == told["audit"]["found"] == {"missing": 1}
+    green = replace(red, found={"missing": 0}, lines=())
+    record_verdict(sinking.layout, "reports", replace(green, start="2026-03-01T00:00:00Z"))
+    assert "found 1 missing" in client.get("/pipelines/shop/sinks").text
+    record_verdict(sinking.layout, "reports", green)
+    assert "found 1 missing" not in client.get("/pipelines/shop/sinks").text
 
 
 def test_records_are_told_of_by_epochs(client: Any, shop: Shop, tmp_path: Path) -> None:

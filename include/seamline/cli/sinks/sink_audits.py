@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
-from functools import partial
 
 import click
 
-from seamline.cli.context import open_pipeline
+from seamline.cli.context import current_actor, open_pipeline
 from seamline.cli.sinks.declared_sinks import find_sink, parse_starts, require_sinks
 from seamline.model.errors import AuditFailed, BadRange
 
@@ -22,12 +20,12 @@ from seamline.model.errors import AuditFailed, BadRange
 def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | None, format: str) -> int:
     """Read back what a sink's target holds, or that of each sink, and compare it with what is served.
 
-    Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile.
+    Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile. Every audit is recorded.
     """
     from seamline.lake.read.sinks.shown_rows import StartRange
     from seamline.model.definition.sinks.sink_base import Sink
     from seamline.sinks.audit.audit_words import format_sink_audit, serialize_sink_audit
-    from seamline.sinks.audit.sink_audit import audit_sink
+    from seamline.sinks.audit.made_audits import make_sink_audit
 
     compiled, layout = open_pipeline(pipeline)
     require_sinks(compiled)
@@ -43,7 +41,7 @@ def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | N
     span = StartRange(*parse_starts(start, end))
     passed = True
     for each in asked:
-        found = audit_sink(compiled, layout, each, clock=partial(datetime.now, UTC), span=span)
+        found = make_sink_audit(compiled, layout, each, actor=current_actor(), span=span)
         told = serialize_sink_audit(found)
         click.echo(json.dumps(told, default=str) if format == "json" else "\n".join(format_sink_audit(found)))
         passed = passed and found.passed

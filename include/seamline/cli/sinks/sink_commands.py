@@ -94,6 +94,7 @@ def drop(pipeline: str, sink: str) -> None:
 
     What its target holds stays there.
     """
+    from seamline.lake.tables.sinks.recorded_audits import forget_verdicts
     from seamline.lake.tables.sinks.recorded_positions import forget_copy, list_copied_sinks
 
     compiled, layout = open_pipeline(pipeline)
@@ -106,6 +107,7 @@ def drop(pipeline: str, sink: str) -> None:
         known = ", ".join(list_copied_sinks(layout)) or "none"
         raise NotFound(f"{pipeline} knows of no sink {sink!r}.", hint=f"there are {known}.")
     forget_copy(layout, sink)
+    forget_verdicts(layout, sink)
     click.echo(f"{sink}: dropped")
 
 

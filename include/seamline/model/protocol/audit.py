@@ -46,6 +46,8 @@ class Wrong(StrEnum):
     """Fewer records were read than a producer says that it has sent."""
     SURPLUS = "surplus"
     """More records were read than a producer says that it has sent."""
+    SINK = "sink"
+    """A sink's target holds something else than is served, or cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,8 @@ class LaneEvidence:
     @property
     def askable(self) -> list[Run]:
         """Those of them that Kafka can still be asked about."""
-        return (
-            intersect_offset_runs(self.absent, [self.kept])
-            if self.kept and self.kept[0] < self.kept[1]
-            else []
-        )
+        kept = [self.kept] if self.kept and self.kept[0] < self.kept[1] else []
+        return intersect_offset_runs(self.absent, kept)
 
 
 @dataclass(frozen=True)
@@ -292,6 +291,8 @@ class Audit:
     """A line for each interval of which producers' counts are not complete, or not what its certificate says."""
     accuracy: Mapping[str, tuple[Accuracy, ...]] = field(default_factory=dict)
     """How far early answers of views were from the final ones, over the span or the newest intervals, by view."""
+    sinks: tuple[str, ...] = ()
+    """A line for each sink of a view: what its target holds, or what was found when it was last read."""
 
     @property
     def passed(self) -> bool:

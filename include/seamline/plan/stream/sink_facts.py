@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from seamline.plan.spelling import format_duration, format_quantity
+from seamline.plan.stream.sink_verdicts import SinkVerdict
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class SinkFacts:
     """Changes that the process has sent since it was started."""
     error: str = ""
     """Why it failed last; empty if it has not."""
+    audit: SinkVerdict | None = None
+    """What its last audit has found; None if it was never audited."""
+    wrong: SinkVerdict | None = None
+    """The last audit that found something wrong which no later one has found to be right; None for none."""
 
     @property
     def behind(self) -> int | None:
@@ -62,6 +67,16 @@ class SinkFacts:
     def fine(self) -> bool:
         """Whether it is up and has not failed."""
         return self.up and not self.error
+
+    @property
+    def found_wrong(self) -> str:
+        """What audits have found to be wrong, in a sentence; empty for nothing."""
+        return f"an audit at {self.wrong.at} found {self.wrong.said}" if self.wrong else ""
+
+    @property
+    def alarms(self) -> list[str]:
+        """Say why it has failed, and what audits have found to be wrong."""
+        return [each for each in (self.error, self.found_wrong) if each]
 
 
 def format_shown(found: SinkFacts) -> str:
@@ -88,7 +103,7 @@ def format_sink_notes(sinks: tuple[SinkFacts, ...]) -> Iterator[str]:
     for each in sinks:
         again = f"; {each.again} is sent again, {each.again_rows:,} rows so far" if each.again else ""
         state = each.state or "not run on this host"
-        error = f": {each.error}" if each.error else ""
+        error = f": {'; '.join(each.alarms)}" if each.alarms else ""
         shown = format_shown(each)
         verb = "shows " if each.at and each.newest is not None else "has "
         yield f"sink {each.name} to {each.target} {verb}{shown}{again}; {state}{error}"

@@ -37,7 +37,7 @@ def format_audit(audit: Audit) -> Iterator[str]:
             f"  view {view.view}: {view.states} states of slices made again up to epoch {view.until}, "
             f"{view.generations} published generations"
         )
-    yield from (f"  {line}" for line in audit.producers)
+    yield from (f"  {line}" for line in (*audit.producers, *audit.sinks))
     for finding in audit.findings:
         yield f"  {finding}"
     yield "  nothing is wrong" if audit.passed else f"  {format_quantity(len(audit.findings), 'finding')}"
@@ -111,4 +111,5 @@ def audit_of(row: Mapping[str, Any]) -> Audit:
             view: tuple(Accuracy(**{**each, "age": timedelta(seconds=each["age"])}) for each in measured)
             for view, measured in row.get("accuracy", {}).items()
         },
+        sinks=tuple(row.get("sinks", ())),
     )

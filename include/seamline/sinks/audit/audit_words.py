@@ -37,13 +37,18 @@ def format_sink_audit(found: SinkAudit) -> Iterator[str]:
         if count:
             yield f"  WRONG {format_quantity(count, 'file' if kind == DAMAGED else 'row')} {SAID[kind][count != 1]}"
     for each in found.examples:
-        yield f"    {each.kind} {each.place}{format_columns(each)}{each.note and f': {each.note}'}"
+        yield f"    {format_example(each)}"
     if found.passed:
         yield "  nothing is wrong"
     elif found.anew:
         yield f"  `seamline sinks resend {found.pipeline} {found.sink}` writes everything anew"
     elif found.span.start is None:
         yield f"  `seamline sinks resend {found.pipeline} {found.sink} --from TIME` sends windows from then on again"
+
+
+def format_example(found: RowFinding) -> str:
+    """Say of one row, or file, what is wrong with it."""
+    return f"{found.kind} {found.place}{format_columns(found)}{found.note and f': {found.note}'}"
 
 
 def format_columns(found: RowFinding) -> str:

@@ -46,6 +46,18 @@ SINK_FAMILIES: tuple[Family[PipelineSinks], ...] = (
         sample_sinks(lambda each: each.sent),
         ("sink",),
     ),
+    Family(
+        "seamline_sink_audit_wrong",
+        "Rows, or files, that an audit of the sink found wrong and no later audit right; none if it was never audited.",
+        sample_sinks(lambda each: each.wrong),
+        ("sink",),
+    ),
+    Family(
+        "seamline_sink_audit_timestamp_seconds",
+        "When the sink was audited last, in seconds since 1970.",
+        sample_sinks(lambda each: each.audited_at.timestamp() if each.audited_at else None),
+        ("sink",),
+    ),
 )
 
 

@@ -112,6 +112,7 @@ def read_stream(name: str) -> StreamHalf:
         alarms=(
             *(f"{each.kind}: {each.subject}: {each.message}" for each in seen.alerts),
             *(f"hole, not decided: {hole}" for hole in seen.holes or ()),
+            *(f"sink {each.name}: {each.found_wrong}" for each in seen.sinks or () if each.wrong),
         ),
     )
 

@@ -204,6 +204,8 @@ def tell_sink(node: Node, known: Known) -> tuple[list[str], Health]:
     if state.behind is None:
         return ["nothing is served yet"], Health.UNKNOWN
     said = ["shows the newest" if not late else f"{format_duration(late)} behind"]
+    if state.wrong:
+        return [*said, f"an audit found {state.wrong:,} wrong"], Health.BAD
     if not state.up:
         stopped = known.seen.actual.value == "stopped"
         return [*said, "sends nothing"], Health.UNKNOWN if stopped else Health.BAD
