@@ -1,6 +1,6 @@
-"""What sinks cost by the whole way, from a serving table to a topic, a table of PostgreSQL, and keys of Valkey.
+"""What sinks cost by the whole way, from a serving table to a topic, a table of PostgreSQL, keys of Valkey, and files.
 
-    python -m benchmarks.sinks [--rows 1000000] [--only kafka,postgres,redis] [--trials 60] [--no-peers]
+    python -m benchmarks.sinks [--rows 1000000] [--only kafka,postgres,redis,parquet,json] [--trials 60] [--no-peers]
                                [--at-once 100]
 
 *Rebuild*: `seamline sinks run --once` sends a serving table to a target that has nothing. Rows a second are those of
@@ -8,6 +8,9 @@ the whole process, its start included; CPU and the largest resident memory are t
 them. Beside each, in the same run, what a plain client does with the same values, ready as bytes: a producer of
 confluent-kafka without transactions, COPY into a table without keys, and a pipeline of SETs; the start of a process is
 not in theirs. With Valkey a reader gets single keys meanwhile (`benchmarks.point_reads`).
+
+*Audit* of files: `seamline sinks audit` reads them all back. Files have neither a plain client nor a freshness: they
+wait for more, as `roll_age=` says.
 
 *Added freshness*: a row changes, and the serving table is refreshed; the time is from that commit until somebody who
 looks every few milliseconds sees the row in the target. The row's interval has 20,000 rows.
@@ -48,11 +51,13 @@ from seamline.lake.storage.delta_table import Table
 from seamline.sinks.kafka_rows import encode_rows
 
 ROOT = Path(__file__).resolve().parents[1]
-KINDS = ("kafka", "postgres", "redis")
+FILES = ("parquet", "json")
+KINDS = ("kafka", "postgres", "redis", *FILES)
 SINKS = {
     "kafka": 'KafkaSink("sales", topic="{name}", name="out")',
     "postgres": 'PostgresSink("sales", table="{name}", name="out")',
     "redis": 'RedisSink("sales", name="out", at_once={at_once})',
+    **{each: f'FileSink("sales", path="{{path}}", format="{each}", name="out")' for each in FILES},
 }
 KEYS, AT_ONCE = 10_000, 960_000
 """Customers of each hour, and rows of one epoch: whole days."""
@@ -69,6 +74,8 @@ class Place:
     @property
     def connection(self) -> dict[str, Any]:
         """The Airflow connection."""
+        if self.kind in FILES:
+            return {}
         if self.kind == "kafka":
             return {"conn_type": "kafka", "extra": {"bootstrap.servers": self.address["brokers"]}}
         if self.kind == "redis":
@@ -83,7 +90,7 @@ class Place:
 
 def make_shop(folder: Path, kind: str, name: str, rows: int, at_once: int = 100) -> Shop:
     """Make a serving table of so many rows, each hour with one of each customer."""
-    sink = SINKS[kind].format(name=name, at_once=at_once)
+    sink = SINKS[kind].format(name=name, at_once=at_once, path=folder / "files")
     text = DEFINITION.replace("    batch=", f"    sinks=[{sink}],\n    batch=")
     text = text.replace("import Batch,", f"import Batch, {sink.partition('(')[0]},")
     (folder / "definitions").mkdir(parents=True)
@@ -115,15 +122,17 @@ def refresh(shop: Shop) -> None:
 
 
 def start(folder: Path, place: Place, *words: str) -> subprocess.Popen[bytes]:
-    """Start the sinks."""
+    """Start a command about the sinks."""
     env = {
         **os.environ,
         "SEAMLINE_PIPELINES": str(folder / "definitions"),
         "SEAMLINE_WAREHOUSE": str(folder / "w"),
         "SEAMLINE_HOME": str(folder / "home"),
         f"AIRFLOW_CONN_{place.kind.upper()}_DEFAULT": json.dumps(place.connection),
+        # The packages of this checkout.
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "include"), str(ROOT)]),
     }
-    command = [sys.executable, "-m", "seamline.cli", "sinks", "run", "shop", *words]
+    command = [sys.executable, "-m", "seamline.cli", "sinks", words[0], "shop", *words[1:]]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
@@ -131,22 +140,26 @@ def start(folder: Path, place: Place, *words: str) -> subprocess.Popen[bytes]:
 def rebuild(folder: Path, place: Place, rows: int) -> dict[str, Any]:
     """Send all rows to a target that has none."""
     reading = point_reads(place.address, "{shop.out}:*") if place.kind == "redis" else nullcontext([])
-    began = time.perf_counter()
     with reading as took:
-        most, pid = 0.0, start(folder, place, "--once").pid
-        while not (ended := os.wait4(pid, os.WNOHANG))[0]:
-            most = read_peak(pid) or most
-            time.sleep(0.02)
-        _, status, used = ended
-        seconds = time.perf_counter() - began
+        figures = command(folder, place, rows, "run", "--once")
+    return figures | {f"get_p{share}_ms": percentile(took, share / 100) for share in (50, 99) if took}
+
+
+def command(folder: Path, place: Place, rows: int, *words: str) -> dict[str, Any]:
+    """Run a command about the sinks to its end."""
+    began = time.perf_counter()
+    most, pid = 0.0, start(folder, place, *words).pid
+    while not (ended := os.wait4(pid, os.WNOHANG))[0]:
+        most = read_peak(pid) or most
+        time.sleep(0.02)
+    _, status, used = ended
+    seconds = time.perf_counter() - began
     if status:
         raise SystemExit((folder / "log").read_text())
-    reads = {f"get_p{share}_ms": percentile(took, share / 100) for share in (50, 99) if took}
     return {
         "rows_a_second": rows / seconds,
         "cpu_s_per_million": (used.ru_utime + used.ru_stime) / rows * 1e6,
         "most_mb": most,
-        **reads,
     }
 
 
@@ -279,7 +292,7 @@ def measure_freshness(folder: Path, place: Place, trials: int) -> dict[str, Any]
             client.flushdb()
     delays, dice = [], random.Random(1)
     log = Path(str(shop.layout.serving(shop.view))) / "_delta_log"
-    process = start(folder, place)
+    process = start(folder, place, "run")
     try:
         with watching(place, name) as look:
             for trial in range(1, trials + 11):
@@ -306,6 +319,9 @@ def measure(folder: Path, place: Place, options: argparse.Namespace) -> dict[str
     shop = make_shop(folder, place.kind, name, options.rows, options.at_once)
     figures: dict[str, Any] = {"kind": place.kind, "rows": options.rows, "load": os.getloadavg()[0]}
     figures |= rebuild(folder, place, options.rows)
+    if place.kind in FILES:
+        audited = command(folder, place, options.rows, "audit")
+        return figures | {f"audit_{name}": value for name, value in audited.items()}
     if options.peers:
         figures |= send_plainly(place, shop, name)
     if options.trials:
@@ -328,7 +344,7 @@ def main(argv: list[str]) -> int:
         servers = Run(Path(folder) / "servers", os.getpid())
         try:
             for kind in [each for each in options.only.split(",") if each] or KINDS:
-                address = dict(servers.find({"redis": "valkey"}.get(kind, kind)))
+                address = {} if kind in FILES else dict(servers.find({"redis": "valkey"}.get(kind, kind)))
                 if kind == "redis":
                     prefer(
                         next(
