@@ -784,3 +784,7 @@ def test_an_audit_fails_its_task_unless_the_form_says_not_to(monkeypatch, tmp_pa
     with pytest.raises(AuditFailed, match="found 1 problem:\nlost: partition 0"):
         tasks.audit("shop", "kafka_default")
     assert len(Audits.ensure(shop.layout).newest(5)) == 2
+    monkeypatch.setattr(tasks, "sink_connections_env", lambda _: {"AIRFLOW_CONN_REDIS": "redis"})
+    context["params"] = {"fail": False, "sinks": True}
+    tasks.audit("shop", "kafka_default")
+    assert given["sinks"] and given["env"] == {"AIRFLOW_CONN": "kafka_default", "AIRFLOW_CONN_REDIS": "redis"}
