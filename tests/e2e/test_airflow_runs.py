@@ -42,6 +42,7 @@ PAGES = (
     f"{SHOWN}/differences",
     f"{SHOWN}/views",
     f"{SHOWN}/views/delay_by_carrier",
+    *(f"{SHOWN}/views/delay_by_carrier?draw={each}&scale=log" for each in ("heat", "small", "compared")),
     f"{SHOWN}/stream",
     f"{SHOWN}/sinks",
     f"{SHOWN}/lookups",
@@ -325,7 +326,8 @@ def test_every_page_opens(
     assert scheduled["state"] == "success"
     with reader(browser, airflow.standalone, "reader", **LOOKS[look]) as pages:
         for path in PAGES:
-            pages.open(path).shot(f"{look}-{path.partition('?')[0] or 'overview'}")
+            name = re.sub(r"\?(?!draw=).*|&.*", "", path)
+            pages.open(path).shot(f"{look}-{name or 'overview'}")
             assert pages.barriers() == [], path
         assert pages.complaints == []
 
@@ -345,6 +347,13 @@ def test_pages_show_what_the_tables_hold(
         page.get_by_role("link", name="explain").first.click()
         assert page.get_by_text("Everything adds up.").is_visible()
         pages.open(f"{SHOWN}/views/delay_by_carrier?key.carrier=UA").shot("view", whole=False)
+        page = pages.open(f"{SHOWN}/views/delay_by_carrier?draw=heat&start=2013-01-01&end=2013-01-03").page
+        page.locator("td[tabindex='0']").focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowDown")
+        page.locator("[data-readout] li").get_by_text("published").wait_for()
+        page.keyboard.press("Enter")
+        page.get_by_text("Everything adds up.").wait_for()
         page = pages.open("query").page
         asked = page.get_by_label("SQL")
         asked.press_sequentially("SELECT sum(flights) AS n FROM delay_by_c")

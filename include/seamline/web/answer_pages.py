@@ -16,10 +16,12 @@ from seamline.model.errors import BadRange
 from seamline.serve.answer_request import one_key
 from seamline.web import charts
 from seamline.web.access import readers
+from seamline.web.drawn.two_ranges import SHIFTS
+from seamline.web.drawn.view_request import ViewRequest
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
-from seamline.web.view_page import ViewRequest, build_page_answer
+from seamline.web.view_page import build_page_answer
 
 LISTED, POINTS, PAGE = 400, 60, 20
 router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema=False)
@@ -86,21 +88,16 @@ def view(pipeline: str, view: str, request: Request) -> Response:
         "plotly": release("plotly"),
         "view": shown,
         "measures": [each.name for each in shown.measures],
-        "keys": asked.keys,
-        "side": asked.side,
-        "version_asked": asked.version,
+        "asked": asked,
+        "zone": asked.zone,
+        "shifts": SHIFTS,
         "error": "",
     }
     try:
         root = request.scope["root_path"]
         context |= run_with_time_limit(lambda: build_page_answer(compiled, layout, shown, asked, root))
     except BadRange as error:
-        context |= {
-            "error": f"{error.message} {error.hint}",
-            "start": asked.start,
-            "end": asked.end,
-            "measure": "",
-        }
+        context["error"] = f"{error.message} {error.hint}"
     return render_page_response(request, "view.html", **context)
 
 

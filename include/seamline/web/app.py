@@ -21,6 +21,7 @@ from seamline.web import (
     sql,
 )
 from seamline.web.answers import downloads, mcp
+from seamline.web.drawn import origins
 from seamline.web.error_responses import handle_request_error
 from seamline.web.glance import changes, completeness_page, graph_page, timeline_page
 from seamline.web.limits import Bounded
@@ -79,6 +80,7 @@ ROUTED = (
     completeness_page,
     timeline_page,
     answer_pages,
+    origins,
     counts_page,
     sinks_page,
 )

@@ -90,6 +90,7 @@ def draw_measure(
             "y": [row[measure] for row in rows],
             **make_hover_texts([row[measure] for row in rows]),
             "customdata": [row["_explain"] for row in rows],
+            "meta": {"told": [row["_told"] for row in rows]},
             "marker": {
                 "symbol": ["circle-open" if row["speed_part"] else "circle" for row in rows],
                 "size": 7,

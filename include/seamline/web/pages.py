@@ -67,7 +67,7 @@ def overview(request: Request, user: GetUserDep) -> Response:
 @router.get("/static/{name}")
 def static(name: str, _: GetUserDep) -> Response:
     """Style and scripts; the chart library is that of the Python package."""
-    ours = {"page.css", "page.js"}
+    ours = {"page.css", "page.js", "drawn.css", "drawn.js"}
     if name == "plotly.min.js":
         content = files("plotly").joinpath("package_data", name).read_bytes()
     elif name in ours:

@@ -11,7 +11,7 @@ from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.web.view_page import by_key
+from seamline.web.drawn.series import by_key
 
 HOSTILE = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ("", "x"), ('""', "x"), ("a", "c")]
 
