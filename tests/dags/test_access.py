@@ -23,6 +23,7 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
 from seamline.web import limits
 from seamline.web.app import app
+from seamline.web.glance import changes
 
 ROUTES = sorted(
     (method, route.path)
@@ -68,6 +69,8 @@ def airflow(database: None) -> Iterator[httpx.ASGITransport]:
 def ask(airflow: httpx.ASGITransport, tmp_path, monkeypatch) -> Ask:
     """Ask as somebody over a shop with two days."""
     made = opened(tmp_path, monkeypatch)
+    # Streams of changes end at once.
+    monkeypatch.setattr(changes, "LASTS", 0.0)
     made.epoch([Sale(1, "a", 10), Sale(70, None, 3), Sale(1500, "a", 1)])
     build(made, "g", cut=0)
 

@@ -11,6 +11,7 @@ from tests.dags.test_access import spelled
 
 from seamline.kafka.admin import TopicAdmin
 from seamline.web.app import app
+from seamline.web.glance import changes
 
 CANARY = "canary-6f1d0b"
 ROUTES = sorted(
@@ -52,6 +53,8 @@ def connect(monkeypatch, way: str) -> None:
 def test_no_page_and_no_answer_has_it(client, monkeypatch, caplog, path: str) -> None:
     """Nor what is logged meanwhile, whatever the secret is of."""
     caplog.set_level(logging.DEBUG)
+    # Streams of changes end at once.
+    monkeypatch.setattr(changes, "LASTS", 0.0)
     for way in WAYS:
         connect(monkeypatch, way)
         answer = client.get(spelled(path), headers={"Accept": "text/html"})

@@ -20,7 +20,7 @@ from seamline.plan.wording.plan_text import format_bytes
 from seamline.serve.answer_request import MEDIA
 from seamline.serve.answer_request import as_json as spelled
 from seamline.version import VERSION
-from seamline.web.glance.bars import draw_rows, draw_shades
+from seamline.web.glance.bars import draw_row_bars, draw_shade_bars
 
 UNKNOWN = "?"
 
@@ -45,8 +45,8 @@ def make_jinja_environment() -> Environment:
         "size": format_bytes,
         "data": embed_json,
         "cell": format_table_cell,
-        "spark": draw_rows,
-        "bar": draw_shades,
+        "spark": draw_row_bars,
+        "bar": draw_shade_bars,
     }
     made.globals["version"] = VERSION
     return made

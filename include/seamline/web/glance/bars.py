@@ -16,7 +16,7 @@ HEIGHT, WIDTH, LEAST = 20, 100, 1.5
 
 
 @lru_cache(DRAWN)
-def draw_rows(rows: Sequence[int]) -> str:
+def draw_row_bars(rows: Sequence[int]) -> str:
     """Draw a bar 1 wide for each number, as an SVG path; neighbours of one height as one."""
     most, path, before = max(rows), f"M0 {HEIGHT}", float(HEIGHT)
     for at, each in enumerate(rows):
@@ -27,7 +27,7 @@ def draw_rows(rows: Sequence[int]) -> str:
     return f"{path}H{len(rows)}V{HEIGHT}z"
 
 
-def draw_shades(shades: Mapping[Shade, int]) -> Markup:
+def draw_shade_bars(shades: Mapping[Shade, int]) -> Markup:
     """Draw how many intervals are in each state, side by side; empty for none."""
     return draw_counts(tuple((shade, shades[shade]) for shade in SIGNS if shades.get(shade)))
 
