@@ -15,6 +15,7 @@ from seamline.lake.read.answer_ways import IntervalAnswer
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.time.intervals import format_utc_instant
 from seamline.web.drawn.wall_clock import format_window
+from seamline.web.render import format_quantity
 
 Row = Mapping[str, Any]
 Series = tuple[str, Sequence[Row]]
@@ -55,10 +56,9 @@ class Subject:
         how += "" if row["complete"] else ", window still open"
         way = self.intervals.get(self.pipeline.grid.of(row["window_start"]).id)
         built = f", generation {way.generation} up to cut {way.cut}" if way and way.generation else ""
-        return (
-            f"{how}: {row['batch_part']:,} rows by the batch layer{built}, {row['speed_part']:,} by the speed layer, "
-            f"right up to epoch {row['epoch']}."
-        )
+        batch = format_quantity(row["batch_part"], "row")
+        parts = f"{batch} by the batch layer{built}, {row['speed_part']:,} by the speed layer"
+        return f"{how}: {parts}, right up to epoch {row['epoch']}."
 
 
 def is_sure(row: Row) -> bool:

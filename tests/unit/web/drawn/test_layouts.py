@@ -77,7 +77,7 @@ def test_hours_are_laid_out_by_day_and_what_is_missing_is_said() -> None:
     assert [each.kind for each in first[:5]] == kinds and len(first) == 24
     assert second[0].kind is CellKind.BUILDING and second[6].kind is CellKind.BESIDE
     assert first[1].written == "5" and first[1].step < first[2].step
-    assert "a, 2025-10-25 01:00 UTC: 5. Certified: 1 rows by the batch layer" in first[1].told
+    assert "a, 2025-10-25 01:00 UTC: 5. Certified: 1 row by the batch layer" in first[1].told
     assert "Not certified" in first[2].told and first[4].told.endswith("no rows.")
     assert "window=2025-10-25T01%3A00%3A00Z%2F2025-10-25T02%3A00%3A00Z" in first[1].explain
 
