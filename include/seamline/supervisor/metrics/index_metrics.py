@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from seamline.lake.status.index_sizes import read_index_sizes
+from seamline.supervisor.metrics.index_sizes import read_index_sizes
 from seamline.supervisor.metrics.metric_families import Family
 
 
