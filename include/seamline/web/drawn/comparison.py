@@ -229,8 +229,8 @@ def draw_both(
     subject: Subject, other_subject: Subject, pairs: Sequence[Paired], other: Interval, *, log: bool
 ) -> tuple[Figure, Scale]:
     """Draw both ranges over the time of this one; a window that is missing is a gap."""
-    placed = [each for each in pairs if each[0].this]
-    x = [format_utc_instant(pair.this) for pair, _, _ in placed if pair.this]
+    placed = [each for each in pairs if each[0].place]
+    x = [format_utc_instant(pair.place) for pair, _, _ in placed if pair.place]
     lines: list[Mapping[str, Any]] = []
     sides = (
         ("this range", subject, 1, "solid"),
@@ -252,7 +252,7 @@ def draw_both(
             }
         )
     scale = Scale.fit(list_drawable(each for line in lines for each in line["y"]), log=log)
-    return set_axis(make_figure(lines, subject.measure), scale), scale
+    return set_axis(make_figure(lines, subject.measure, **lay_time(pairs)), scale), scale
 
 
 def draw_differences(pairs: Sequence[Paired], subject: Subject) -> Figure:
@@ -273,4 +273,14 @@ def draw_differences(pairs: Sequence[Paired], subject: Subject) -> Figure:
         ],
         "this less the other",
         showlegend=False,
+        **lay_time(pairs),
     )
+
+
+def lay_time(pairs: Sequence[Paired]) -> Mapping[str, Any]:
+    """Lay the windows of this range on an axis, the same for all charts, with half a window on either side."""
+    starts = [pair.place for pair, _, _ in pairs if pair.place]
+    if len(starts) < 2:
+        return {}
+    half = (starts[-1] - starts[0]) / (len(starts) - 1) / 2
+    return {"xaxis": {"range": [format_utc_instant(starts[0] - half), format_utc_instant(starts[-1] + half)]}}

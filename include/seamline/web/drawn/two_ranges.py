@@ -53,6 +53,8 @@ class WindowPair:
     """When it starts in the other one."""
     shown: bool = True
     """Whether clocks show this time in both."""
+    place: datetime | None = None
+    """Where it lies in the time of this range; None if it is in the other alone, at a time that this does not show."""
 
 
 def read_shift(against: str, span: Interval, zone: ZoneInfo) -> Shift:
@@ -98,9 +100,10 @@ def pair_windows(
         sought = Reading(wall, reading.again) if wall else None
         other = left.pop(sought, None) if sought else None
         shown = other is not None or (sought is not None and is_shown(sought, zone))
-        found.append((reading, WindowPair(start, other, shown)))
+        found.append((reading, WindowPair(start, other, shown, start)))
     for reading, other in left.items():
         wall = shift.forth(reading.wall)
         place = Reading(wall or reading.wall + shift.span + 365 * shift.years * DAY, reading.again)
-        found.append((place, WindowPair(None, other, wall is not None and is_shown(place, zone))))
+        shown = wall is not None and is_shown(place, zone)
+        found.append((place, WindowPair(None, other, shown, place.moment(zone) if shown else None)))
     return [pair for _, pair in sorted(found, key=lambda each: each[0])]

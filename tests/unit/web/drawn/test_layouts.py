@@ -17,7 +17,7 @@ from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Cumulating, Global, Session, Sliding, Tumbling, Window
 from seamline.model.measures import avg, count, sum
 from seamline.model.protocol.seam import Status
-from seamline.model.time.intervals import Interval
+from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.web.drawn.comparison import compare_ranges, may_add
 from seamline.web.drawn.heat_map import (
     MOST_CELLS,
@@ -201,8 +201,12 @@ def test_two_ranges_are_compared_window_by_window() -> None:
     assert (second.this, second.other, second.only_this) == (0, 0, 1)
     assert found.notes == ("1 window is only in this range.", "1 window is only in the other range.")
     [one, two] = found.figure["data"]
-    assert one["y"] == [10, 4] and two["y"] == [5, None]
+    assert one["y"] == [10, 4, None] and two["y"] == [5, None, 9]
+    assert one["x"] == two["x"] == [format_utc_instant(START + number * HOUR) for number in range(3)]
     assert found.differences["data"][0]["y"] == [5]
+    axes = [each["layout"]["xaxis"] for each in (found.figure, found.differences)]
+    edges = [format_utc_instant(START + each * HOUR) for each in (-0.5, 2.5)]
+    assert axes[0] == axes[1] == {"range": edges}
 
 
 def test_averages_and_windows_that_overlap_are_not_added() -> None:
