@@ -63,6 +63,8 @@ PREFIX = "/data/airflow"
 """As behind a proxy that serves other things too: pages, API and the tasks' own server are all below it."""
 SELDOM = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60"}
 """No definition changes meanwhile."""
+PAINTED = "document.querySelector('iframe').contentWindow.performance.getEntriesByType('paint').length > 0"
+"""Whether a frame of the page is painted: what is laid out may wait for its style sheet."""
 CANARY = "canary-91c3e7"
 """A password, of a broker that is not there: it may stand nowhere that Airflow or we write."""
 
@@ -380,9 +382,11 @@ def test_the_pages_stand_inside_airflow_s_own(
         page.goto(f"{airflow.api.url}/plugin/seamline")
         frame = page.frame_locator("iframe")
         frame.get_by_role("link", name="flights", exact=True).wait_for()
+        page.wait_for_function(PAINTED)
         pages.shot("inside-airflow", whole=False)
         page.goto(f"{airflow.api.url}/dags/{BATCH}/plugin/seamline_dag")
         frame.get_by_role("heading", name="Completeness of flights").wait_for()
+        page.wait_for_function(PAINTED)
         pages.shot("inside-airflow-dag", whole=False)
         frame.locator("a[data-airflow]").first.click()
         page.wait_for_url(re.compile(f"/dags/{BATCH}/runs/"))
