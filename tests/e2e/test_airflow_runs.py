@@ -18,13 +18,16 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.e2e.reader import opened_browser, reader
+from tests.e2e.teams.other_team import DAY, HOURS, NEXT, REPORT, connect, links_of, write_dags, xcom_of
 from tests.e2e.world import DAYS, ROOT, Resident, World
 from tests.ports import free_ports
 
 from seamline.client import Client
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.local.airflow import AirflowStandalone
+from seamline.local.flights import Span, read_flights
 from seamline.model.errors import SeamlineError
 from seamline.model.time.intervals import parse_moment
 from seamline.orchestration import airflow_client
@@ -65,6 +68,18 @@ SELDOM = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60"}
 """No definition changes meanwhile."""
 PAINTED = "document.querySelector('iframe').contentWindow.performance.getEntriesByType('paint').length > 0"
 """Whether a frame of the page is painted: what is laid out may wait for its style sheet."""
+LIMIT = 0.5
+"""What a rebuild may change unasked, as a share: late flights are in the answer before they are built."""
+TEAM = ("wait", "rebuild", "ask")
+TEAM_LINKS = [
+    "ask Interval",
+    "rebuild Certificates",
+    "rebuild Interval",
+    "rebuild Run",
+    "wait Certificates",
+    "wait Driver log",
+    "wait Interval",
+]
 CANARY = "canary-91c3e7"
 """A password, of a broker that is not there: it may stand nowhere that Airflow or we write."""
 
@@ -73,12 +88,20 @@ class Airflow:
     """A standalone Airflow whose batch DAG builds the world's days with a resident driver."""
 
     def __init__(self, world: World, driver: Resident) -> None:
+        whole = 'batch=Batch(interval="1 day", start="2013-01-01"'
+        declared = world.definition.read_text()
+        assert whole in declared
+        world.definition.write_text(declared.replace(whole, f"{whole}, approve_change={LIMIT}"))
         kafka = {"bootstrap.servers": "127.0.0.1:9", "sasl.username": "reader", "sasl.password": CANARY}
         kafka |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
         kafka |= {"sasl.oauthbearer.client.secret": CANARY, "ssl.key.password": CANARY}
         settings = {
             **world.settings,
             **SELDOM,
+            "AIRFLOW__CORE__DAGS_FOLDER": str(
+                write_dags(world.home / "dags", ROOT / "dags" / "pipelines.py")
+            ),
+            "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
             "AIRFLOW_CONN_SPARK_DEFAULT": driver.connection,
             "AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": kafka}),
         }
@@ -504,6 +527,103 @@ def test_upkeep_beside_the_answers_changes_none(world: World, airflow: Airflow) 
     assert airflow.api.await_run(UPKEEP, run, timeout=WITHIN) == "success"
     assert (world.answer(), world.published()) == (served, published)
     assert len(list(Table.open(world.layout.table("master")).actions()["path"])) < world.token
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(1800)
+def test_a_large_change_waits_for_a_person(world: World, airflow: Airflow) -> None:
+    """A copy of a flight, with another delay, is in the answer until a build removes it, which changes it by more.
+
+    A no leaves the answer as it was, and the day is not built again; a yes to the day by name publishes it.
+    """
+    eventually(airflow.is_closed)
+    assert airflow.api.await_run(BATCH, airflow.api.trigger(BATCH), timeout=WITHIN) == "success"
+    before = world.published()
+    first = next(iter(read_flights(Span(parse_moment(DAYS[0]), parse_moment(DAYS[1])))))
+    world.send([{**first, "dep_delay": 1e12}])
+    wrong = world.answer()
+    user = AirflowApi(airflow.api.url, "operator", airflow.api.password)
+    states = answer_change(user, user.trigger(BATCH), "Reject")
+    assert (states["publish"], states["publish_approved"]) == ("skipped", "skipped")
+    assert (world.published(), world.answer()) == (before, wrong)
+    again = user.trigger(BATCH)
+    assert user.await_run(BATCH, again, timeout=WITHIN) == "success"
+    assert set(user.task_states(BATCH, again).values()) == {"skipped"}
+    states = answer_change(user, user.trigger(BATCH, {"from": DAYS[0], "to": DAYS[1]}), "Approve")
+    assert (states["publish"], states["publish_approved"]) == ("skipped", "success")
+    now = world.published()
+    assert [day for day in DAYS if now[day] != before[day]] == DAYS[:1]
+    stated = ManifestTable.ensure(world.layout).read().published.values()
+    assert {each.actor for each in stated if each.interval == DAYS[0]} == {"airflow:operator"}
+    assert [max(row["delay"] or 0 for row in rows) > 1e9 for rows in (wrong, world.answer())] == [
+        True,
+        False,
+    ]
+
+
+def answer_change(user: AirflowApi, run: str, answer: str) -> Mapping[str, str]:
+    """Answer a run of the batch DAG whenever it asks about its change; give its tasks' states at its end.
+
+    Where an answer comes before the scheduler knows that the task has asked, Airflow takes the task for failed, and its
+    next try asks again.
+    """
+    task = f"/dags/{BATCH}/dagRuns/{quote_path_segment(run)}/taskInstances/approve_change/-1"
+    shown: list[Mapping[str, Any]] = []
+
+    def answer_if_asked() -> None:
+        if user.task_states(BATCH, run)["approve_change"] == "awaiting_input":
+            shown.append(user.call("GET", f"{task}/hitlDetails"))
+            if not shown[-1]["response_received"]:
+                user.call("PATCH", f"{task}/hitlDetails", {"chosen_options": [answer], "params_input": {}})
+
+    eventually(lambda: user.run_state(BATCH, run) in ENDED, meanwhile=answer_if_asked)
+    assert "would change" in shown[0]["subject"]
+    assert DAYS[0] in shown[0]["body"]
+    assert user.run_state(BATCH, run) == "success"
+    return user.task_states(BATCH, run)
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(1800)
+def test_another_team_waits_builds_and_asks(world: World, airflow: Airflow) -> None:
+    """By a connection made by its form: deferred until the day is certified, and each button leads to a page."""
+    eventually(airflow.is_closed)
+    api = airflow.api
+    told = connect(api, world.home / "warehouse", world.definition.parent)
+    assert (told["status"], told["message"]) == (True, "1 pipelines: flights")
+    log = world.home / "streams" / "flights" / "driver.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("what a driver says\n")
+    run = api.trigger(REPORT)
+    eventually(lambda: api.task_states(REPORT, run)["wait"] == "deferred")
+    world.watermark = NEXT
+    world.send(read_flights(Span(parse_moment(DAY), parse_moment(NEXT))))
+    assert api.await_run(BATCH, api.trigger(BATCH), timeout=WITHIN) == "success"
+    assert api.await_run(REPORT, run, timeout=WITHIN) == "success"
+    waited, asked, rows = (xcom_of(api, run, task) for task in ("wait", "rebuild", "ask"))
+    assert (waited["intervals"], waited["until"]) == (1, "certified")
+    assert asked in {each["dag_run_id"] for each in api.runs(BATCH, "operator_triggered")}
+    assert len({row["window_start"] for row in rows}) > 12
+    served = [row for row in world.answer() if row["window_start"] >= parse_moment(DAY)]
+    assert sum(row["flights"] for row in rows) == sum(row["flights"] for row in served)
+    links = {f"{task} {name}": url for task in TEAM for name, url in links_of(api, run, task).items()}
+    assert {name: url for name, url in links.items() if not url} == {}
+    assert sorted(links) == TEAM_LINKS
+    assert {name: asked_page(url, api.token) for name, url in links.items()} == dict.fromkeys(links, 200)
+    [told] = eventually(lambda: ended_of(api, DAY.removesuffix("Z")))
+    assert told["state"] == "success"
+    assert len(xcom_of(api, told["dag_run_id"], "ask", HOURS)) == len(rows)
+
+
+def ended_of(api: AirflowApi, partition: str) -> list[Mapping[str, Any]]:
+    """Return the run that the event of a partition has started, once it has ended."""
+    runs = api.runs(HOURS, "asset_triggered")
+    return [each for each in runs if each["partition_key"] == partition and each["state"] in ENDED][:1]
+
+
+def asked_page(address: str, token: str) -> int:
+    """Open a page as who is logged in; give the code."""
+    return asked(address, f"Bearer {token}")[0]
 
 
 def test_a_password_stands_nowhere(world: World, airflow: Airflow, scheduled: Mapping[str, Any]) -> None:
