@@ -134,7 +134,7 @@ def seen(join: CompiledJoin, table: pa.Table, *, right: bool) -> Counter[tuple[o
     return Counter(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, len(PIPELINES) - 1), st.lists(ROWS, max_size=14), st.integers(-10, 12))
 @example(which=0, rows=[("a", 0, 1, None, 0), ("b", 1, 1, None, 0)], horizon=1)
 def test_what_epochs_add_is_what_there_is(
@@ -206,7 +206,7 @@ def rows_of(
     return left, right
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(ROWS, max_size=14), st.data())
 def test_a_row_that_is_flagged_as_a_copy_is_as_if_it_had_never_come(
     rows: list[tuple[str, int, int | None, int | None, int]], data: st.DataObject

@@ -47,7 +47,7 @@ def checkout(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_a_release_is_whole_and_says_what_is_in_it(checkout: Path, tmp_path: Path) -> None:
     """Whoever mistrusts it compares checksums; nothing of an earlier one is left in the folder."""
     target = tmp_path / "dist"

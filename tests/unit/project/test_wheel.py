@@ -45,7 +45,7 @@ def project(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_a_project_is_right_from_the_first_minute(run: Run, project: Path) -> None:
     """What an installation writes is checked, tested and loaded by the same installation, without a setting."""
     assert "1 pipeline, no problem." in run("seamline", "check", cwd=project)
