@@ -143,7 +143,7 @@ def describe_hang(name: str) -> SetupError:
     """Say that a stream could not be reconciled in time."""
     return SetupError(
         f"{name} was not reconciled within {ENDS_WITHIN:g} s.",
-        hint="see whether its warehouse and its broker answer, and whether its on_alert returns.",
+        hint="see whether its warehouse and its broker answer, and whether its on_alert and notifiers return.",
     )
 
 

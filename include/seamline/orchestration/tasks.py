@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, get_current_context
@@ -31,6 +30,7 @@ from seamline.orchestration.intervals.links import (
 from seamline.orchestration.intervals.partitions import announce, list_partitions
 from seamline.orchestration.intervals.untold import PUBLISH, list_untold
 from seamline.orchestration.lineage.reported_tasks import report_publication
+from seamline.orchestration.notifying.notifiers import call_notifier
 from seamline.orchestration.run_intervals import RunRequest, before_the_clock, resolve_run_request
 from seamline.orchestration.store_connection import with_store_settings
 from seamline.plan.batch.batch_plan import needs_approval
@@ -259,14 +259,13 @@ def audit(name: str, connection: str) -> None:
 
 
 def on_failure(path: str, pipeline: str) -> Callable[[Any], None]:
-    """Return a callback that imports the user's function by its dotted path when a task has failed.
+    """Return a callback that imports the user's function, or notifier, by its dotted path when a task has failed.
 
-    The function finds the pipeline's name in the context: a task may be for all pipelines.
+    It finds the pipeline's name in the context: a task may be for all pipelines.
     """
 
     def call(context: Any) -> None:
-        module, _, function = path.rpartition(".")
-        getattr(import_module(module), function)({**context, "pipeline": pipeline})
+        call_notifier(path, "on_failure", {**context, "pipeline": pipeline})
 
     return call
 

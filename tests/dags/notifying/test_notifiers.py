@@ -14,6 +14,7 @@ from tests.unit.shop import DEFINITION
 from seamline.lake.status.marks import REFUSED, leave_mark
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.control_table import ControlTable, Desired
+from seamline.model.errors import DefinitionError
 from seamline.orchestration import reconciling, tasks
 from seamline.orchestration.notifying import notifiers
 
@@ -70,7 +71,17 @@ def test_a_notifier_is_told_with_its_templates(layout: Layout) -> None:
 
 
 def test_on_failure_may_be_a_notifier() -> None:
-    """It is called with the context of the task that has failed."""
+    """It is called with the context of the task that has failed; one task may call it for several pipelines."""
     SENT.clear()
-    tasks.on_failure(f"{__name__}.failed", "shop")({"run_id": "manual__2"})
-    assert SENT == ["shop failed in manual__2"]
+    for name in ("shop", "returns"):
+        tasks.on_failure(f"{__name__}.failed", name)({"run_id": "manual__2"})
+    assert SENT == ["shop failed in manual__2", "returns failed in manual__2"]
+
+
+@pytest.mark.parametrize("field", ["alerts", "on_failure"])
+def test_a_class_is_no_notifier(field: str) -> None:
+    """Called with a context it would make an instance, and the alert would be taken for sent."""
+    SENT.clear()
+    with pytest.raises(DefinitionError, match=r"Mail' is a class") as refused:
+        notifiers.call_notifier(f"{__name__}.Mail", field, {"run_id": "manual__3"})
+    assert refused.value.field == field and SENT == []

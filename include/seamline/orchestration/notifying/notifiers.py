@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier, get_current_context
 
+from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.freshness_deadline import function_of
 
@@ -16,12 +17,25 @@ if TYPE_CHECKING:
 
 def notify(path: str, pipeline: str, statement: AlertStatement) -> None:
     """Call a notifier as Airflow calls those of a task: with the context of the task that looks, and the alert."""
-    found: Any = function_of(path, "alerts")
+    alert = describe_alert(pipeline, statement)
+    call_notifier(path, "alerts", {**get_current_context(), "pipeline": pipeline, "alert": alert})
+
+
+def call_notifier(path: str, field: str, context: Any) -> None:
+    """Call a notifier, or a function of a context, by its dotted path; DefinitionError if there is none.
+
+    ``field`` is that of the definition which names it. A class is none: called, it would only make an instance.
+    """
+    found: Any = function_of(path, field)
+    if isinstance(found, type):
+        raise DefinitionError(
+            f"{path!r} is a class.",
+            hint=f"make an instance in a module of yours, as pager = {found.__name__}(...), and name that.",
+            field=field,
+        )
     # Airflow's notifiers write what was rendered over their templates.
     call = copy(found) if isinstance(found, BaseNotifier) else found
-    call(
-        {**get_current_context(), "pipeline": pipeline, "alert": describe_alert(pipeline, statement)},
-    )
+    call(context)
 
 
 def describe_alert(pipeline: str, statement: AlertStatement) -> dict[str, str]:
