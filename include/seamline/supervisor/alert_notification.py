@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -69,11 +71,20 @@ def notify_alerts(
     change_board(layout, take_turn)
     for each in turn.statements:
         say(str(each))
-    if done := deliver_alerts(turn.ours, channels, say):
-        change_board(
-            layout, lambda latest: replace(latest, telling=remove_delivered_alerts(latest.telling, done))
-        )
+    until = time.monotonic() + TELLS_WITHIN.total_seconds()
+    for name in channels:
+        # Each is noted before the next is asked: one that hangs has none of the others send again.
+        mine = tuple(each for each in turn.ours if each.channel == name)
+        if mine:
+            note_delivered_alerts(layout, deliver_alerts(mine, channels, say, until))
     return turn.board.raised
+
+
+def note_delivered_alerts(layout: Layout, done: Mapping[Notification, bool]) -> None:
+    """Note on the board which notifications were sent, and which were not."""
+    change_board(
+        layout, lambda latest: replace(latest, telling=remove_delivered_alerts(latest.telling, done))
+    )
 
 
 @dataclass(frozen=True)
@@ -109,12 +120,22 @@ def plan_turn(
 
 
 def deliver_alerts(
-    ours: tuple[Notification, ...], channels: Channels, say: Callable[[str], object]
+    ours: tuple[Notification, ...],
+    channels: Channels,
+    say: Callable[[str], object],
+    until: float = math.inf,
+    *,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[Notification, bool]:
-    """Deliver notifications in order, by each channel until it fails; return which were sent and which were not."""
+    """Deliver notifications in order, by each channel until it fails; return which were sent and which were not.
+
+    From ``until`` on the rest is left: others may send it then, and what was sent has to be noted.
+    """
     done: dict[Notification, bool] = {}
     failed: set[str] = set()
     for each in ours:
+        if clock() >= until:
+            failed.add(each.channel)
         if each.channel not in failed:
             try:
                 channels[each.channel](each.statement)

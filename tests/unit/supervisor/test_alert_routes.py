@@ -147,6 +147,21 @@ def test_a_notifier_that_fails_is_tried_again(layout: Layout) -> None:
     assert "not sent by notifier alerts.mail, to be retried: OSError: no mail server" in said
 
 
+def test_a_notifier_that_hangs_has_no_other_channel_send_again(layout: Layout) -> None:
+    """The task is ended while it waits; what was sent before is noted, though the notifier's alert came first."""
+    pipeline = routed(AlertRoute("alerts.mail"), on_alert=f"{__name__}.remember")
+
+    def hang(path: str, name: str, statement: AlertStatement) -> None:
+        raise KeyboardInterrupt
+
+    for seconds in (0, 100, 700, 800):
+        at = NOW + timedelta(seconds=seconds)
+        with pytest.raises(KeyboardInterrupt):
+            notify_alerts(pipeline, layout, broker=False, env={}, now=at, say=print, notify=hang)
+    assert [each["state"] for each in CALLS] == ["raised", "cleared"]
+    assert {each.channel for each in read_board(layout).telling} == {"notifier alerts.mail"}
+
+
 def test_what_kafka_may_delete_is_an_alert_until_it_is_read(layout: Layout) -> None:
     """Upkeep looks once an hour; what the stream has read since is no reason to wake anybody."""
     lane, read = Lane("T", 0), {}

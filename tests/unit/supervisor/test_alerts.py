@@ -361,6 +361,20 @@ def test_a_function_that_ends_the_process_is_said_and_ends_nothing():
     assert said == ["not sent by on_alert, to be retried: SystemExit: no such channel"]
 
 
+def test_many_that_wait_are_sent_in_several_looks():
+    """What was sent is noted before others may send it, or a task that is ended sends the same again and again."""
+    statement = AlertStatement(AlertKind.LAG, "", raised=True, message="m", at=NOW)
+    waiting = tuple(Notification(statement, f"notifier alerts.{number}") for number in range(5))
+    seconds = [0.0]
+
+    def send(_: AlertStatement) -> None:
+        seconds[0] += 25
+
+    send_all = {each.channel: send for each in waiting}
+    done = deliver_alerts(waiting, send_all, print, until=60, clock=lambda: seconds[0])
+    assert list(done.values()) == [True, True, True, False, False]
+
+
 def test_who_is_told_changes_no_version_of_a_view():
     """`on_alert` is in no fingerprint, and in the definition that is stored with a birth."""
     plain = sales_pipeline().definition
