@@ -30,8 +30,9 @@ def read_awaited(
     place = layout.table("builds")
     if not (intervals and pipeline.definition.batch.approve_change and Table.exists(place)):
         return {}
+    builds = Builds(Table.open(place))
     attempts: dict[str, list[BuildRow]] = {}
-    for row in Builds(Table.open(place)).of_intervals(intervals):
+    for row in builds.of_intervals(intervals):
         attempts.setdefault(row.interval, []).append(row)
     runs: dict[str, list[BuildRow]] = {}
     for rows in attempts.values():
@@ -39,9 +40,12 @@ def read_awaited(
         if newest[0].run != run and any(is_offered(manifest, row) for row in newest):
             runs.setdefault(newest[0].run, []).extend(newest)
     found: dict[str, AwaitedApproval] = {}
-    for rows in runs.values():
-        offered = filter_unpublished(manifest, list_candidates(pipeline, layout, rows))
-        found |= find_awaited(manifest, offered, now=datetime.now(UTC))
+    for name, rows in runs.items():
+        # An approval is of what the run has built last; of an attempt before it nothing can be published any more.
+        last = {row.generation for row in builds.of(name)}
+        if own := [row for row in rows if row.generation in last]:
+            offered = filter_unpublished(manifest, list_candidates(pipeline, layout, own))
+            found |= find_awaited(manifest, offered, now=datetime.now(UTC))
     return found
 
 

@@ -18,6 +18,7 @@ from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.comparisons_table import Comparisons
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
+from seamline.model.errors import NotFound
 from seamline.model.protocol.comparison import Change, Comparison
 from seamline.model.protocol.manifest import Act
 from seamline.model.time.intervals import Interval
@@ -99,6 +100,17 @@ def test_a_run_that_is_cleared_builds_and_asks_again(shop: Shop) -> None:
     """Its tasks run again from the first, and the last of them is the question."""
     again = plan_run(limited(), shop.layout, asked=None, dirty=True, run="run-three")
     assert [each.interval for each in again.builds] == [FIRST, SECOND]
+
+
+def test_what_a_later_attempt_left_out_is_built_again(shop: Shop) -> None:
+    """Of a run that was cleared only the last attempt can be approved, and it may have built other intervals."""
+    builds = Builds.ensure(shop.layout)
+    [first] = builds.of("run-three")
+    later = first.at + timedelta(days=1)
+    builds.append([replace(first, interval=SECOND.id, generation="third", expected="two", at=later)])
+    with pytest.raises(NotFound):
+        publish_run(limited(), shop.layout, "run-three", only=[FIRST.id])
+    assert FIRST in planned(shop, limited())
 
 
 def test_only_runs_that_offer_something_are_read(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
