@@ -8,6 +8,7 @@ from datetime import datetime
 
 from seamline.model.errors import Conflict, PublishRefused
 from seamline.model.protocol.manifest import Manifest, Statement
+from seamline.plan.publish.number_changes import NOT_COMPARED
 from seamline.plan.publish.publication import Candidate, Decision, plan_publication, select_publishable
 
 
@@ -29,11 +30,16 @@ class AwaitedApproval:
 def find_awaited(
     manifest: Manifest, offered: Iterable[Candidate], *, now: datetime
 ) -> Mapping[str, AwaitedApproval]:
-    """Find the intervals of a run, by their ids, that an approval would publish as they are."""
+    """Find the intervals of a run, by their ids, that an approval would publish as they are.
+
+    Not those that were not compared: their run may have died before it did, or the next one can.
+    """
     some = list(offered)
     found: dict[str, AwaitedApproval] = {}
     for interval in select_publishable(manifest, some).waiting:
         own = [each for each in some if each.generation.interval.id == interval]
+        if any(each.waits == NOT_COMPARED for each in own):
+            continue
         approval = Decision("", "", approved=True)
         try:
             statements = plan_publication(manifest, own, now=now, decision=approval)

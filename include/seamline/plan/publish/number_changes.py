@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from seamline.model.protocol.comparison import Comparison
 
-NOT_COMPARED = "it was not compared with what is answered, which approve_change= is about"
+NOT_COMPARED = (
+    "it was not compared with what is answered, which approve_change= is about: a person must approve it"
+)
 
 
 def find_largest(numbers: Iterable[float | None]) -> float | None:
@@ -39,7 +41,7 @@ def describe_unapproved_change(found: Comparison | None, limit: float) -> str:
     if not limit:
         return ""
     if found is None:
-        return f"{NOT_COMPARED}: a person must approve it"
+        return NOT_COMPARED
     share = find_comparison_share(found)
     if share <= limit:
         return ""

@@ -113,6 +113,12 @@ def test_what_a_later_attempt_left_out_is_built_again(shop: Shop) -> None:
     assert FIRST in planned(shop, limited())
 
 
+def test_what_was_not_compared_is_built_again(shop: Shop) -> None:
+    """A run that was killed while it compared has asked nobody."""
+    build(shop, "killed", cut=1, publish=False)
+    assert planned(shop, limited()) == [FIRST, SECOND]
+
+
 def test_only_runs_that_offer_something_are_read(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a version is new every interval is dirty, and was built by runs that have long been published."""
     read: list[str] = []
