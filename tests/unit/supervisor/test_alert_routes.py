@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.shop import sales_pipeline
@@ -18,6 +19,7 @@ from seamline.model.compile.fingerprint import fingerprint_view
 from seamline.model.compile.problems import Problems
 from seamline.model.compile.stored_definition import from_json, to_json
 from seamline.model.definition.alert_routes import AlertRoute
+from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertKind, AlertStatement, Severity
 from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alert_routing import list_channels
@@ -192,6 +194,29 @@ def test_wrong_routes_are_refused_where_they_were_written() -> None:
         "alerts[0].alerts": "There is no alert 'holes'.",
         "alerts[1].notifier": "'alerts.' is not the name of a notifier.",
     }
+
+
+def test_a_name_that_the_severity_excludes_is_refused() -> None:
+    """The route has to meet both: such an alert would never be sent."""
+    problems = Problems()
+    names = ["hole", "growing_lag"]
+    routes = (
+        AlertRoute("alerts.pager", severity="critical", alerts=names),
+        AlertRoute("alerts.mail", alerts=names),
+    )
+    check_alerts(replace(sales_pipeline().definition, alerts=routes), problems)
+    assert [(each.field, each.message) for each in problems.found] == [
+        ("alerts[0].alerts", "'growing_lag' is a warning, and this route sends only what is critical.")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [("hole", "a list of alert routes"), (["hole"], "an alert route")]
+)
+def test_what_is_no_route_is_named(wrong: Any, said: str) -> None:
+    """A name without a notifier is what somebody writes first."""
+    with pytest.raises(DefinitionError, match=f"is not {said}"):
+        compile_pipeline(replace(sales_pipeline().definition, alerts=wrong))
 
 
 def test_routes_change_no_version_of_a_view() -> None:

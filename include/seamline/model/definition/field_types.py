@@ -21,7 +21,7 @@ from seamline.model.measures import Measure
 PLAIN: Mapping[Any, str] = {str: "text", int: "whole number", float: "number", bool: "truth"}
 """What values of a plain type are called where their field has no word for them."""
 CALLED: Mapping[Any, str] = {
-    AlertRoute: "route of alerts",
+    AlertRoute: "alert route",
     Expect: "expectation",
     ExpectRows: "expectation",
     ExpectationSuite: "expectation",

@@ -8,7 +8,7 @@ from seamline.model.protocol.alert import AlertKind, Severity
 
 
 def check_alerts(pipeline: Pipeline, problems: Problems) -> None:
-    """Note routes of alerts that name no notifier, no severity, or no alert that there is."""
+    """Note routes that name no notifier, no severity, no alert that there is, or one that their severity excludes."""
     for at, route in enumerate(pipeline.alerts):
         place, parts = f"alerts[{at}]", route.notifier.split(".")
         if len(parts) < 2 or not all(map(str.isidentifier, parts)):
@@ -24,3 +24,7 @@ def check_alerts(pipeline: Pipeline, problems: Problems) -> None:
         for name in sorted({*route.alerts} - {*AlertKind}):
             told = f"There is no alert {name!r}."
             problems.note(f"{place}.alerts", route.origin, told, f"choose from {', '.join(AlertKind)}.")
+        for name in sorted({*route.alerts} & {*AlertKind}):
+            if route.severity == Severity.CRITICAL and AlertKind(name).severity is not Severity.CRITICAL:
+                told = f"{name!r} is a warning, and this route sends only what is critical."
+                problems.note(f"{place}.alerts", route.origin, told, "leave the name out, or severity=.")
