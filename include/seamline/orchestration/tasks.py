@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, get_current_context
@@ -265,7 +266,9 @@ def on_failure(path: str, pipeline: str) -> Callable[[Any], None]:
     """
 
     def call(context: Any) -> None:
-        call_notifier(path, "on_failure", {**context, "pipeline": pipeline})
+        module, _, name = path.rpartition(".")
+        found = getattr(import_module(module), name)
+        call_notifier(found, {**context, "pipeline": pipeline}, "on_failure")
 
     return call
 

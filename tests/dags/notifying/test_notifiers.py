@@ -82,6 +82,6 @@ def test_on_failure_may_be_a_notifier() -> None:
 def test_a_class_is_no_notifier(field: str) -> None:
     """Called with a context it would make an instance, and the alert would be taken for sent."""
     SENT.clear()
-    with pytest.raises(DefinitionError, match=r"Mail' is a class") as refused:
-        notifiers.call_notifier(f"{__name__}.Mail", field, {"run_id": "manual__3"})
+    with pytest.raises(DefinitionError, match="Mail is a class") as refused:
+        notifiers.call_notifier(Mail, {"run_id": "manual__3"}, field)
     assert refused.value.field == field and SENT == []

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 def notify(path: str, pipeline: str, statement: AlertStatement) -> None:
     """Call a notifier as Airflow calls those of a task: with the context of the task that looks, and the alert."""
     alert = describe_alert(pipeline, statement)
-    call_notifier(path, "alerts", {**get_current_context(), "pipeline": pipeline, "alert": alert})
+    context = {**get_current_context(), "pipeline": pipeline, "alert": alert}
+    call_notifier(function_of(path, "alerts"), context, "alerts")
 
 
-def call_notifier(path: str, field: str, context: Any) -> None:
-    """Call a notifier, or a function of a context, by its dotted path; DefinitionError if there is none.
+def call_notifier(found: Any, context: Any, field: str) -> None:
+    """Call a notifier, or a function of a context, which a definition names in ``field``.
 
-    ``field`` is that of the definition which names it. A class is none: called, it would only make an instance.
+    DefinitionError for a class: called, it would only make an instance.
     """
-    found: Any = function_of(path, field)
     if isinstance(found, type):
         raise DefinitionError(
-            f"{path!r} is a class.",
+            f"{found.__qualname__} is a class.",
             hint=f"make an instance in a module of yours, as pager = {found.__name__}(...), and name that.",
             field=field,
         )
