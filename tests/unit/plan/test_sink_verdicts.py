@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,6 +61,46 @@ def test_what_is_remembered_is_bounded_and_keeps_the_alarm() -> None:
     assert len(verdicts) == KEPT
     assert find_open_verdict(verdicts) == RED
     assert find_open_verdict(add_verdict(verdicts, GREEN)) is None
+
+
+def test_no_alarm_is_forgotten_for_a_newer_one() -> None:
+    """Of two ranges that are wrong, the one that was found first stays wrong when the other is mended."""
+    june = make(3, start="2026-06-01T00:00:00Z", end="2026-07-01T00:00:00Z")
+    verdicts: tuple[SinkVerdict, ...] = (june, RED_APRIL)
+    for _ in range(2 * KEPT):
+        verdicts = add_verdict(verdicts, make(start=MAY, end="2026-06-01T00:00:00Z"))
+    verdicts = add_verdict(verdicts, make(start=june.start, end=june.end))
+    assert (len(verdicts), find_open_verdict(verdicts)) == (KEPT, RED_APRIL)
+
+
+def test_very_many_alarms_end_with_an_audit_of_everything() -> None:
+    """What is remembered is bounded, and no range that is wrong is taken to be right for that."""
+    days = [
+        {"start": f"2026-03-{day:02}T00:00:00Z", "end": f"2026-03-{day + 1:02}T00:00:00Z"}
+        for day in range(1, 31)
+    ]
+    verdicts: tuple[SinkVerdict, ...] = ()
+    for day in days:
+        verdicts = add_verdict(verdicts, make(1, **day))
+    for day in days:
+        verdicts = add_verdict(verdicts, make(**day))
+        assert len(verdicts) <= KEPT
+    assert find_open_verdict(verdicts)
+    assert find_open_verdict(add_verdict(verdicts, GREEN)) is None
+
+
+def test_an_audit_that_began_before_a_red_one_ended_has_mended_nothing() -> None:
+    """A long one may have read a row before it went wrong, and ends after a short one that has seen it wrong."""
+    red = make(1, at="2026-03-01T10:10:00Z", ended="2026-03-01T10:15:00Z", start=APRIL)
+    long = make(at="2026-03-01T10:00:00Z", ended="2026-03-01T10:30:00Z")
+    assert find_open_verdict([long, red]) == red
+    assert find_open_verdict([replace(long, at="2026-03-01T10:15:00Z"), long, red]) is None
+
+
+def test_windows_are_compared_as_instants() -> None:
+    """A bound with a fraction is after the whole second, which as a text comes after it."""
+    red = make(1, start="2026-04-01T00:00:00Z")
+    assert find_open_verdict([make(start="2026-04-01T00:00:00.500000Z"), red]) == red
 
 
 def test_an_audit_is_read_as_it_was_written() -> None:

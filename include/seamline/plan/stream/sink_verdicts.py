@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_quantity
 
 KEPT = 20
@@ -18,7 +19,7 @@ class SinkVerdict:
     """What one audit of a sink has found."""
 
     at: str
-    """When it was made, UTC."""
+    """When it began, UTC."""
     actor: str
     """Who asked for it."""
     start: str
@@ -35,6 +36,8 @@ class SinkVerdict:
     """How many rows, or files, were not as they should be, by kind."""
     lines: Sequence[str] = ()
     """Some of them."""
+    ended: str = ""
+    """When it ended, UTC; empty where that was not written down."""
 
     @property
     def passed(self) -> bool:
@@ -49,25 +52,54 @@ class SinkVerdict:
 
     def covers(self, other: SinkVerdict) -> bool:
         """Return whether it has compared all windows that another one has."""
-        begins = not self.start or (bool(other.start) and self.start <= other.start)
-        ends = not self.end or (bool(other.end) and other.end <= self.end)
+        begins = not self.start or (bool(other.start) and is_in_order(self.start, other.start))
+        ends = not self.end or (bool(other.end) and is_in_order(other.end, self.end))
         return begins and ends
+
+    def mends(self, other: SinkVerdict) -> bool:
+        """Return whether it has found to be right what another one has found wrong.
+
+        One that began while the other looked may have read a row before it went wrong.
+        """
+        return self.passed and self.covers(other) and is_in_order(other.ended or other.at, self.at)
+
+
+def is_in_order(first: str, second: str) -> bool:
+    """Return whether an instant is not after another; as texts, 00Z would be after 00.5Z."""
+    return parse_moment(first) <= parse_moment(second)
+
+
+def list_open_verdicts(verdicts: Sequence[SinkVerdict]) -> list[SinkVerdict]:
+    """List the audits that found something wrong which no later one has found to be right; all newest first.
+
+    One whose windows a later one of them has compared too is left out: what ends that one ends both.
+    """
+    found: list[SinkVerdict] = []
+    for at, each in enumerate(verdicts):
+        mended = any(later.mends(each) for later in verdicts[:at])
+        if not (each.passed or mended or any(later.covers(each) for later in found)):
+            found.append(each)
+    return found
 
 
 def find_open_verdict(verdicts: Sequence[SinkVerdict]) -> SinkVerdict | None:
     """Find the newest audit that found something wrong which no later one has found to be right; newest first."""
-    for at, each in enumerate(verdicts):
-        if not each.passed and not any(later.passed and later.covers(each) for later in verdicts[:at]):
-            return each
-    return None
+    return next(iter(list_open_verdicts(verdicts)), None)
 
 
 def add_verdict(verdicts: Sequence[SinkVerdict], made: SinkVerdict) -> tuple[SinkVerdict, ...]:
-    """Return the audits that are remembered once another is made: what is open is not forgotten for newer ones."""
-    found = (made, *verdicts)
-    last = find_open_verdict(found)
-    kept = found[:KEPT]
-    return kept if last is None or last in kept else (*kept[:-1], last)
+    """Return the audits that are remembered once another is made: none that is open is forgotten for newer ones.
+
+    If almost all of them are open, the oldest that is kept stands for those before it: it is of all windows then.
+    """
+    found = [made, *verdicts]
+    own = [id(each) for each in list_open_verdicts(found)]
+    standing = [at for at, each in enumerate(found) if id(each) in own]
+    if len(standing) >= KEPT:
+        standing = standing[: KEPT - 1]
+        found[standing[-1]] = replace(found[standing[-1]], start="", end="")
+    settled = [at for at in range(len(found)) if at not in standing][: KEPT - len(standing)]
+    return tuple(found[at] for at in sorted([*standing, *settled]))
 
 
 def serialize_verdicts(verdicts: Sequence[SinkVerdict]) -> str:

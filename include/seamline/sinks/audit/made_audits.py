@@ -57,6 +57,7 @@ def make_verdict(found: SinkAudit, actor: str) -> SinkVerdict:
         wanted=found.wanted,
         found=dict(found.found),
         lines=tuple(map(format_example, islice(found.examples, TOLD))),
+        ended=format_utc_instant(datetime.now(UTC)),
     )
 
 
