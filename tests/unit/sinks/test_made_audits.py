@@ -117,3 +117,23 @@ def test_none_of_two_audits_that_end_at_once_is_lost(
     assert list_copied_sinks(shop.layout) == [SINK.id]
     forget_verdicts(shop.layout, SINK.id)
     assert read_verdicts(shop.layout, SINK.id) == ()
+
+
+def test_an_audit_that_slept_while_others_ended_is_not_lost(
+    shop: Shop, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number that it would take may be free again: three others have gone on, and have deleted earlier files."""
+    opening: Callable[..., MemoryTarget] = lambda *_: MemoryTarget(store)  # noqa: E731 - a factory
+    found = make_sink_audit(shop.compiled, shop.layout, SINK, actor="a", opening=opening)
+    create = recorded_audits.create_file
+
+    def create_late(*given: Any) -> bool:
+        monkeypatch.setattr(recorded_audits, "create_file", create)
+        for other in "bcd":
+            record_verdict(shop.layout, SINK.id, make_verdict(found, other))
+        return create(*given)
+
+    monkeypatch.setattr(recorded_audits, "create_file", create_late)
+    record_verdict(shop.layout, SINK.id, make_verdict(found, "e"))
+    assert [each.actor for each in read_verdicts(shop.layout, SINK.id)] == ["e", "d", "c", "b", "a"]
+    assert len(list_numbers(locate_verdicts(shop.layout, SINK.id))) == 2

@@ -21,7 +21,8 @@ def locate_verdicts(layout: Layout, sink: str) -> Location:
 def record_verdict(layout: Layout, sink: str, made: SinkVerdict) -> None:
     """Write down what an audit has found, beside those before it.
 
-    The next file is created where there is none, so that none of two that end at once is lost.
+    The next file is created where there is none, so that none of two that end at once is lost. Where others have gone
+    on since it was numbered, and its number has been deleted, nobody would read it: it is written once more.
     """
     folder = locate_verdicts(layout, sink)
     for _ in range(ATTEMPTS):
@@ -31,7 +32,8 @@ def record_verdict(layout: Layout, sink: str, made: SinkVerdict) -> None:
         if create_file(folder / name_verdicts(newest + 1), text.encode()):
             # Whoever has listed may be about to read the one before.
             delete_files(folder / name_verdicts(each) for each in numbers[:-1])
-            return
+            if made in read_verdicts(layout, sink):
+                return
     raise StoreUnavailable(f"What an audit of {sink} has found could not be written to {folder}.")
 
 
