@@ -35,8 +35,9 @@ S = TypeVar("S", bound=Standing)
 class StreamReporter(Generic[S]):
     """One run of a stream, or of a sink: its beginning, from time to time what it has read, and its end.
 
-    ``make`` makes the event of a step. Nothing waits in a queue: what a server that is away has not taken is told with
-    the next event. ``memory`` is the file by which the next process knows what was told.
+    ``make`` makes the event of a step, and ``take`` is given what that tells once the server has taken it. Nothing
+    waits in a queue: what a server that is away has not taken is told with the next event. ``memory`` is the file by
+    which the next process knows what was told.
     """
 
     def __init__(
@@ -48,8 +49,9 @@ class StreamReporter(Generic[S]):
         *,
         every: float,
         began: S,
+        take: Callable[[S], object] = lambda told: None,
     ) -> None:
-        self.make, self.run = make, run
+        self.make, self.take, self.run = make, take, run
         self.look, self.memory, self.every, self.began = look, memory, every, began
         self.told = Told()
         self.courier = Courier()
@@ -80,9 +82,10 @@ class StreamReporter(Generic[S]):
         try:
             for step in plan_steps(self.told, self.run, self.began.vector, here.vector, ending, error):
                 of_before = step.state is RunState.START or step.run != self.run
-                event = self.make(step, self.began if of_before else here)
-                if not self.courier.deliver(event):
+                shown = self.began if of_before else here
+                if not self.courier.deliver(self.make(step, shown)):
                     return
+                self.take(shown)
                 self.remember(step.after)
         except Exception:
             log.exception("Lineage is not told")

@@ -79,13 +79,21 @@ class SinkLineage:
 
         def make(step: Step, snapshot: SinkSnapshot) -> LineageEvent:
             whole = is_whole(step) or snapshot.columns != self.told
-            self.told = snapshot.columns
             return make_sink_event(names, step, snapshot, whole=whole)
+
+        def take(snapshot: SinkSnapshot) -> None:
+            self.told = snapshot.columns
 
         memory = home_folder() / "streams" / self.pipeline.name / "sinks" / f"{self.sink.id}.lineage"
         memory.parent.mkdir(parents=True, exist_ok=True)
         return StreamReporter(
-            make, str(make_run_id(began.at, job)), self.look, memory, every=read_pace(), began=began
+            make,
+            str(make_run_id(began.at, job)),
+            self.look,
+            memory,
+            every=read_pace(),
+            began=began,
+            take=take,
         )
 
     def name(self) -> SinkNames:

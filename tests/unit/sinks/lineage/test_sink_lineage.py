@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.faults.rig.trial import eventually
 from tests.unit.lineage.receiver import Received, receive
 from tests.unit.shop import DAY, START, Sale, Shop
 from tests.unit.sinks.memory_target import MemoryTarget, Store
@@ -19,6 +21,7 @@ from seamline.lake.store.locations import Location
 from seamline.lineage import stream_reporter
 from seamline.lineage.stream_reporter import StreamReporter
 from seamline.model.definition.sinks.sink_base import AnySink
+from seamline.sinks.lineage.sink_lineage import SinkLineage
 from seamline.sinks.lineage.target_names import name_target
 from seamline.sinks.sink_runner import SinkRunner
 
@@ -108,6 +111,32 @@ def test_what_a_dead_process_has_sent_is_told_once(
         ("COMPLETE", shown, shown + 1),
     ]
     assert [each["run"]["runId"] == first for each in received.events] == [True, False, False]
+
+
+def test_columns_that_a_server_has_missed_are_told_when_it_is_back(shop: Shop, received: Received) -> None:
+    """The view's next version has another column; without it what is told of the run would not add up."""
+    view = shop.view
+    sending = SimpleNamespace(shown=0, view=view)
+    lineage = SinkLineage(shop.compiled, shop.layout, SINK, lambda: sending, lambda: 1)
+    lineage.begin()
+    eventually("the beginning to be told", lambda: received.states == ["START"])
+    assert lineage.reporter
+    received.answer = lambda: 400
+    sending.view = replace(view, measures=view.measures[:1])
+    for sending.shown in (1, 2):
+        here = lineage.look()
+        assert here
+        lineage.reporter.tell(here)
+        received.answer = lambda: 201
+    assert told(received.events[1]) == ("RUNNING", 0, 2)
+    names = {each["name"] for each in received.events[1]["outputs"][0]["facets"]["schema"]["fields"]}
+    assert {each.name for each in view.measures} - names == {each.name for each in view.measures[1:]} != set()
+    sending.shown = 3
+    here = lineage.look()
+    assert here
+    lineage.reporter.tell(here)
+    assert "schema" not in received.events[2]["outputs"][0].get("facets", {})
+    lineage.end()
 
 
 def test_a_sink_that_fails_says_why(shop: Shop, received: Received, monkeypatch: pytest.MonkeyPatch) -> None:
