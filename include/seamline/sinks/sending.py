@@ -46,7 +46,7 @@ class Ends:
     places: tuple[str, ...]
     """The columns that identify a row of the later one."""
     comparable: bool
-    """Whether those of the earlier one are the same."""
+    """Whether those of the earlier one are the same, and the target may have the columns of both."""
 
 
 class Sending:
@@ -98,7 +98,7 @@ class Sending:
             self.wanted = ends.after.view
             return False
         if self.position is not None and not ends.comparable:
-            self.begin_anew("what identifies a row is another")
+            self.begin_anew("what identifies a row is another, or the type of a column")
             return True
         if self.position is None:
             self.told.begin(self.make_copy(step.reach("", "", 0, whole=False)))
@@ -132,7 +132,8 @@ class Sending:
         if places is None or before is None:
             return Ends(before, after, places or (), comparable=places is not None)
         same = before.view == after.view or self.list_places(before) == places
-        return Ends(before, after, places, comparable=same and have_types_alike(before, after, places))
+        stay = {*before.schema.names} & {*after.schema.names} if self.sink.fixes_types else places
+        return Ends(before, after, places, comparable=same and have_types_alike(before, after, stay))
 
     def explain_loss(self, why: str) -> SeamlineError:
         """Say that a target cannot be brought on by differences, and what can be done."""

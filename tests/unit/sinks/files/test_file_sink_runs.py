@@ -7,14 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from tests.unit.shop import DAY, START, Sale, Shop
+from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 from tests.unit.sinks.files.file_rows import read_changes, read_rows, spell
 
 from seamline import FileSink
+from seamline.lake.log.log_lines import VIEW_VERSION
 from seamline.lake.read import serving_table
+from seamline.lake.storage import data_files
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.store.locations import Location
+from seamline.sinks import feeds, sending
+from seamline.sinks.audit import opened_target
+from seamline.sinks.audit.sink_audit import audit_sink
 from seamline.sinks.sink_list import clear_target, format_sink
 from seamline.sinks.sink_runner import SinkRunner
 
@@ -74,6 +80,36 @@ def test_files_follow_the_serving_table(shop: Shop, tmp_path: Path) -> None:
     assert f"to files below {tmp_path / 'out'}; shows version 2, the newest" in format_sink(
         shop.compiled, shop.layout, other
     )
+
+
+def test_a_column_of_another_type_is_written_anew(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet of two types would be read as text, or not at all, by its readers, by upkeep and by the audit."""
+    sink = FileSink("sales", path=str(tmp_path / "out"))
+    make_runner(shop, sink).run()
+    other = sales_pipeline(text=DEFINITION.replace('max("amount")', 'max("customer")')).views[0]
+    for place in (sending, feeds, opened_target):
+        monkeypatch.setattr(place, "find_view", lambda *_: other)
+    table = Table.open(shop.layout.serving(shop.view))
+    row = {**table.read().to_pylist()[0], "largest": "zoe"}
+    file = pa.Table.from_pylist([row], schema=serving_table.serving_schema(other)).drop_columns(["interval"])
+    written = data_files.write_data_file(
+        file,
+        table.root,
+        "20130101T000000Z-0.parquet",
+        stats=["customer"],
+        partition={"interval": row["interval"]},
+    )
+    table.append(
+        [written], metadata={VIEW_VERSION: other.fingerprint}, instead=serving_table.serving_schema(other)
+    )
+    runner = make_runner(shop, sink)
+    runner.run()
+    assert runner.error is None
+    assert [each["largest"] for each in read_changes(tmp_path)] == ["zoe"]
+    found = audit_sink(shop.compiled, shop.layout, sink, clock=lambda: START)
+    assert (found.passed, found.held) == (True, 1)
 
 
 def test_what_is_new_waits_for_more(shop: Shop, tmp_path: Path) -> None:

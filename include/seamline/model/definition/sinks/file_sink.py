@@ -49,5 +49,10 @@ class FileSink(Sink):
         return f"{self.when}, {self.format} by {', '.join(self.buckets) or 'nothing'}"
 
     @property
+    def fixes_types(self) -> bool:
+        # Engines read columns of two types as texts, in part of their digits, or not at all; so would merges.
+        return self.format == PARQUET
+
+    @property
     def waits(self) -> Pace:
         return Pace(parse_duration(self.roll_age), parse_duration(self.roll_idle))

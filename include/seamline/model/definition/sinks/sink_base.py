@@ -81,3 +81,8 @@ class Sink(AnySink):
     def wants_olds(self) -> bool:
         """True if it sends what a row was before beside what it is now."""
         return False
+
+    @property
+    def fixes_types(self) -> bool:
+        """True if a column of its target has one type: where a view gives it another, all is written anew."""
+        return False
