@@ -16,6 +16,8 @@ from seamline.runtime.spill_folder import delete_stale_spills, own_spill_folder
 
 SHARE = 4
 """Each DuckDB takes one part in this many of the process's memory at most; then it writes to disk."""
+UNREADABLE = (duckdb.DataError, duckdb.ProgrammingError, duckdb.IOException)
+"""What DuckDB raises of a file that is not what it was told to be; too little memory is none of them."""
 
 
 def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.engine.duckdb_connections import open_beside
+from seamline.lake.engine.duckdb_connections import UNREADABLE, open_beside
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.sinks.row_comparison import HELD, HELD_AT_ONCE
+from seamline.lake.read.sinks.served_changes import UNCOMPARED
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.definition.sinks.file_sink import PARQUET
@@ -20,7 +21,7 @@ from seamline.sinks.files.merging import LINE, LINES, MEMORY, PLACE, read_lines
 from seamline.sinks.json_values import read_starts
 from seamline.sinks.row_shape import RowShape
 
-TORN = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
+TORN = (*UNREADABLE, pa.ArrowException, OSError, ValueError, LookupError, TypeError)
 """What reading a file may raise that somebody has changed."""
 BEGINNING = rf'^\{{"{VERSION}": \d+, "{DELETED}": (true|false), '
 Paths = dict[str, str]
@@ -56,9 +57,8 @@ class HeldFiles:
         with open_beside(1) as con:
             con.execute(f"SET memory_limit = '{MEMORY}'")
             if self.form == PARQUET:
-                names = [*OURS, *self.list_columns(paths)]
                 query = (
-                    f"SELECT {', '.join(map(quote_identifier, names))} FROM {read_parquet_sql(paths, uneven=True)} "
+                    f"SELECT {', '.join(self.list_columns(paths))} FROM {read_parquet_sql(paths, uneven=True)} "
                     f"WHERE {span.condition_sql()} {order}"
                 )
             else:
@@ -70,9 +70,20 @@ class HeldFiles:
                     yield make(pa.Table.from_batches([batch]))
 
     def list_columns(self, paths: Sequence[str]) -> list[str]:
-        """List the columns of a row that any file has; the others are NULL in all of them."""
+        """List the columns that any file has, with the types that they have in the view; the others are NULL.
+
+        Of a column that one file has as text DuckDB would make texts in all of them.
+        """
         there = {name for path in paths for name in pq.read_schema(path).names}
-        return [name for name in self.shape.names if name in there]
+        shown = [
+            field for field in self.shape.columns if field.name in there and field.name not in UNCOMPARED
+        ]
+        told = [name for name in (*OURS, *UNCOMPARED) if name in there]
+        casts = (
+            f"CAST({quote_identifier(each.name)} AS {each.type.duckdb}) AS {quote_identifier(each.name)}"
+            for each in shown
+        )
+        return [*map(quote_identifier, told), *casts]
 
     def make_from_rows(self, rows: pa.Table) -> pa.Table:
         """Make what is held of rows of Parquet."""
@@ -88,12 +99,11 @@ class HeldFiles:
         """Return why a file cannot be read; empty if it can be."""
         try:
             if self.form == PARQUET:
-                with pq.ParquetFile(path) as file:
-                    lacking = {*OURS, *self.shape.identity} - {*file.schema_arrow.names}
-                    if lacking:
-                        return f"it has no {', '.join(sorted(lacking))}"
-                    for _ in file.iter_batches():
-                        pass
+                lacking = {*OURS, *self.shape.identity} - {*pq.read_schema(path).names}
+                if lacking:
+                    return f"it has no {', '.join(sorted(lacking))}"
+                for _ in self.read_sound([path], StartRange()):
+                    pass
             else:
                 for _ in read_lines([path], self.shape):
                     pass

@@ -168,6 +168,26 @@ def test_files_that_are_gone_or_torn_are_named(
     assert audit(shop, sink).found == NOTHING
 
 
+@pytest.mark.parametrize("cast", [pa.string(), pa.list_(pa.string())], ids=str)
+def test_a_file_with_another_type_of_a_column_harms_no_other(
+    shop: Shop, clock: Clock, warehouse: Location, cast: pa.DataType
+) -> None:
+    """One file that somebody has written by another tool must neither end the audit nor change rows of others."""
+    sink = FileSink("sales", path=str(warehouse / "out"))
+    send(shop, sink, clock)
+    place = find_place(sink, warehouse, "'b'")
+    rows = read(place, sink)
+    at = rows.column_names.index("total")
+    value = "much" if cast == pa.string() else ["much"]
+    into = pa.BufferOutputStream()
+    pq.write_table(rows.set_column(at, "total", pa.array([value] * rows.num_rows, cast)), into)
+    place.write_bytes(bytes(into.getvalue()))
+    found = audit(shop, sink)
+    [damaged] = [each for each in found.examples if each.kind == "damaged"]
+    assert damaged.place.endswith(place.name) and "cannot be read" in damaged.note
+    assert found.found["different"] == 0 and found.found["missing"] == rows.num_rows
+
+
 def test_a_writer_that_goes_on_is_no_finding(
     shop: Shop, sink: FileSink, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
