@@ -140,11 +140,12 @@ def format_short(value: float) -> str:
         return str(value)
     size = abs(value)
     for unit, name in UNITS:
-        if size >= unit:
+        # What is rounded up to a thousand is one of the next unit.
+        if size >= unit * (1 if name == "k" else 0.9995):
             # Thousands are written out below ten of them.
             shown = value / (1e3 if name == "k" else unit)
-            return f"{shown:.3g}{name}" if abs(shown) < 1000 else f"{shown:,.0f}{name}"
-    return f"{value:,.0f}" if size >= 1000 or float(value).is_integer() else f"{value:.3g}"
+            return f"{shown:.3g}{name}" if abs(shown) < 999.5 else f"{shown:,.0f}{name}"
+    return f"{value:,.0f}" if size >= 999.5 or float(value).is_integer() else f"{value:.3g}"
 
 
 def list_drawable(values: Iterable[object]) -> list[float]:

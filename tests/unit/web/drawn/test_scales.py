@@ -77,6 +77,18 @@ def test_numbers_fit_into_cells(value: float, text: str) -> None:
     assert format_short(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (999.4, "999"), (999.6, "1,000"), (999_400, "999k"), (-999_600, "-1M"), (999_999_999, "1G"),
+        (9.999e11, "1T"), (9.999e14, "1,000T"), (1e15, "1,000T"),
+    ],
+)  # fmt: skip
+def test_what_is_rounded_up_to_a_thousand_has_no_exponent(value: float, text: str) -> None:
+    """It was written as 1e+03k, which nobody reads as a million."""
+    assert format_short(value) == text
+
+
 def test_what_has_no_place_is_not_drawn() -> None:
     """NULL and what is infinite are said, and are no zeros."""
     assert as_place(None) is None and as_place(math.nan) is None
