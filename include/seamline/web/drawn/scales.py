@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+LARGEST = math.log10(sys.float_info.max)
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e4, "k"))
 
 
@@ -74,7 +76,8 @@ class Scale:
         stretched = low * (1 - place) + high * place
         match self.kind:
             case ScaleKind.LOG:
-                found = math.pow(10.0, stretched)
+                # The power is rounded: that of the largest double is above it.
+                found = math.pow(10.0, stretched) if stretched < LARGEST else self.high
             case ScaleKind.SYMLOG:
                 found = math.copysign(math.expm1(abs(stretched)) * self.linear_to, stretched)
             case _:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seamline.web.drawn.scales import Scale, ScaleKind, as_place, format_short, list_drawable, spread
@@ -41,6 +42,14 @@ def test_a_legend_says_the_value_of_its_place(values: list[float], log: bool, pl
     scale = Scale.fit(values, log=log)
     if scale.high - scale.low > 1e-3 and (scale.kind is not ScaleKind.SYMLOG or scale.linear_to > 1e-6):
         assert scale.place(scale.value_at(place)) == pytest.approx(place, abs=1e-6)
+
+
+@given(values=NUMBERS, log=st.booleans(), place=st.floats(0, 1))
+@example(values=[1.0, sys.float_info.max], log=True, place=1.0)
+def test_a_legend_is_within_the_scale(values: list[float], log: bool, place: float) -> None:
+    """Also of the largest numbers there are, of which a power of ten is too large for a double."""
+    scale = Scale.fit(values, log=log)
+    assert scale.low <= scale.value_at(place) <= scale.high
 
 
 def test_zero_and_less_have_a_place_on_a_logarithmic_scale() -> None:
