@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import localcontext
 from typing import Any
 
 from seamline.model.compile.compiled_pipeline import CompiledView
 from seamline.model.time.intervals import Interval, format_utc_instant
 from seamline.model.time.window_arithmetic import Ruling
+from seamline.model.types.decimals import EXACT
 from seamline.web.charts import Figure, make_figure
 from seamline.web.drawn.log_axis import set_axis
 from seamline.web.drawn.scales import Scale, as_place, list_drawable
@@ -182,7 +184,9 @@ def compare_values(this: Any, other: Any) -> tuple[Any, float | None]:
     if this is None or other is None:
         return None, None
     one, two = as_place(this), as_place(other)
-    return this - other, one / two if one is not None and two else None
+    # Decimals have up to 38 digits, of which Python's own context would keep 28.
+    with localcontext(EXACT):
+        return this - other, one / two if one is not None and two else None
 
 
 def compare_window(
@@ -214,7 +218,8 @@ def compare_key(name: str, pairs: Sequence[Paired], measure: str) -> ComparedKey
         for _, row, other in pairs
         if row and other and row[measure] is not None and other[measure] is not None
     ]
-    this, that = sum(each for each, _ in both), sum(each for _, each in both)
+    with localcontext(EXACT):
+        this, that = sum(each for each, _ in both), sum(each for _, each in both)
     return ComparedKey(
         name,
         this,

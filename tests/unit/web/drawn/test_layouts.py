@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -207,6 +208,21 @@ def test_two_ranges_are_compared_window_by_window() -> None:
     axes = [each["layout"]["xaxis"] for each in (found.figure, found.differences)]
     edges = [format_utc_instant(START + each * HOUR) for each in (-0.5, 2.5)]
     assert axes[0] == axes[1] == {"range": edges}
+
+
+def test_decimals_are_compared_with_all_their_digits() -> None:
+    """Thirty-eight of them, of differences and of sums."""
+    it = subject(Tumbling("1 hour"))
+    large, small = Decimal("9" * 36 + ".99"), Decimal("0.01")
+    this = [("a", [row(START, large), row(START + HOUR, large)])]
+    before = [("a", [row(START - DAY, small), row(START - DAY + HOUR, large)])]
+    found = compare_ranges(it, it, this, before, "", Interval(START - DAY, START), Shift(DAY), log=False)
+    assert str(found.windows[0].difference) == "9" * 36 + ".98"
+    assert (str(found.keys[0].this), str(found.keys[0].other)) == (
+        "1" + "9" * 36 + ".98",
+        "1" + "0" * 36 + ".00",
+    )
+    assert str(found.keys[0].difference) == "9" * 36 + ".98"
 
 
 def test_averages_and_windows_that_overlap_are_not_added() -> None:
