@@ -106,4 +106,5 @@ def pair_windows(
         place = Reading(wall or reading.wall + shift.span + 365 * shift.years * DAY, reading.again)
         shown = wall is not None and is_shown(place, zone)
         found.append((place, WindowPair(None, other, shown, place.moment(zone) if shown else None)))
-    return [pair for _, pair in sorted(found, key=lambda each: each[0])]
+    # Of an hour that is shown twice all of the first time comes before the second, also of windows of minutes.
+    return [pair for _, pair in sorted(found, key=lambda each: (each[0].moment(zone), each[0]))]

@@ -96,6 +96,17 @@ def test_an_hour_that_clocks_show_twice_has_one_partner() -> None:
     assert alone.this == AUTUMN + HOUR and not alone.shown
 
 
+def test_windows_of_minutes_are_in_order_where_an_hour_is_shown_twice() -> None:
+    """A line over them would go back and forth."""
+    begin = AUTUMN - HOUR
+    this = [begin + number * HOUR / 4 for number in range(12)]
+    shift = Shift(7 * DAY)
+    pairs = pair_windows(this, [each - 7 * DAY for each in this], shift, BERLIN)
+    assert [each.this for each in pairs if each.this] == this
+    places = [each.place for each in pairs if each.place]
+    assert places == sorted(places)
+
+
 def test_a_window_without_a_row_is_told_apart_from_one_that_cannot_be() -> None:
     """The clock has shown that time in both: there was nothing to count."""
     start = datetime(2025, 6, 2, tzinfo=UTC)
