@@ -80,7 +80,9 @@ def shift_range(span: Interval, shift: Shift, zone: ZoneInfo) -> Interval:
         if wall is None or not 2 <= wall.year < 9999:
             raise BadRange("There is no such range in the calendar.", hint="compare with a later one.")
         bounds.append(Reading(wall, reading.again).moment(zone))
-    return Interval(*bounds)
+    start, end = bounds
+    # A range within the hour that is shown twice may end before it starts by the clock: it is as long as this one.
+    return Interval(start, end if start < end else start + (span.end - span.start))
 
 
 def is_shown(reading: Reading, zone: ZoneInfo) -> bool:

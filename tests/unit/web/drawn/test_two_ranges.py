@@ -135,6 +135,14 @@ def test_the_range_before_ends_where_this_one_begins() -> None:
     assert found == Interval(midnight(2025, 3, 17), midnight(2025, 3, 24))
 
 
+@pytest.mark.parametrize("against", [*SHIFTS])
+def test_a_range_that_ends_before_it_starts_by_the_clock_is_compared(against: str) -> None:
+    """From the first half past two to the second quarter past: the other one is as long."""
+    span = Interval(AUTUMN + HOUR / 2, AUTUMN + 5 * HOUR / 4)
+    found = shift_range(span, read_shift(against, span, BERLIN), BERLIN)
+    assert found.end - found.start == span.end - span.start
+
+
 def test_another_start_is_read_or_refused() -> None:
     """An instant, also a later one; anything else is no range."""
     span = Interval(datetime(2025, 1, 1, tzinfo=UTC), datetime(2025, 1, 3, tzinfo=UTC))
