@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from seamline.lake.engine.windowing import format_grouping_set
@@ -11,7 +12,7 @@ from seamline.model.definition.pipeline import Pipeline, View
 from seamline.model.definition.sources import KafkaSource
 from seamline.model.definition.windows import Tumbling
 from seamline.model.measures import count
-from seamline.web.drawn.series import by_key
+from seamline.web.drawn.series import by_key, find_largest_value
 
 HOSTILE = [("a, b", "c"), ("a", "b, c"), (None, "NULL"), ("NULL", None), ("", "x"), ('""', "x"), ("a", "c")]
 
@@ -44,3 +45,15 @@ def test_a_grouping_set_has_lines_of_its_own() -> None:
     both, one = map(format_grouping_set, v.sets)
     rows = [{"k": "a", "l": None, GROUPING: each, "window_start": 1} for each in (both, one)]
     assert [name for name, _ in by_key(rows, v)] == [f"{both} a, NULL", f"{one} a, NULL"]
+
+
+def test_a_key_without_numbers_is_smaller_than_any_other() -> None:
+    """NULL is not above the negative numbers, and what is no number does not hide the others of its key."""
+    values = {
+        "cold": [-5.0, None, -2.0],
+        "none": [None, None],
+        "odd": [math.nan, 3.0],
+        "warm": [1.0, math.nan],
+    }
+    largest = {name: find_largest_value([{"n": each} for each in some], "n") for name, some in values.items()}
+    assert sorted(values, key=lambda name: -largest[name]) == ["odd", "warm", "cold", "none"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,6 +15,7 @@ from seamline.lake.engine.windowing import format_grouping_set as spelled_set
 from seamline.lake.read.answer_ways import IntervalAnswer
 from seamline.model.compile.compiled_pipeline import GROUPING, CompiledPipeline, CompiledView
 from seamline.model.time.intervals import format_utc_instant
+from seamline.web.drawn.scales import list_drawable
 from seamline.web.drawn.wall_clock import format_window
 from seamline.web.render import format_quantity
 
@@ -130,8 +132,8 @@ def format_distinct_key(value: Any) -> str:
 
 
 def find_largest_value(rows: Sequence[Mapping[str, Any]], measure: str) -> float:
-    """Find a series' largest value, about, by which the drawn ones are chosen."""
-    return max((float(row[measure]) for row in rows if measure and row[measure] is not None), default=0.0)
+    """Find a series' largest value, about, by which the drawn ones are chosen; one without numbers is the smallest."""
+    return max(list_drawable(row[measure] for row in rows) if measure else (), default=-math.inf)
 
 
 def choose_series(series: Sequence[Series], asked: str) -> tuple[Series, str]:
