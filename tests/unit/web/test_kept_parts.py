@@ -43,6 +43,24 @@ def test_a_request_reads_what_is_missing_for_so_long_only() -> None:
     assert read == ["a", "b", "c", "d"]
 
 
+def test_a_thread_that_ends_just_now_is_not_at_work() -> None:
+    """It takes itself away between two looks at it: a request that came then was answered 500."""
+
+    class Ending(KeptParts[str, int]):
+        """One whose thread is gone at the second look."""
+
+        @property
+        def thread(self) -> threading.Thread | None:
+            self.looks += 1
+            return threading.Thread() if self.looks == 1 else None
+
+        @thread.setter
+        def thread(self, _: object) -> None:
+            self.looks = 0
+
+    assert not Ending(lambda key, before: 1, lambda key: 5.0).is_at_work
+
+
 def test_what_is_new_is_not_read_again() -> None:
     """Until it is due; then the oldest is read first."""
     clock = Clock()

@@ -81,7 +81,9 @@ class KeptParts(Generic[K, V]):
     @property
     def is_at_work(self) -> bool:
         """Return whether the thread reads."""
-        return self.thread is not None and self.thread.is_alive()
+        # Asked for once: the thread itself takes it away when it ends.
+        thread = self.thread
+        return thread is not None and thread.is_alive()
 
     def read(self, key: K, load: Callable[[K, V | None], V]) -> float:
         """Read one part; return how many seconds that took."""
