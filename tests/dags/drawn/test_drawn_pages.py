@@ -128,6 +128,21 @@ def test_a_point_says_where_it_comes_from(client: Any, shop: Shop) -> None:
         assert client.get(origins, params={"window": wrong}).status_code == 400
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        "0001-01-01",
+        "9999-12-31T20:00Z",
+        "9999-12-31T23:59:59.999999Z",
+        "0001-01-01/9999-12-31T23:59:59.999999Z",
+    ],
+)
+def test_a_window_at_the_ends_of_the_calendar_is_answered(client: Any, shop: Shop, window: str) -> None:
+    """It has no rows, or is refused."""
+    answer = client.get("/pipelines/shop/origins/sales", params={"window": window})
+    assert answer.status_code in (200, 400), answer.text
+
+
 def test_a_range_of_ages_is_drawn_where_there_are_rows(client: Any, shop: Shop) -> None:
     """Its windows are not listed, and nobody looks at two thousand cells without rows."""
     ages = {"start": "0002-01-01", "end": "9999-12-31", "zone": "Pacific/Kiritimati", "series": "a"}

@@ -179,8 +179,9 @@ class Grid:
         """List the intervals that share an instant with ``span``."""
         start = floor_to(span.start, self.length)
         while start < span.end:
-            yield Interval(start, start + self.length)
-            start += self.length
+            found = self._from(start)
+            yield found
+            start = found.end
 
 
 def merge_intervals(intervals: Iterable[Interval]) -> list[Interval]:

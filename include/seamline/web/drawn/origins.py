@@ -17,7 +17,7 @@ from seamline.lake.tables.view_versions import find_served_version, find_view
 from seamline.model.compile.compiled_pipeline import CompiledPipeline, CompiledView
 from seamline.model.errors import BadRange
 from seamline.model.protocol.manifest import Statement
-from seamline.model.time.intervals import Interval, parse_moment
+from seamline.model.time.intervals import LONGEST, Interval, parse_moment
 from seamline.web.access import readers
 from seamline.web.limits import enforce_rate_limit, run_with_time_limit
 from seamline.web.render import render_page_response
@@ -64,7 +64,10 @@ def read_window(text: str) -> Interval:
             "No window is named.", hint='write "window=2013-03-01T05:00:00Z/2013-03-01T06:00:00Z".'
         )
     first = parse_moment(start)
-    return Interval(first, parse_moment(end) if end else first + timedelta.resolution)
+    if end:
+        return Interval(first, parse_moment(end))
+    first = min(first, LONGEST - timedelta.resolution)
+    return Interval(first, first + timedelta.resolution)
 
 
 def list_origins(
