@@ -60,8 +60,19 @@ def test_that_it_ends_again_and_again_is_an_alarm(monkeypatch) -> None:
     monkeypatch.setattr(card_reader, "start_process", start)
     with CardReader() as read:
         for half in (STREAM, ANSWERS):
-            assert "has ended" in read((half, "here", "shop"), None).alarms[0]
+            assert "does not run" in read((half, "here", "shop"), None).alarms[0]
     assert len(started) == 4 and all(each.returncode == 0 for each in started)
+
+
+def test_that_it_cannot_be_started_is_an_alarm(monkeypatch) -> None:
+    """As where there is no memory for another process: the thread that asks goes on."""
+
+    def start() -> subprocess.Popen[bytes]:
+        raise OSError("no memory")
+
+    monkeypatch.setattr(card_reader, "start_process", start)
+    with CardReader() as read:
+        assert "does not run" in read((STREAM, "here", "shop"), None).alarms[0]
 
 
 def test_answers_are_kept_and_tables_are_not(shop, monkeypatch) -> None:

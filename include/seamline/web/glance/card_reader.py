@@ -6,6 +6,7 @@ The process is asked through a pipe, and ends with it: no server leaves one behi
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -22,6 +23,7 @@ from seamline.lake.storage.kept.cached_table import forget_what_was_seen, keep_t
 from seamline.lake.storage.layout import locate_tables
 from seamline.web.glance.card_halves import STREAM, AnswersHalf, Key, StreamHalf, load_half
 
+log = logging.getLogger(__name__)
 TABLES = 16_384
 """Tables that the process keeps open: a dozen of each of a thousand pipelines."""
 MOST_BYTES = 2 * 2**30
@@ -43,22 +45,27 @@ class CardReader:
         self.close()
 
     def read(self, key: Key, _before: StreamHalf | AnswersHalf | None) -> StreamHalf | AnswersHalf:
-        """Have a half read; the process knows itself what it has read before. That it ended twice is an alarm."""
+        """Have a half read; the process knows itself what it has read before. That it does not run is an alarm."""
         for _attempt in range(2):
             if (found := self.ask(key)) is not None:
                 return found
-        said = ("The process that reads pipelines for the pages has ended: the API server's log says why.",)
+        said = (
+            "The process that reads pipelines for the pages does not run: the API server's log says why.",
+        )
         return StreamHalf(alarms=said) if key[0] == STREAM else AnswersHalf(alarms=said)
 
     def ask(self, key: Key) -> StreamHalf | AnswersHalf | None:
-        """Ask the process; None if it has ended."""
-        process = self.process = self.process or start_process()
-        assert process.stdin and process.stdout
+        """Ask the process; None if it has ended, or could not be started."""
         try:
+            process = self.process = self.process or start_process()
+            assert process.stdin and process.stdout
             pickle.dump(key, process.stdin)
             process.stdin.flush()
             found: StreamHalf | AnswersHalf = pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            log.warning(
+                "The process that reads pipelines does not answer: %s: %s", type(error).__name__, error
+            )
             self.close()
             return None
         return found
