@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import uvicorn
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 from tests.e2e.reader import opened_browser
 from tests.ports import free_ports
 from tests.unit.shop import Sale
@@ -76,6 +76,33 @@ def test_a_number_that_has_changed_arrives_without_a_reload(watched, shop) -> No
     assert page.page.evaluate("window.kept")
     assert page.asked.count(GRAPH) == 2
     assert page.complaints == []
+
+
+def test_a_server_that_takes_long_is_asked_once(watched, shop) -> None:
+    """However much it says meanwhile; what has come since is fetched after that."""
+    page, _ = watched
+    held: list[Route] = []
+    page.page.route(f"**{GRAPH}", lambda route: held.append(route), times=1)
+    page.page.evaluate(
+        """address => {
+          window.told = 0;
+          new EventSource(address).addEventListener("changed", () => { window.told += 1; });
+        }""",
+        f"{GRAPH.removesuffix('graph')}changes",
+    )
+    shop.epoch([Sale(5, "a", 1)])
+    with page.page.expect_request(f"**{GRAPH}", timeout=60_000):
+        pass
+    before = page.page.evaluate("window.told")
+    shop.epoch([Sale(6, "a", 1)])
+    page.page.wait_for_function("before => window.told > before", arg=before, timeout=60_000)
+    page.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    # A task of the page that is due after those of its timers.
+    page.page.evaluate("() => new Promise((done) => setTimeout(done, 50))")
+    assert page.asked.count(GRAPH) == 2
+    [route] = held
+    route.continue_()
+    page.wait_for("1 interval to build")
 
 
 def test_a_page_without_a_stream_looks_for_itself(watched, shop, monkeypatch) -> None:

@@ -100,8 +100,8 @@ function sort(table, column, down) {
   });
 }
 
-async function fetched(address, whatever = true) {
-  const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
+async function fetched(address, whatever = true, signal = undefined) {
+  const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" }, signal });
   if (!answer.ok && !whatever) throw new Error(answer.statusText);
   return new DOMParser().parseFromString(await answer.text(), "text/html");
 }
@@ -117,7 +117,7 @@ function live() {
   for (const part of document.querySelectorAll("[data-part]")) was.set(part, part.dataset.text ?? "");
   const address = document.body.dataset.changes;
   let shown = document.body.dataset.seen, told = shown;
-  let looked = Date.now(), opened = 0, heard = 0, timer = 0, source = null;
+  let looked = Date.now(), looking = false, opened = 0, heard = 0, timer = 0, source = null;
   let seen = new Date();
   const stale = (text) => {
     const note = document.getElementById("stale");
@@ -125,25 +125,31 @@ function live() {
     note.hidden = !text;
   };
   const look = async () => {
+    looking = true;
     try {
-      const fresh = await fetched(location.pathname + location.search, false);
+      let all = true;
+      const fresh = await fetched(location.pathname + location.search, false, AbortSignal.timeout(QUIET));
       for (const part of document.querySelectorAll("[data-part]")) {
         const other = fresh.querySelector(`[data-part="${part.dataset.part}"]`);
         if (!other || other.innerHTML === was.get(part)) continue;
         const busy = document.activeElement;
-        if (part.contains(busy) && busy.matches("input, select, button")) continue;
+        if (part.contains(busy) && busy.matches("input, select, button")) {
+          all = false;
+          continue;
+        }
         was.set(part, other.innerHTML);
         const open = [...part.querySelectorAll("details")].map((each) => each.open);
         part.replaceChildren(...other.childNodes);
         part.querySelectorAll("details").forEach((each, at) => { each.open = open[at] ?? each.open; });
         dress(part);
       }
-      shown = fresh.body.dataset.seen;
+      if (all) shown = fresh.body.dataset.seen;
       seen = new Date();
       stale("");
     } catch (error) {
       stale(`Not looked at since ${seen.toLocaleTimeString()}: the server does not answer, or you are logged out.`);
     }
+    looking = false;
     looked = Date.now();
     next();
   };
@@ -167,6 +173,8 @@ function live() {
     const now = Date.now();
     const deaf = !source || source.readyState === EventSource.CLOSED || now - heard > 3 * 15_000;
     if (address && deaf && now - opened >= (source ? QUIET : 0)) listen();
+    // A server that takes long is asked once, however much it says meanwhile.
+    if (looking) return;
     const listening = source?.readyState === EventSource.OPEN && told === shown;
     timer = setTimeout(look, Math.max(0, looked + (listening ? QUIET : wait) - now));
   };
