@@ -160,7 +160,11 @@ def lay_out_clock(
     starts = list_window_starts(windows, span, MOST_CELLS)
     found = {row["window_start"]: row for row in rows}
     scale = Scale.fit(list_drawable(row[subject.measure] for row in rows), log=log)
-    placed = {place_by_clock(each, subject.zone, slide): each for each in starts}
+    placed: dict[tuple[date, Column], datetime] = {}
+    for each in starts:
+        day, (time, again) = place_by_clock(each, subject.zone, slide)
+        # Days of another clock may begin twice on one day of this one, when one of the two is put back.
+        placed[day, (time, again or (day, (time, False)) in placed)] = each
     columns = sorted({column for _, column in placed})
     days = sorted({day for day, _ in placed})
     laid = []
@@ -176,7 +180,7 @@ def lay_out_clock(
         notes.append(f"Windows before {format_window(first, subject.zone)} are left out.")
     short = slide < DAY
     heads = tuple(
-        f"{format_time(time)}{' again' if again else ''}" if short else WEEKDAYS[time.days]
+        f"{format_time(time) if short else WEEKDAYS[time.days]}{' again' if again else ''}"
         for time, again in columns
     )
     thinned = thin_heads(columns) if short else [True] * len(heads)

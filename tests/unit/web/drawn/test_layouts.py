@@ -115,6 +115,20 @@ def test_days_are_laid_out_by_week() -> None:
     assert [cell.written for cell in heat.rows[0].cells] == ["", "", "", "", "", "0", "1"]
 
 
+def test_days_that_begin_on_the_same_day_of_another_clock_are_both_drawn() -> None:
+    """In the Azores a day of UTC begins at 00:00 in summer and at 23:00 in winter: twice on the day of the change."""
+    it = subject(Tumbling("1 day"), "Atlantic/Azores")
+    rows = [row(START + number * DAY, number, size=DAY) for number in range(4)]
+    heat = lay_out_clock(it, [("a", rows)], "", Interval(START, START + 4 * DAY), log=False)
+    assert sorted(cell.written for line in heat.rows for cell in line.cells if cell.told) == [
+        "0",
+        "1",
+        "2",
+        "3",
+    ]
+    assert heat.heads == ("Mon", "Sat", "Sun", "Sun again")
+
+
 def test_a_heat_map_is_bounded_and_says_what_it_leaves_out() -> None:
     """The newest windows are drawn, and the largest keys."""
     it = subject(Tumbling("1 hour"))
