@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -175,6 +176,20 @@ def test_listeners_share_one_look_and_leave_nothing_behind(client, monkeypatch) 
 
     anyio.run(listen)
     assert looks == ["shop"] and changes.listeners.count == 0
+
+
+def test_listeners_who_came_at_different_times_share_looks_too(monkeypatch) -> None:
+    """There is one every two seconds, whoever asks between: there was one a second."""
+    now, looks = [100.0], []
+    monkeypatch.setattr(changes, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def ask() -> None:
+        for _ in range(8):
+            await changes.find_id("it", lambda: looks.append(now[0]) or "id", 2.0)
+            now[0] += 1
+
+    anyio.run(ask)
+    assert looks == [100, 102, 104, 106]
 
 
 def test_there_is_an_end_to_how_many_may_listen(client, monkeypatch) -> None:

@@ -123,7 +123,7 @@ async def find_id(subject: object, identify: Callable[[], str], every: float) ->
     if (look := listeners.looks.get(subject)) is None:
         look = listeners.looks[subject] = Look()
     async with look.lock:
-        if time.monotonic() - look.at >= every / 2:
+        if time.monotonic() - look.at >= every:
             look.at = time.monotonic()
             look.id = await run_sync(identify)
     return look.id
