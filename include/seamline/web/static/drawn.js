@@ -27,8 +27,9 @@ function reading(place) {
 async function more(said, explain, still) {
   try {
     // All keys of a window come from the same intervals.
-    const [path, query] = explain.replace("/explain/", "/origins/").split("?");
-    const address = `${path}?window=${encodeURIComponent(new URLSearchParams(query).get("window"))}`;
+    const [path, query] = explain.split("?");
+    // The last part is the view; a pipeline may be called explain, too.
+    const address = `${path.replace(/\/explain\/([^/]*)$/, "/origins/$1")}?window=${encodeURIComponent(new URLSearchParams(query).get("window"))}`;
     if (!known.has(address)) known.set(address, await fetched(address, false));
     const list = known.get(address).querySelector("main ul")?.cloneNode(true);
     if (!list || !still()) return;
