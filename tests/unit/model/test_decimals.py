@@ -530,7 +530,7 @@ def test_epochs_that_lost_digits_are_named_until_they_are_read_anew(
 
 def test_what_a_chart_writes_has_all_digits() -> None:
     """A point's place on a screen may be a double, the number beside it may not."""
-    row = {"window_start": datetime(2024, 3, 1, tzinfo=UTC), "speed_part": 0, "_explain": ""}
+    row = {"window_start": datetime(2024, 3, 1, tzinfo=UTC), "speed_part": 0, "_explain": "", "_told": ""}
     value = Decimal("1234567890123456.78")
     drawn = charts.draw_measure([("a", [row | {"total": value}, row | {"total": None}])], "total", None)
     [trace] = drawn["data"]

@@ -13,9 +13,13 @@ from seamline.runtime.interrupts import ENDING, ending_as_by_ctrl_c
 @pytest.mark.parametrize("sign", ENDING)
 def test_who_asks_a_process_to_end_is_heard_as_ctrl_c_is(sign: signal.Signals) -> None:
     """A job that is cancelled would leave the files of a revision behind, and a process that loads them."""
-    with pytest.raises(KeyboardInterrupt), ending_as_by_ctrl_c():
-        os.kill(os.getpid(), sign)
-    assert signal.getsignal(sign) is signal.SIG_DFL
+    before = signal.signal(sign, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), ending_as_by_ctrl_c():
+            os.kill(os.getpid(), sign)
+        assert signal.getsignal(sign) is signal.SIG_DFL
+    finally:
+        signal.signal(sign, before)
 
 
 def test_what_is_ignored_stays_ignored() -> None:
