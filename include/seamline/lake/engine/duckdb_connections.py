@@ -20,6 +20,10 @@ UNREADABLE = (duckdb.DataError, duckdb.ProgrammingError, duckdb.IOException)
 """What DuckDB raises of a file that is not what it was told to be; too little memory is none of them."""
 
 
+Connection = duckdb.DuckDBPyConnection
+"""A connection to DuckDB, by name for those who are only given one."""
+
+
 def open_duckdb(threads: int | None = 1) -> duckdb.DuckDBPyConnection:
     """Open a DuckDB in memory: in UTC, bounded in memory, spilling to this process's folder, with no progress bar.
 

@@ -7,6 +7,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from seamline.lake.engine.duckdb_connections import open_beside
 from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location
@@ -16,6 +17,7 @@ from seamline.model.protocol.sinks.file_manifests import DataFile, FileManifest,
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.files.held_files import HeldFiles
 from seamline.sinks.files.manifest_log import ManifestLog
+from seamline.sinks.files.merging import MEMORY
 
 
 class FileReading:
@@ -41,9 +43,11 @@ class FileReading:
                 said = f"it has {there[name].size:,} bytes, and was written with {self._files[name].bytes:,}"
                 self._damage[name] = said
         sound = sorted((each.bucket, each.file) for each in self._files.values() if each.file in there)
-        for _, some in groupby(sound, key=lambda each: each[0]):
-            with hold_files(self._root, {name: there[name] for _, name in some}) as paths:
-                yield from self._held.read(paths, span, self._damage.__setitem__)
+        with open_beside(1) as con:
+            con.execute(f"SET memory_limit = '{MEMORY}'")
+            for _, some in groupby(sound, key=lambda each: each[0]):
+                with hold_files(self._root, {name: there[name] for _, name in some}) as paths:
+                    yield from self._held.read(con, paths, span, self._damage.__setitem__)
 
     def read_row(self, row: pa.Table) -> pa.Table | None:
         """Return None: to find one row, all files of its bucket would have to be read."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seamline.lake.engine.duckdb_connections import UNREADABLE, open_beside
+from seamline.lake.engine.duckdb_connections import UNREADABLE, Connection
 from seamline.lake.engine.duckdb_scans import read_parquet_sql
 from seamline.lake.engine.states import quote_identifier
 from seamline.lake.read.sinks.row_comparison import HELD, HELD_AT_ONCE
@@ -17,7 +17,7 @@ from seamline.lake.read.sinks.shown_rows import StartRange
 from seamline.lake.storage.arrow_types import INSTANT
 from seamline.model.definition.sinks.file_sink import PARQUET
 from seamline.sinks.files.encoded_rows import DELETED, OURS, VERSION, encode_objects
-from seamline.sinks.files.merging import LINE, LINES, MEMORY, PLACE, read_lines
+from seamline.sinks.files.merging import LINE, LINES, PLACE, read_lines
 from seamline.sinks.json_values import read_starts
 from seamline.sinks.row_shape import RowShape
 
@@ -34,40 +34,40 @@ class HeldFiles:
     def __init__(self, form: str, shape: RowShape) -> None:
         self.form, self.shape = form, shape
 
-    def read(self, paths: Paths, span: StartRange, tell: Callable[[str, str], None]) -> Iterator[pa.Table]:
+    def read(
+        self, con: Connection, paths: Paths, span: StartRange, tell: Callable[[str, str], None]
+    ) -> Iterator[pa.Table]:
         """Read the files of one bucket as HELD has them, older rows of a place before newer ones.
 
         ``tell`` is given each file that cannot be read, and why. Rows may come twice then, in their order each time.
         """
         try:
-            yield from self.read_sound([*paths.values()], span)
+            yield from self.read_sound(con, [*paths.values()], span)
         except Exception:
-            damage = {name: why for name, path in paths.items() if (why := self.find_damage(path))}
+            damage = {name: why for name, path in paths.items() if (why := self.find_damage(con, path))}
             if not damage:
                 raise
             for name, why in damage.items():
                 tell(name, why)
-            yield from self.read_sound([paths[name] for name in paths if name not in damage], span)
+            yield from self.read_sound(con, [paths[name] for name in paths if name not in damage], span)
 
-    def read_sound(self, paths: Sequence[str], span: StartRange) -> Iterator[pa.Table]:
+    def read_sound(self, con: Connection, paths: Sequence[str], span: StartRange) -> Iterator[pa.Table]:
         """Read files of which each can be read."""
         if not paths:
             return
         order = f"ORDER BY {VERSION}" if len(paths) > 1 else ""
-        with open_beside(1) as con:
-            con.execute(f"SET memory_limit = '{MEMORY}'")
-            if self.form == PARQUET:
-                query = (
-                    f"SELECT {', '.join(self.list_columns(paths))} FROM {read_parquet_sql(paths, uneven=True)} "
-                    f"WHERE {span.condition_sql()} {order}"
-                )
-            else:
-                con.register("lines", pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.shape)))
-                query = f"SELECT * FROM lines {order}"
-            make = self.make_from_rows if self.form == PARQUET else make_from_lines
-            with con.sql(query).to_arrow_reader(HELD_AT_ONCE) as reader:
-                for batch in reader:
-                    yield make(pa.Table.from_batches([batch]))
+        if self.form == PARQUET:
+            query = (
+                f"SELECT {', '.join(self.list_columns(paths))} FROM {read_parquet_sql(paths, uneven=True)} "
+                f"WHERE {span.condition_sql()} {order}"
+            )
+        else:
+            con.register("lines", pa.RecordBatchReader.from_batches(LINES, read_lines(paths, self.shape)))
+            query = f"SELECT * FROM lines {order}"
+        make = self.make_from_rows if self.form == PARQUET else make_from_lines
+        with con.sql(query).to_arrow_reader(HELD_AT_ONCE) as reader:
+            for batch in reader:
+                yield make(pa.Table.from_batches([batch]))
 
     def list_columns(self, paths: Sequence[str]) -> list[str]:
         """List the columns that any file has, with the types that they have in the view; the others are NULL.
@@ -95,14 +95,14 @@ class HeldFiles:
         places = encode_objects(rows.select(list(self.shape.identity)))
         return make_held(places, rows["window_start"].cast(INSTANT), values, rows[DELETED])
 
-    def find_damage(self, path: str) -> str:
+    def find_damage(self, con: Connection, path: str) -> str:
         """Return why a file cannot be read; empty if it can be."""
         try:
             if self.form == PARQUET:
                 lacking = {*OURS, *self.shape.identity} - {*pq.read_schema(path).names}
                 if lacking:
                     return f"it has no {', '.join(sorted(lacking))}"
-                for _ in self.read_sound([path], StartRange()):
+                for _ in self.read_sound(con, [path], StartRange()):
                     pass
             else:
                 for _ in read_lines([path], self.shape):

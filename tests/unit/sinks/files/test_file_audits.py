@@ -249,13 +249,13 @@ def test_a_manifest_that_somebody_deleted_is_no_empty_target(
 @pytest.mark.parametrize("sets", [(), [["shop"], ["shop", "day", "till"]]], ids=["plain", "grouped"])
 def test_ugly_rows_are_read_back(warehouse: Location, form: str, sets: list[list[str]]) -> None:
     """A finding that is none would be looked for in vain: NULL keys, NaN, long decimals, line breaks, rows gone."""
-    served, clock = ServedRows(make_view(grouping_sets=sets), 4, 150), Clock()
+    served, clock = ServedRows(make_view(grouping_sets=sets), 4, 30), Clock()
     with closing(make_target(warehouse, served, clock, format=form, buckets=["1 day", "shop"])) as target:
         target.take_over()
-        target.write(served.whole(100), served.position)
-        for _ in range(9):
+        target.write(served.whole(20), served.position)
+        for _ in range(3):
             require_read_back(target, served)
-            target.write([served.change(20, 10, 10)], served.position)
+            target.write([served.change(5, 3, 3)], served.position)
             target.tidy(lambda: False)
             clock.now += 60
         clock.now += 7200
