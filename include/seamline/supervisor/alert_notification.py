@@ -18,7 +18,6 @@ from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertStatement, Standing
-from seamline.model.time.intervals import format_utc_instant
 from seamline.plan.stream.alert_routing import list_channels, name_channel
 from seamline.plan.stream.alerts import Findings, decide_alerts, find_stream_problems
 from seamline.supervisor.board import Board, Notification, change_board
@@ -189,16 +188,7 @@ def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:
     """Send a statement as JSON; an OSError if the server does not take it within a few seconds."""
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{WEBHOOK} is not an http or https address")
-    said = {
-        "pipeline": pipeline,
-        "alert": statement.kind.value,
-        "subject": statement.subject,
-        "severity": statement.kind.severity.value,
-        "state": statement.state,
-        "message": statement.message,
-        "at": format_utc_instant(statement.at),
-        "text": f"{pipeline}: {statement}",
-    }
+    said = {"alert": statement.kind.value, **statement.describe(pipeline)}
     request = urllib.request.Request(
         url, json.dumps(said).encode(), {"Content-Type": "application/json"}, method="POST"
     )

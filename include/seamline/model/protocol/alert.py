@@ -90,6 +90,18 @@ class AlertStatement:
         """The alert's name, with its subject if it has one."""
         return f"{self.kind}/{self.subject}" if self.subject else self.kind.value
 
+    def describe(self, pipeline: str) -> dict[str, str]:
+        """Say what everyone who is told of it is told: its kind, or name, is written beside it by who sends."""
+        return {
+            "pipeline": pipeline,
+            "subject": self.subject,
+            "severity": self.kind.severity.value,
+            "state": self.state,
+            "message": self.message,
+            "at": format_utc_instant(self.at),
+            "text": f"{pipeline}: {self}",
+        }
+
     def __str__(self) -> str:
         return f"ALERT {self.state} {self.alert}: {self.message}"
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier, get_current_context
 
 from seamline.model.errors import DefinitionError
-from seamline.model.time.intervals import format_utc_instant
 from seamline.orchestration.freshness_deadline import function_of
 
 if TYPE_CHECKING:
@@ -16,8 +15,11 @@ if TYPE_CHECKING:
 
 
 def notify(path: str, pipeline: str, statement: AlertStatement) -> None:
-    """Call a notifier as Airflow calls those of a task: with the context of the task that looks, and the alert."""
-    alert = describe_alert(pipeline, statement)
+    """Call a notifier as Airflow calls those of a task: with the context of the task that looks, and the alert.
+
+    Templates read the alert by its fields: ``{{ alert.text }}``.
+    """
+    alert = {"name": statement.alert, "kind": statement.kind.value, **statement.describe(pipeline)}
     context = {**get_current_context(), "pipeline": pipeline, "alert": alert}
     call_notifier(function_of(path, "alerts"), context, "alerts")
 
@@ -36,18 +38,3 @@ def call_notifier(found: Any, context: Any, field: str) -> None:
     # Airflow's notifiers write what was rendered over their templates.
     call = copy(found) if isinstance(found, BaseNotifier) else found
     call(context)
-
-
-def describe_alert(pipeline: str, statement: AlertStatement) -> dict[str, str]:
-    """Say what templates know of an alert: ``{{ alert.text }}``."""
-    return {
-        "pipeline": pipeline,
-        "name": statement.alert,
-        "kind": statement.kind.value,
-        "subject": statement.subject,
-        "severity": statement.kind.severity.value,
-        "state": statement.state,
-        "message": statement.message,
-        "at": format_utc_instant(statement.at),
-        "text": f"{pipeline}: {statement}",
-    }
