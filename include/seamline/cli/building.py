@@ -141,21 +141,30 @@ def build_and_publish(
     click.echo("\n".join(compare_and_report(compiled, layout, job.run)), err=err)
     done = publish_traced(compiled, layout, job.run)
     click.echo(f"Certified {len(certificates) - len(failed)}, published {len(done.statements)}.", err=err)
+    for interval, why in done.held_back.items():
+        click.echo(f"held back {interval}: {why}", err=err)
     if failed:
         raise CertificateFailed(
             f"{len(failed)} of {len(certificates)} generations of run {job.run} are not certified; held back: "
             f"{', '.join(done.held_back)}.",
             hint="fix what the failed checks report, then run again.",
         )
-    require_approved_changes(compiled.name, job.run, done)
+    require_approved_changes(layout, job.run, done)
 
 
-def require_approved_changes(pipeline: str, run: str, done: Publication) -> None:
-    """Raise NotApproved where intervals of a run wait for a person's approval of how much they change."""
+def require_approved_changes(layout: Layout, run: str, done: Publication) -> None:
+    """Raise NotApproved where intervals of a run wait for a person's approval of how much they change.
+
+    Whoever reads it is asked, which is noted.
+    """
     if done.waiting:
+        from seamline.lake.publish.asked_approvals import note_asked
+
+        note_asked(layout, run)
         raise NotApproved(
             f"{format_quantity(len(done.waiting), 'interval')} of run {run} held back, for more change than "
             f"approve_change= lets through: {', '.join(done.waiting)}.",
-            hint=f"look at them (seamline comparisons {pipeline}.VIEW), then: seamline publish {pipeline} --run {run} "
+            hint=f"look at them (seamline comparisons {layout.pipeline}.VIEW), then: seamline publish "
+            f"{layout.pipeline} --run {run} "
             "--approve --reason ...",
         )

@@ -219,7 +219,7 @@ def publish(
         click.echo(f"held back {interval}: {why}")
     if not done.statements and not done.waiting:
         click.echo("Nothing was published: it had been before.")
-    require_approved_changes(pipeline, run, done)
+    require_approved_changes(layout, run, done)
 
 
 @click.command()

@@ -125,6 +125,7 @@ def add_change_approval(pipeline: Pipeline, build: BuildOperator, published: Any
     """
     from seamline.orchestration.approval import ApprovalOfPlan
     from seamline.orchestration.approving.approved_publish import APPROVE, publish_approved
+    from seamline.orchestration.approving.asked_note import AskedNote
     from seamline.orchestration.approving.waiting_changes import CHANGES, WAITS
 
     asked = ApprovalOfPlan(
@@ -132,6 +133,7 @@ def add_change_approval(pipeline: Pipeline, build: BuildOperator, published: Any
         subject=f"{pipeline.name}: published numbers would change by more than {pipeline.batch.approve_change:g}",
         body=published[CHANGES],
         needed=published[WAITS],
+        notifiers=AskedNote(pipeline.name),
         pool=BATCH,
         trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
     )

@@ -20,6 +20,7 @@ from seamline.kernel.kernel_result import KernelResult
 from seamline.kernel.raw import add_coordinates
 from seamline.lake.log.epoch_log import known_epochs
 from seamline.lake.maintain.upkeep import maintain_tables
+from seamline.lake.publish.asked_approvals import note_asked
 from seamline.lake.publish.lookup_restating import restate_lookup
 from seamline.lake.publish.planning import job_of, plan_run
 from seamline.lake.publish.publishing import publish_run
@@ -237,6 +238,8 @@ class Tables:
         if alarms:
             raise AssertionError(f"unattributed: {alarms}")
         done = publish_run(self.pipeline, self.layout, run)
+        if done.waiting:
+            note_asked(self.layout, run)
         require_passed(certificates)
         self.catch_up()
         return sorted({each.interval for each in done.statements})

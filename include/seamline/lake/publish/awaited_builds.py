@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
-from seamline.lake.publish.publishing import filter_unpublished, list_candidates
+from seamline.lake.publish.asked_approvals import is_asked
+from seamline.lake.publish.candidates import filter_unpublished, list_candidates
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds, keep_newest_attempt
@@ -24,8 +25,9 @@ def read_awaited(
 ) -> Mapping[str, AwaitedApproval]:
     """Read which of some intervals wait, by their ids; nothing without a limit (``approve_change``).
 
-    What ``run`` itself has built does not wait: a run that is cleared builds, and asks, again. Certificates and
-    comparisons are read only of runs that have something which stands beside what is published.
+    What ``run`` itself has built does not wait: a run that is cleared builds, and asks, again. Nor does what nobody was
+    asked about, as where a run died before it could. Certificates and comparisons are read only of runs that have
+    something which stands beside what is published.
     """
     place = layout.table("builds")
     if not (intervals and pipeline.definition.batch.approve_change and Table.exists(place)):
@@ -37,15 +39,16 @@ def read_awaited(
     runs: dict[str, list[BuildRow]] = {}
     for rows in attempts.values():
         newest = keep_newest_attempt(rows)
-        if newest[0].run != run and any(is_offered(manifest, row) for row in newest):
+        offered = newest[0].run != run and any(is_offered(manifest, row) for row in newest)
+        if offered and is_asked(layout, newest[0]):
             runs.setdefault(newest[0].run, []).extend(newest)
     found: dict[str, AwaitedApproval] = {}
     for name, rows in runs.items():
         # An approval is of what the run has built last; of an attempt before it nothing can be published any more.
         last = {row.generation for row in builds.of(name)}
         if own := [row for row in rows if row.generation in last]:
-            offered = filter_unpublished(manifest, list_candidates(pipeline, layout, own))
-            found |= find_awaited(manifest, offered, now=datetime.now(UTC))
+            left = filter_unpublished(manifest, list_candidates(pipeline, layout, own))
+            found |= find_awaited(manifest, left, now=datetime.now(UTC))
     return found
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from seamline.lake.publish.unapproved_changes import find_unapproved
+from seamline.lake.publish.candidates import filter_unpublished, list_candidates
 from seamline.lake.read import serving_table
 from seamline.lake.storage.commit_conflicts import retry_overtaken
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.builds_table import BuildRow, Builds
-from seamline.lake.tables.certificates_table import Certificates
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.lake.tables.readiness import require_committed, require_known_decisions, require_repaired
 from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.live_versions import list_primary_views
 from seamline.model.errors import NotFound, PublishRefused
-from seamline.model.protocol.manifest import Generation, How, Manifest, Statement
+from seamline.model.protocol.manifest import How, Statement
 from seamline.plan.publish.publication import (
     RED,
     Candidate,
@@ -98,34 +97,6 @@ def list_run_publications(layout: Layout, run: str) -> list[Statement]:
     ]
 
 
-def list_candidates(pipeline: CompiledPipeline, layout: Layout, builds: list[BuildRow]) -> list[Candidate]:
-    """Put each generation beside its newest certificate and what the run expects to replace."""
-    certificates = Certificates.ensure(layout).of(run=builds[0].run)
-    judged = {(f"{c.view}/{c.fingerprint}", c.interval.id, c.generation): c for c in certificates}
-    waits = find_unapproved(pipeline, layout, builds)
-    found = [(row, judged.get((row.view, row.interval, row.generation))) for row in builds]
-    return [
-        Candidate(
-            Generation(
-                row.generation,
-                row.view,
-                pipeline.grid.named(row.interval),
-                row.cut,
-                row.rows,
-                row.run,
-                row.reason,
-                row.restated,
-            ),
-            bool(certificate and certificate.passed),
-            row.expected,
-            row.planned,
-            bool(certificate and certificate.provisional),
-            waits.get((row.view, row.interval), ""),
-        )
-        for row, certificate in found
-    ]
-
-
 def commit_publication(
     layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
 ) -> tuple[list[Statement], Offer]:
@@ -165,20 +136,6 @@ def publication_refusal(run: str, offer: Offer) -> PublishRefused:
     return PublishRefused(
         f"No interval of run {run!r} can be published: {'; '.join(whys)}.", hint="see `seamline history`."
     )
-
-
-def filter_unpublished(manifest: Manifest, offered: Iterable[Candidate]) -> list[Candidate]:
-    """Leave out what was published before, even if something newer has replaced it since; not what was withdrawn."""
-    return [candidate for candidate in offered if not has_been_published(manifest, candidate.generation)]
-
-
-def has_been_published(manifest: Manifest, generation: Generation) -> bool:
-    """Return whether a generation answers, or did until another came in its place."""
-    place = (generation.view, generation.interval.id)
-    withdrawn = manifest.withdrawn.get(place)
-    if withdrawn and withdrawn.generation == generation.id:
-        return False
-    return generation.id in {each.generation for each in manifest.history.get(place, ())}
 
 
 def refresh_serving(

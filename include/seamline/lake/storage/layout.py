@@ -66,6 +66,10 @@ class Layout:
         """Return the file in which the driver of a run's build says what it ended with."""
         return self.report(run) / "failure.json"
 
+    def approval(self, run: str) -> Location:
+        """Return the file that says of which attempt of a run a person was asked to approve the change."""
+        return self.report(run) / "asked.json"
+
     def records(self, hash: str) -> Location:
         """Return the folder of what was validated again by a record version, named by its hash."""
         return self.warehouse / self.pipeline / "records" / hash

@@ -12,6 +12,7 @@ from tests.unit.lake.publish.test_publish import DAYS, NOW, SHOP, VIEW, offer, s
 
 from seamline.cli.building import require_approved_changes
 from seamline.lake.publish import publishing
+from seamline.lake.publish.asked_approvals import is_asked
 from seamline.lake.publish.publishing import publish_run
 from seamline.lake.publish.unapproved_changes import find_unapproved
 from seamline.lake.storage.layout import Layout
@@ -75,14 +76,15 @@ def test_a_large_change_waits_and_a_small_one_is_published(layout: Layout) -> No
     assert (done.waiting, [*done.held_back]) == ((DAYS[1],), [DAYS[1]])
     assert "changes answers by 50.0%, more than approve_change=0.05" in done.held_back[DAYS[1]]
     with pytest.raises(NotApproved, match="1 interval of run b held back") as told:
-        require_approved_changes("shop", "b", done)
+        require_approved_changes(layout, "b", done)
     assert "--run b --approve" in told.value.hint
+    assert all(is_asked(layout, row) for row in Builds.ensure(layout).of("b"))
     again = publish_run(pipeline, layout, "b")
     assert (again.statements, again.waiting) == ((), (DAYS[1],))
     decided = Decision("cli:ann", "a price was wrong", approved=True)
     done = publish_run(pipeline, layout, "b", decision=decided)
     assert (served(layout), done.waiting) == (["g-b", "g-b"], ())
-    require_approved_changes("shop", "b", done)
+    require_approved_changes(layout, "b", done)
     stated = ManifestTable.ensure(layout).read().published[VIEW.id, DAYS[1]]
     assert (stated.actor, stated.reason, stated.certified) == ("cli:ann", "a price was wrong", True)
 

@@ -10,8 +10,10 @@ from tests.unit.past import NOW, build
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
 from seamline.lake.publish import awaited_builds
+from seamline.lake.publish.asked_approvals import note_asked
+from seamline.lake.publish.candidates import list_candidates
 from seamline.lake.publish.planning import plan_run
-from seamline.lake.publish.publishing import list_candidates, publish_run
+from seamline.lake.publish.publishing import publish_run
 from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import BuildRow, Builds
@@ -50,12 +52,14 @@ def shop(warehouse: Location) -> Shop:
     return shop
 
 
-def build_unpublished(shop: Shop, id: str, cut: int, most: float = 0.5) -> None:
-    """Build the first day, and compare it with what is answered."""
+def build_unpublished(shop: Shop, id: str, cut: int, most: float = 0.5, *, asked: bool = True) -> None:
+    """Build the first day, compare it with what is answered, and ask somebody."""
     build(shop, id, cut=cut, publish=False)
     at = NOW + timedelta(days=1)
     found = Comparison(shop.view.id, FIRST.id, id, cut, "one", 0, at, 0, 1, 0, 0, {"n": Change(1, most)}, {})
     Comparisons.ensure(shop.layout).append([found])
+    if asked:
+        note_asked(shop.layout, f"run-{id}")
 
 
 def planned(shop: Shop, pipeline: CompiledPipeline, asked: Interval | None = None) -> list[Interval]:
@@ -117,6 +121,29 @@ def test_what_was_not_compared_is_built_again(shop: Shop) -> None:
     """A run that was killed while it compared has asked nobody."""
     build(shop, "killed", cut=1, publish=False)
     assert planned(shop, limited()) == [FIRST, SECOND]
+
+
+def test_what_nobody_was_asked_about_is_built_again(shop: Shop) -> None:
+    """A run that died after it had compared is found in no list of questions."""
+    build_unpublished(shop, "dead", 1, asked=False)
+    assert planned(shop, limited()) == [FIRST, SECOND]
+    note_asked(shop.layout, "run-dead")
+    assert planned(shop, limited()) == [SECOND]
+    asked = shop.layout.approval("run-dead")
+    asked.write_bytes(b"")
+    assert planned(shop, limited()) == [FIRST, SECOND]
+
+
+def test_a_question_is_of_one_attempt_of_a_run(shop: Shop) -> None:
+    """The next attempt of a run that is cleared has other numbers, and may die before it asks."""
+    builds = Builds.ensure(shop.layout)
+    [first] = builds.of("run-three")
+    build_unpublished(shop, "again", 1, asked=False)
+    [again] = builds.of("run-again")
+    builds.append([replace(again, run="run-three", at=first.at + timedelta(days=1))])
+    assert planned(shop, limited()) == [FIRST, SECOND]
+    note_asked(shop.layout, "run-three")
+    assert "again" in shop.layout.approval("run-three").read_text()
 
 
 def test_only_runs_that_offer_something_are_read(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators import hitl
 from airflow.sdk import Asset
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 from tests.unit.lake.publish.test_approved_changes import compared, keep, limited
 from tests.unit.lake.publish.test_publish import DAYS, SHOP, VIEW, offer, served
 from tests.unit.shop import DEFINITION
 
 from seamline.lake.publish import publishing
+from seamline.lake.publish.asked_approvals import is_asked
 from seamline.lake.storage.layout import Layout
+from seamline.lake.tables.builds_table import Builds
 from seamline.lake.tables.manifest_table import ManifestTable
 from seamline.orchestration import tasks
 from seamline.orchestration.approving import approved_publish
@@ -117,6 +120,30 @@ def test_each_task_tells_of_what_it_has_published_and_died_before_it_could(
     hear(monkeypatch, "publish_approved")
     tasks.publish("shop", SERVING, INTERVALS)
     assert told[2:] == [[DAYS[0]]]
+
+
+def test_what_is_asked_is_noted_once_it_is(
+    run: tuple[Layout, Task], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run that dies at `publish`, or before the question is among the required actions, has asked nobody."""
+    layout, _ = run
+    tasks.publish("shop", SERVING, INTERVALS)
+    [row, _] = Builds.ensure(layout).of("b")
+    monkeypatch.setenv("SEAMLINE_WAREHOUSE", str(tmp_path))
+    folder = tmp_path / "pipelines"
+    folder.mkdir()
+    limited = 'start="2013-01-01", approve_change=0.05'
+    (folder / "shop.py").write_text(DEFINITION.replace('start="2013-01-01"', limited))
+    asking: Any = build_dags(folder, tmp_path / "home")["shop__batch"].get_task("approve_change")
+    at: list[bool] = []
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **_: at.append(is_asked(layout, row)))
+    asking.needed = False
+    asking.execute({"run_id": "b"})
+    assert (at, is_asked(layout, row)) == ([], False)
+    asking.needed = True
+    with pytest.raises(TaskAwaitingInput):
+        asking.execute({"run_id": "b", "task_instance": SimpleNamespace(id="7")})
+    assert (at, is_asked(layout, row)) == ([False], True)
 
 
 def test_where_nothing_waits_nobody_is_asked(run: tuple[Layout, Task]) -> None:
