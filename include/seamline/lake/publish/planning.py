@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -25,7 +25,7 @@ from seamline.model.time.intervals import EPOCH, Grid, Interval, merge_intervals
 from seamline.model.time.reached_intervals import find_spanning_views
 from seamline.model.time.window_arithmetic import count_reached_intervals
 from seamline.model.time.zone_clock import MICROSECOND
-from seamline.plan.batch.batch_plan import BatchPlan, add_left_out, plan_batch
+from seamline.plan.batch.batch_plan import BatchPlan, add_left_out, bound_plan, plan_batch
 from seamline.plan.batch.estimates import Attempt, MasterFile, add_cost_estimates
 from seamline.plan.batch.reprocessing_plan import list_outdated_epochs, records_of
 from seamline.plan.publish.awaited_approvals import AwaitedApproval, count_as_published
@@ -57,7 +57,7 @@ def plan_run(
     claims, manifest = [each for each in held if each.run != run], manifest_of(layout)
     live, reaches = add_live_versions(pipeline, layout).views, reaches_of(pipeline, layout)
 
-    def plan_on(state: Manifest, most: int | None) -> BatchPlan:
+    def plan_on(state: Manifest) -> BatchPlan:
         epochs = read_split_log(pipeline, layout, state, live)
         plan = plan_batch(
             epochs,
@@ -67,7 +67,6 @@ def plan_run(
             asked=asked,
             dirty=dirty,
             restated=read_restated(pipeline, layout, epochs),
-            most=most,
             claims=claims,
             provisional=pipeline.definition.batch.provisional,
             reaches=reaches,
@@ -78,13 +77,12 @@ def plan_run(
         waiting = list_outdated_epochs(epochs, pipeline.record_version, (), until=plan.cut)
         return replace(plan, again=sum(map(records_of, waiting)))
 
-    awaited: Mapping[str, AwaitedApproval] = {}
+    plan, awaited = plan_on(manifest), dict[str, AwaitedApproval]()
     if dirty and pipeline.definition.batch.approve_change:
-        debts = [each.interval.id for each in plan_on(manifest, None).builds if not each.asked]
-        awaited = read_awaited(pipeline, layout, manifest, debts, run=run)
-    plan = plan_on(
-        count_as_published(manifest, awaited), pipeline.definition.batch.max_dirty if bounded else None
-    )
+        debts = [each.interval.id for each in plan.builds if not each.asked]
+        awaited |= read_awaited(pipeline, layout, manifest, debts, run=run)
+        plan = plan_on(count_as_published(manifest, awaited)) if awaited else plan
+    plan = bound_plan(plan, pipeline.definition.batch.max_dirty if bounded else None)
     plan = add_left_out(plan, {id: each.reason for id, each in awaited.items()}, pipeline.grid)
     return estimate_plan_cost(plan, layout, pipeline.grid, live)
 

@@ -192,18 +192,31 @@ def plan_batch(
             left_out.append(LeftOut(interval, f"running: {claim}"))
         elif causes:
             debts.append(build)
-    now = in_turns(debts, len(debts) if most is None else most)
-    builds += [debts[at] for at in now]
-    later = [each for at, each in enumerate(debts) if at not in now]
-    waiting = nsmallest(NAMED, later, key=lambda each: (each.debt, each.interval.start))
-    left_out += [LeftOut(each.interval, f"next run: {each.reason}") for each in waiting]
-    return BatchPlan(
+    plan = BatchPlan(
         edge.number,
         edge.watermark,
-        tuple(sorted(builds, key=lambda each: each.interval)),
+        tuple(sorted([*builds, *debts], key=lambda each: each.interval)),
         tuple(sorted(left_out, key=lambda each: each.interval)),
         planned=manifest.version,
-        unnamed=len(later) - len(waiting),
+    )
+    return bound_plan(plan, most)
+
+
+def bound_plan(plan: BatchPlan, most: int | None) -> BatchPlan:
+    """Leave of what nobody asked for all but ``most`` intervals to the next runs, in turns; nothing without a bound."""
+    debts = [each for each in plan.builds if not each.asked]
+    if most is None or most >= len(debts):
+        return plan
+    now = in_turns(debts, most)
+    later = [each for at, each in enumerate(debts) if at not in now]
+    waiting = nsmallest(NAMED, later, key=lambda each: (each.debt, each.interval.start))
+    more = [LeftOut(each.interval, f"next run: {each.reason}") for each in waiting]
+    taken = {each.interval for each in later}
+    return replace(
+        plan,
+        builds=tuple(each for each in plan.builds if each.interval not in taken),
+        left_out=tuple(sorted([*plan.left_out, *more], key=lambda each: each.interval)),
+        unnamed=plan.unnamed + len(later) - len(waiting),
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.unit.past import NOW, build
 from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 
-from seamline.lake.publish import awaited_builds
+from seamline.lake.publish import awaited_builds, planning
 from seamline.lake.publish.asked_approvals import note_asked
 from seamline.lake.publish.candidates import list_candidates
 from seamline.lake.publish.planning import plan_run
@@ -18,10 +20,12 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.builds_table import BuildRow, Builds
 from seamline.lake.tables.comparisons_table import Comparisons
+from seamline.lake.tables.reprocessed import read_split_log
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.stored_definition import to_json
 from seamline.model.errors import NotFound
 from seamline.model.protocol.comparison import Change, Comparison
+from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Act
 from seamline.model.time.intervals import Interval
 from seamline.plan.batch import batch_plan
@@ -159,6 +163,21 @@ def test_only_runs_that_offer_something_are_read(shop: Shop, monkeypatch: pytest
     assert read == []
     plan_of(shop, limited())
     assert read == ["run-three"]
+
+
+def test_where_nothing_waits_the_log_is_read_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit costs a dirty plan nothing while nobody is asked about anything."""
+    read: list[int] = []
+
+    def read_and_count(*given: Any) -> Sequence[Epoch]:
+        read.append(1)
+        return read_split_log(*given)
+
+    monkeypatch.setattr(planning, "read_split_log", read_and_count)
+    shop.epoch([Sale(3, "a", 1)], watermark=EDGE)
+    build(shop, "four", cut=2)
+    assert planned(shop, limited(most=1)) == [SECOND]
+    assert len(read) == 1
 
 
 def test_the_first_of_many_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
