@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
+from seamline.lake.publish.awaited_builds import read_awaited
 from seamline.lake.publish.candidates import filter_unpublished, list_candidates
 from seamline.lake.read import serving_table
 from seamline.lake.storage.commit_conflicts import retry_overtaken
@@ -18,7 +20,7 @@ from seamline.lake.tables.view_versions import add_live_versions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
 from seamline.model.compile.live_versions import list_primary_views
 from seamline.model.errors import NotFound, PublishRefused
-from seamline.model.protocol.manifest import How, Statement
+from seamline.model.protocol.manifest import How, Manifest, Statement
 from seamline.plan.publish.publication import (
     RED,
     Candidate,
@@ -27,6 +29,7 @@ from seamline.plan.publish.publication import (
     plan_publication,
     select_publishable,
 )
+from seamline.plan.publish.superseded import list_overtaken, list_superseded, set_aside
 from seamline.runtime.failpoints import hit_failpoint
 
 Phase = Callable[..., AbstractContextManager[None]]
@@ -62,9 +65,10 @@ def publish_run(
     """Publish the intervals of a run whose certificates are all there and green, in one commit.
 
     What changes answers by more than the definition lets it waits. A person's ``decision`` may publish either; ``only``
-    names the intervals it is about, and ``phase`` measures each part. Raises PublishRefused if there is none, and none
-    that waits, or the log has lost epochs of them, OutOfStep if a start has to repair it first, and Conflict if another
-    run published one of the intervals since this one began; nothing is published then.
+    names the intervals it is about, and ``phase`` measures each part. An interval that another run has published since
+    this one began is held back, and an approval leaves those out which a newer run has built that waits. Raises
+    PublishRefused if there is none, and none that waits, or the log has lost epochs of them, OutOfStep if a start has
+    to repair it first, and Conflict if other runs have published all of them; nothing is published then.
     """
     require_repaired(layout)
     builds = Builds.ensure(layout).of(run)
@@ -79,8 +83,14 @@ def publish_run(
         )
     with phase("publish.check"):
         candidates = list_candidates(pipeline, layout, builds)
+        newer: Mapping[str, str] = {}
+        if decision and decision.approved:
+            known, mine = ManifestTable.ensure(layout).read(), {row.interval for row in builds}
+            newer = list_superseded(read_awaited(pipeline, layout, known, mine, run=run))
     with phase("publish.commit"):
-        statements, offer = commit_publication(layout, ManifestTable.ensure(layout), candidates, decision)
+        statements, offer = commit_publication(
+            layout, ManifestTable.ensure(layout), candidates, decision, newer=newer
+        )
     held_back = offer.held_back
     refresh_serving(pipeline, layout, [row for row in builds if row.interval not in held_back], phase)
     return Publication(tuple(statements), held_back, tuple(sorted(offer.waiting)))
@@ -98,15 +108,19 @@ def list_run_publications(layout: Layout, run: str) -> list[Statement]:
 
 
 def commit_publication(
-    layout: Layout, table: ManifestTable, offered: list[Candidate], decision: Decision | None = None
+    layout: Layout,
+    table: ManifestTable,
+    offered: list[Candidate],
+    decision: Decision | None = None,
+    *,
+    newer: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[Statement], Offer]:
-    """Write the statements; decide again whenever another commit came first."""
-    despite, approved = (decision.despite, decision.approved) if decision else (False, False)
+    """Write the statements; decide again whenever another commit came first. ``newer`` is what others supersede."""
 
     def once() -> tuple[list[Statement], Offer]:
         manifest = table.read()
         left = filter_unpublished(manifest, offered)
-        offer = select_publishable(manifest, left, despite=despite, approved=approved)
+        offer = select_offer(manifest, left, decision, newer)
         if not offer.green:
             if len(left) < len(offered) or offer.waiting:
                 return [], offer
@@ -123,6 +137,19 @@ def commit_publication(
         return statements, offer
 
     return retry_overtaken(once)
+
+
+def select_offer(
+    manifest: Manifest, left: list[Candidate], decision: Decision | None, newer: Mapping[str, str]
+) -> Offer:
+    """Select what may be published, without what other runs have superseded, or published first.
+
+    If they have published first all that nothing else holds back, it is offered all the same: the manifest refuses it.
+    """
+    despite, approved = (decision.despite, decision.approved) if decision else (False, False)
+    offer = set_aside(select_publishable(manifest, left, despite=despite, approved=approved), newer)
+    kept = set_aside(offer, list_overtaken(manifest, left))
+    return kept if kept.green or kept.waiting or not offer.green else offer
 
 
 def publication_refusal(run: str, offer: Offer) -> PublishRefused:
