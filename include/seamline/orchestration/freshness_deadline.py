@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seamline.model.errors import DefinitionError
 from seamline.model.time.intervals import Interval, parse_duration
 from seamline.orchestration.store_connection import with_store_settings
+from seamline.runtime.user_answers import await_answer
 
 if TYPE_CHECKING:
     from seamline.lake.storage.layout import Layout
@@ -56,7 +57,7 @@ def tell_overdue(pipeline: CompiledPipeline, layout: Layout) -> list[Interval]:
         alert_each_once(
             locate_marks(layout, "late"),
             found,
-            lambda interval: call(pipeline=pipeline.name, interval=str(interval)),
+            lambda interval: await_answer(call(pipeline=pipeline.name, interval=str(interval))),
         )
     return found
 

@@ -9,6 +9,7 @@ from airflow.sdk import BaseNotifier, get_current_context
 
 from seamline.model.errors import DefinitionError
 from seamline.orchestration.freshness_deadline import function_of
+from seamline.runtime.user_answers import await_answer
 
 if TYPE_CHECKING:
     from seamline.model.protocol.alert import AlertStatement
@@ -35,6 +36,17 @@ def call_notifier(found: Any, context: Any, field: str) -> None:
             hint=f"make an instance in a module of yours, as pager = {found.__name__}(...), and name that.",
             field=field,
         )
-    # Airflow's notifiers write what was rendered over their templates.
-    call = copy(found) if isinstance(found, BaseNotifier) else found
+    await_answer(start_notifier(found, context) if isinstance(found, BaseNotifier) else found(context))
+
+
+def start_notifier(notifier: BaseNotifier, context: Any) -> Any:
+    """Call a notifier of Airflow's; return what is to be awaited of one that notifies by ``async`` functions."""
+    # It writes what was rendered over its templates.
+    call, answers = copy(notifier), list[Any]()
+    if type(notifier).notify is BaseNotifier.notify:
+        call.context = context
+        return call
+    notify = call.notify
+    call.notify = lambda context: answers.append(notify(context))  # type: ignore[method-assign]
     call(context)
+    return answers[0]
