@@ -8,6 +8,7 @@ import os
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +21,8 @@ from seamline.model.errors import DefinitionError
 from seamline.model.protocol.alert import AlertStatement, Standing
 from seamline.plan.stream.alert_routing import list_channels, name_channel
 from seamline.plan.stream.alerts import Findings, decide_alerts, find_stream_problems
+from seamline.runtime.side_calls import SideCalls
+from seamline.runtime.user_answers import await_answer
 from seamline.supervisor.board import Board, Notification, change_board
 from seamline.supervisor.observe import observe
 
@@ -28,6 +31,7 @@ ANSWERS_WITHIN = 5.0
 TELLS_WITHIN = timedelta(minutes=1)
 """A sender that has not reported success by then has died, or hangs: another may send."""
 KEPT = 200
+SENDING = SideCalls()
 
 
 Channels = Mapping[str, Callable[[AlertStatement], object]]
@@ -54,8 +58,9 @@ def notify_alerts(
     """
     found = observe(compiled.name, layout, compiled, broker=broker, now=now, env=env, ask=ask)
     now = now or datetime.now(UTC)
-    channels = channels_of(compiled, env, notify)
-    own = tuple(channels_of(compiled, env))
+    every, own = channels_of(compiled, env, notify), tuple(channels_of(compiled, env))
+    # One that hangs has no second call beside it.
+    channels = {name: send for name, send in every.items() if not SENDING.is_running((layout, name))}
     turn = Turn(Board({}))
 
     def list_ways(statement: AlertStatement) -> tuple[str, ...]:
@@ -70,17 +75,40 @@ def notify_alerts(
     change_board(layout, take_turn)
     for each in turn.statements:
         say(str(each))
-    until = time.monotonic() + TELLS_WITHIN.total_seconds()
-    for name in channels:
-        # Each is noted before the next is asked: one that hangs has none of the others send again.
-        mine = tuple(each for each in turn.ours if each.channel == name)
-        if mine:
-            note_delivered_alerts(layout, deliver_alerts(mine, channels, say, until))
+    send_side_by_side(layout, turn.ours, channels, say)
     return turn.board.raised
 
 
-def note_delivered_alerts(layout: Layout, done: Mapping[Notification, bool]) -> None:
-    """Note on the board which notifications were sent, and which were not."""
+def send_side_by_side(
+    layout: Layout, ours: tuple[Notification, ...], channels: Channels, say: Callable[[str], object]
+) -> None:
+    """Send notifications by each channel in a thread of its own, and wait a minute at most.
+
+    A channel that hangs holds up no other. It is left to its thread, and notes itself what it has sent after all.
+    """
+    until = time.monotonic() + TELLS_WITHIN.total_seconds()
+    sending: dict[str, Future[None]] = {}
+    for name in channels:
+        if mine := tuple(each for each in ours if each.channel == name):
+            send = partial(send_and_note, layout, mine, channels, say, until)
+            sending[name] = SENDING.start((layout, name), send)
+    ended, _ = wait(sending.values(), until - time.monotonic())
+    for name, each in sending.items():
+        if each in ended:
+            each.result()
+        else:
+            say(f"not sent by {name}: it has not returned within {TELLS_WITHIN.total_seconds():g} s")
+
+
+def send_and_note(
+    layout: Layout,
+    mine: tuple[Notification, ...],
+    channels: Channels,
+    say: Callable[[str], object],
+    until: float,
+) -> None:
+    """Send notifications in order, and note on the board which were sent, and which were not."""
+    done = deliver_alerts(mine, channels, say, until)
     change_board(
         layout, lambda latest: replace(latest, telling=remove_delivered_alerts(latest.telling, done))
     )
@@ -181,7 +209,9 @@ def call_alert_hook(path: str, pipeline: str, statement: AlertStatement) -> None
             hint='write "module.function" of a module that the supervisor and the tasks of Airflow can import.',
             field="on_alert",
         ) from error
-    function(pipeline=pipeline, alert=statement.alert, state=statement.state, message=statement.message)
+    await_answer(
+        function(pipeline=pipeline, alert=statement.alert, state=statement.state, message=statement.message)
+    )
 
 
 def post_webhook(url: str, pipeline: str, statement: AlertStatement) -> None:

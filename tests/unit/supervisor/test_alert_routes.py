@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +27,7 @@ from seamline.model.protocol.offsets import Lane
 from seamline.plan.stream.alert_routing import list_channels
 from seamline.plan.stream.alerts import find_stream_problems
 from seamline.plan.stream.observation import Observation
+from seamline.supervisor import alert_notification
 from seamline.supervisor.alert_notification import notify_alerts
 from seamline.supervisor.board import read_board
 from seamline.supervisor.sources.ageing_gaps import AGEING, read_ageing_gaps
@@ -162,6 +165,77 @@ def test_a_notifier_that_hangs_has_no_other_channel_send_again(layout: Layout) -
             notify_alerts(pipeline, layout, broker=False, env={}, now=at, say=print, notify=hang)
     assert [each["state"] for each in CALLS] == ["raised", "cleared"]
     assert {each.channel for each in read_board(layout).telling} == {"notifier alerts.mail"}
+
+
+@pytest.fixture
+def released() -> Iterator[threading.Event]:
+    """Is set at the test's end, for what hangs till then."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def test_a_notifier_that_hangs_holds_up_no_other(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    """The pager that is declared after it is what wakes somebody; a second call beside the first would hang, too."""
+    monkeypatch.setattr(alert_notification, "TELLS_WITHIN", timedelta(seconds=1))
+    pipeline = routed(AlertRoute("alerts.mail"), AlertRoute("alerts.pager"))
+    sent: list[str] = []
+    said: list[str] = []
+
+    def notify(path: str, name: str, statement: AlertStatement) -> None:
+        if path == "alerts.mail":
+            released.wait()
+        sent.append(f"{path} {statement.state}")
+
+    def look(seconds: float) -> None:
+        at = NOW + timedelta(seconds=seconds)
+        notify_alerts(pipeline, layout, broker=False, env={}, now=at, say=said.append, notify=notify)
+
+    for seconds in (0, 100, 700):
+        look(seconds)
+    assert sent == ["alerts.pager raised", "alerts.pager cleared"]
+    assert said.count("not sent by notifier alerts.mail: it has not returned within 1 s") == 1
+    released.set()
+    [hanging] = [each for each in threading.enumerate() if "alerts.mail" in each.name]
+    hanging.join()
+    look(800)
+    assert sent[2:] == ["alerts.mail raised", "alerts.mail cleared"]
+    assert read_board(layout).telling == ()
+
+
+def test_a_function_that_hangs_has_the_supervisor_look_on(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    """Its look keeps the sinks, and a webhook would send."""
+    monkeypatch.setattr(alert_notification, "TELLS_WITHIN", timedelta(seconds=1))
+    monkeypatch.setitem(globals(), "remember", lambda **_: released.wait())
+    said: list[str] = []
+    for seconds in (0, 100):
+        notify_alerts(
+            routed(on_alert=f"{__name__}.remember"),
+            layout,
+            broker=False,
+            env={},
+            now=NOW + timedelta(seconds=seconds),
+            say=said.append,
+        )
+    assert [each for each in said if "returned" in each] == [
+        "not sent by on_alert: it has not returned within 1 s"
+    ]
+
+
+async def remember_later(**said: str) -> None:
+    """Stand for a user's function that is declared with async."""
+    CALLS.append(said)
+
+
+def test_a_function_that_is_asynchronous_is_awaited(layout: Layout) -> None:
+    """A coroutine that nobody awaits has sent nothing."""
+    pipeline = routed(on_alert=f"{__name__}.remember_later")
+    notify_alerts(pipeline, layout, broker=False, env={}, now=NOW, say=print)
+    assert [each["alert"] for each in CALLS] == ["lease_refused"]
 
 
 def test_what_kafka_may_delete_is_an_alert_until_it_is_read(layout: Layout) -> None:
