@@ -28,7 +28,7 @@ from seamline.plan.stream.alert_routing import list_channels
 from seamline.plan.stream.alerts import find_stream_problems
 from seamline.plan.stream.observation import Observation
 from seamline.supervisor import alert_notification
-from seamline.supervisor.alert_notification import notify_alerts
+from seamline.supervisor.alert_notification import Notify, notify_alerts
 from seamline.supervisor.board import read_board
 from seamline.supervisor.sources.ageing_gaps import AGEING, read_ageing_gaps
 
@@ -236,6 +236,32 @@ def test_a_function_that_is_asynchronous_is_awaited(layout: Layout) -> None:
     pipeline = routed(on_alert=f"{__name__}.remember_later")
     notify_alerts(pipeline, layout, broker=False, env={}, now=NOW, say=print)
     assert [each["alert"] for each in CALLS] == ["lease_refused"]
+
+
+def test_what_waits_for_a_route_that_is_gone_is_dropped(layout: Layout) -> None:
+    """It would wait for ever, and two hundred of its kind keep others from the board."""
+    routes = (AlertRoute("alerts.gone"), AlertRoute("alerts.mail"), AlertRoute("alerts.pager"))
+    sent: list[str] = []
+
+    def fail(path: str, name: str, statement: AlertStatement) -> None:
+        raise OSError("no mail server")
+
+    def look(pipeline: CompiledPipeline, seconds: float, notify: Notify | None, url: str = "") -> set[str]:
+        at, env = NOW + timedelta(seconds=seconds), {"SEAMLINE_ALERT_WEBHOOK": url} if url else {}
+        notify_alerts(pipeline, layout, broker=False, env=env, now=at, say=print, notify=notify)
+        return {each.channel for each in read_board(layout).telling}
+
+    waiting = {"notifier alerts.gone", "notifier alerts.mail", "notifier alerts.pager"}
+    assert look(routed(*routes, on_alert="no.such"), 0, fail, "file:///no") == {
+        *waiting,
+        "webhook",
+        "on_alert",
+    }
+    left = routed(AlertRoute("alerts.mail"), AlertRoute("alerts.pager", severity="critical"))
+    # A supervisor may have the definition of before the edit.
+    assert look(left, 1, None) == {*waiting, "webhook", "on_alert"}
+    assert look(left, 2, lambda path, name, said: sent.append(path)) == {"webhook"}
+    assert sent == ["alerts.mail"]
 
 
 def test_what_kafka_may_delete_is_an_alert_until_it_is_read(layout: Layout) -> None:
