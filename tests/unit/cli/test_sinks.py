@@ -162,3 +162,24 @@ def test_an_audit_of_all_says_which_sinks_it_passes_over(
     assert code == 0
     assert "not audited: bad" in said and said.count("3 rows held, 3 to be there") == 2
     assert run(capsys, "audit", "shop", "bad")[0] == BadRange.exit_code
+
+
+def test_a_sink_that_cannot_be_audited_keeps_no_other_from_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A client fails as it likes; where one sink is asked for, its error is what is told."""
+    file = tmp_path / "definitions" / "shop.py"
+    file.write_text(
+        file.read_text().replace("sinks=[", 'sinks=[KafkaSink("sales", topic="first", name="first"), ')
+    )
+    stores = {"first": Store(), "out": store}
+    monkeypatch.setattr("seamline.sinks.targets.KafkaTarget", lambda sink, *_: MemoryTarget(stores[sink.id]))
+    run(capsys, "run", "shop", "--once")
+    del stores["first"]
+    code, said = run(capsys, "audit", "shop")
+    assert code == AuditFailed.exit_code
+    assert (
+        "sink first: it cannot be audited: KeyError: 'first'" in said and "3 rows held, 3 to be there" in said
+    )
+    with pytest.raises(KeyError):
+        run(capsys, "audit", "shop", "first")

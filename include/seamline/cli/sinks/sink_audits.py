@@ -20,12 +20,13 @@ from seamline.model.errors import AuditFailed, BadRange
 def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | None, format: str) -> int:
     """Read back what a sink's target holds, or that of each sink, and compare it with what is served.
 
-    Exit code 39 if a row is missing, too many, or another. The sink goes on meanwhile. Every audit is recorded.
+    Exit code 39 if a row is missing, too many, or another, or if one of several sinks cannot be audited. The sink goes
+    on meanwhile. Every audit is recorded.
     """
     from seamline.lake.read.sinks.shown_rows import StartRange
     from seamline.model.definition.sinks.sink_base import Sink
     from seamline.sinks.audit.audit_words import format_sink_audit, serialize_sink_audit
-    from seamline.sinks.audit.made_audits import make_sink_audit
+    from seamline.sinks.audit.made_audits import describe_audit_failure, make_sink_audit
 
     compiled, layout = open_pipeline(pipeline)
     require_sinks(compiled)
@@ -41,7 +42,14 @@ def audit_sinks(pipeline: str, sink: str | None, start: str | None, end: str | N
     span = StartRange(*parse_starts(start, end))
     passed = True
     for each in asked:
-        found = make_sink_audit(compiled, layout, each, actor=current_actor(), span=span)
+        try:
+            found = make_sink_audit(compiled, layout, each, actor=current_actor(), span=span)
+        except Exception as error:
+            if len(asked) == 1:
+                raise
+            click.echo(f"sink {each.id}: {describe_audit_failure(error)}", err=True)
+            passed = False
+            continue
         told = serialize_sink_audit(found)
         click.echo(json.dumps(told, default=str) if format == "json" else "\n".join(format_sink_audit(found)))
         passed = passed and found.passed

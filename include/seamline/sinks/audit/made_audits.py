@@ -76,8 +76,8 @@ def audit_all_sinks(
         place = f"sink {sink.id}"
         try:
             found = make_sink_audit(pipeline, layout, sink, actor=actor, span=span, opening=opening)
-        except SeamlineError as error:
-            findings.append(Finding(Wrong.SINK, place, 0, f"it cannot be audited: {error.message}"))
+        except Exception as error:  # noqa: BLE001 - drivers of other systems fail as they like
+            findings.append(Finding(Wrong.SINK, place, 0, describe_audit_failure(error)))
             continue
         if found.position is None:
             lines.append(f"{place}: nothing has been sent yet")
@@ -88,6 +88,12 @@ def audit_all_sinks(
             said = "; ".join([verdict.said, *verdict.lines])
             findings.append(Finding(Wrong.SINK, place, sum(found.found.values()), said))
     return lines, findings
+
+
+def describe_audit_failure(error: Exception) -> str:
+    """Say in a line why a sink could not be audited."""
+    said = error.message if isinstance(error, SeamlineError) else f"{type(error).__name__}: {error}"
+    return f"it cannot be audited: {said.partition(chr(10))[0]}"
 
 
 def list_recorded_audits(pipeline: CompiledPipeline, layout: Layout) -> list[str]:
