@@ -30,4 +30,4 @@ def test_a_function_that_is_asynchronous_is_awaited(tmp_path: Path, monkeypatch:
     late = replace(shop.compiled.definition, batch=batch, on_late=f"{__name__}.page")
     for _ in range(2):
         [interval] = tell_overdue(replace(shop.compiled, definition=late), shop.layout)
-    assert LATE == [f"shop {interval}"]
+    assert [f"shop {interval}"] == LATE

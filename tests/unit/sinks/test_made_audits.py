@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from tests.unit.shop import Shop
 from tests.unit.sinks.memory_target import MemoryTarget, Store
 from tests.unit.sinks.sending_shop import SINK, send
 
-from seamline import DeadLetterSink
+from seamline import DeadLetterSink, KafkaSink
+from seamline.lake.tables.audits_table import Audits
 from seamline.lake.tables.sinks import recorded_audits
 from seamline.lake.tables.sinks.recorded_audits import (
     forget_verdicts,
@@ -23,8 +24,12 @@ from seamline.lake.tables.sinks.recorded_audits import (
 )
 from seamline.lake.tables.sinks.recorded_positions import list_copied_sinks
 from seamline.model.errors import KafkaUnavailable
-from seamline.model.protocol.audit import Wrong
+from seamline.model.protocol.alert import AlertKind
+from seamline.model.protocol.audit import Audit, Finding, Wrong
+from seamline.plan.stream.alerts import find_stream_problems
+from seamline.plan.stream.observation import Observation
 from seamline.plan.stream.sink_facts import format_sink_notes
+from seamline.serve.trust.happenings import Happening, list_happenings
 from seamline.sinks.audit import made_audits
 from seamline.sinks.audit.made_audits import (
     audit_all_sinks,
@@ -92,6 +97,73 @@ def test_a_target_that_cannot_be_read_is_a_finding(
     lines, [finding] = audit_all(shop)
     assert (lines, finding.said) == ([], "it cannot be audited: no broker answers")
     assert read_verdicts(shop.layout, SINK.id) == ()
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Broken\nwidths"), KafkaUnavailable("no broker answers")])
+def test_a_target_whose_reading_fails_keeps_no_other_from_its_audit(
+    shop: Shop, store: Store, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A driver of another system fails as it likes; what failed is red, and says how."""
+    other = KafkaSink("sales", topic="other", name="other")
+    shop.compiled = replace(shop.compiled, definition=replace(shop.compiled.definition, sinks=[SINK, other]))
+    send(shop, store, other)
+
+    def fail(sink: KafkaSink, *_: Any, **__: Any) -> MemoryTarget:
+        if sink is SINK:
+            raise error
+        return MemoryTarget(store)
+
+    monkeypatch.setattr(made_audits, "open_target", fail)
+    lines, [finding] = audit_all(shop)
+    said = "RuntimeError: Broken" if isinstance(error, RuntimeError) else "no broker answers"
+    assert (finding.wrong, finding.place) == (Wrong.SINK, "sink sales_kafka")
+    assert finding.said == f"it cannot be audited: {said}"
+    assert [each.partition(":")[0] for each in lines] == ["sink other"]
+
+
+def test_a_red_audit_is_an_alert_and_on_the_time_line(shop: Shop, store: Store) -> None:
+    """Whoever made it by the command line; readers of the target are misled until it is mended."""
+
+    def alerts() -> Mapping[str, str]:
+        facts = read_sink_facts(shop.compiled, shop.layout, datetime.now(UTC))
+        found = find_stream_problems(Observation("shop", datetime.now(UTC), sinks=facts))[AlertKind.SINK]
+        assert found is not None
+        return found
+
+    assert alerts() == {} and list_happenings(shop.layout, 9) == []
+    place, row = min(store.rows.items(), key=str)
+    del store.rows[place]
+    opening: Callable[..., MemoryTarget] = lambda *_: MemoryTarget(store)  # noqa: E731 - a factory
+    make_sink_audit(shop.compiled, shop.layout, SINK, actor="cli:ada", opening=opening)
+    [(name, said)] = alerts().items()
+    assert name == "sales_kafka" and said.endswith("found 1 missing")
+    assert find_stream_problems(Observation("shop", datetime.now(UTC)))[AlertKind.SINK] is None
+    [happened] = list_happenings(shop.layout, 9)
+    assert (happened.kind, happened.who) == (Happening.AUDIT, "cli:ada")
+    assert happened.what == "sink: sink sales_kafka: 1 missing" and happened.why.startswith("missing {")
+    store.rows[place] = row
+    make_sink_audit(shop.compiled, shop.layout, SINK, actor="cli:ada", opening=opening)
+    assert alerts() == {} and len(list_happenings(shop.layout, 9)) == 1
+
+
+def test_what_an_audit_of_the_log_finds_in_a_sink_is_on_the_time_line_once(shop: Shop, store: Store) -> None:
+    """It is written down with the sink's audits too; of what could not be read there alone."""
+    store.rows.clear()
+    began = datetime.now(UTC)
+    _, findings = audit_all(shop)
+    lost = Finding(Wrong.SINK, "sink sales_kafka", 0, "it cannot be audited: no broker answers")
+    for at, found in ((began, findings), (began - timedelta(days=1), [*findings, lost])):
+        seconds = (datetime.now(UTC) - began).total_seconds()
+        Audits.ensure(shop.layout).append(made_audit(at, seconds, found))
+    [first, *earlier] = list_happenings(shop.layout, 9)
+    assert first.why.startswith("missing {")
+    # That of yesterday is known by the audit of the log alone.
+    assert sorted(each.what for each in earlier) == sorted(map(str, [*findings, lost]))
+
+
+def made_audit(at: datetime, seconds: float, findings: list[Finding]) -> Audit:
+    """Make an audit of the log that has found something."""
+    return Audit("shop", at, seconds, "ada", 1, (), {}, {}, (), tuple(findings))
 
 
 def test_none_of_two_audits_that_end_at_once_is_lost(

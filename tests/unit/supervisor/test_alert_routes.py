@@ -59,6 +59,7 @@ def test_each_alert_has_a_severity() -> None:
         AlertKind.GAVE_UP,
         AlertKind.DISK,
         AlertKind.EXPIRY,
+        AlertKind.SINK,
     }
     page = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
     for each in AlertKind:

@@ -118,6 +118,7 @@ def test_what_nobody_can_tell_is_neither_found_nor_over():
         AlertKind.RULES,
         AlertKind.ASKS,
         AlertKind.EXPIRY,
+        AlertKind.SINK,
     }
     raised = {(AlertKind.HOLE, ""): Standing(AlertKind.HOLE, "", "gone", raised=True, at=NOW)}
     assert decide_alerts(told, raised, now=NOW + timedelta(days=1)) == (raised, [])

@@ -15,11 +15,11 @@ class Severity(StrEnum):
     WARNING = "warning"
     """Something is slower or poorer than declared; it may become critical."""
     CRITICAL = "critical"
-    """Answers stand still, or records are lost or may be soon."""
+    """Answers stand still, records are lost or may be soon, or others read wrong rows."""
 
 
 class AlertKind(StrEnum):
-    """What can be wrong: each is distinguished by its subject, a view, partition, look-up or question, or empty."""
+    """What can be wrong: each has a subject, a view, partition, look-up, question or sink, or an empty one."""
 
     STALE = "stale_stream"
     LAG = "growing_lag"
@@ -32,6 +32,7 @@ class AlertKind(StrEnum):
     RULES = "rules_not_in_force"
     ASKS = "no_answers"
     EXPIRY = "unread_records_expire"
+    SINK = "wrong_sink"
 
     @property
     def severity(self) -> Severity:
@@ -39,7 +40,16 @@ class AlertKind(StrEnum):
         return Severity.CRITICAL if self in CRITICAL else Severity.WARNING
 
 
-CRITICAL = frozenset({AlertKind.STALE, AlertKind.HOLE, AlertKind.GAVE_UP, AlertKind.DISK, AlertKind.EXPIRY})
+CRITICAL = frozenset(
+    {
+        AlertKind.STALE,
+        AlertKind.HOLE,
+        AlertKind.GAVE_UP,
+        AlertKind.DISK,
+        AlertKind.EXPIRY,
+        AlertKind.SINK,
+    }
+)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ PATIENCE: Mapping[AlertKind, Patience] = {
     AlertKind.RULES: Patience(timedelta(minutes=1)),
     AlertKind.ASKS: Patience(timedelta(seconds=30), timedelta(seconds=30)),
     AlertKind.EXPIRY: Patience(),
+    AlertKind.SINK: Patience(),
 }
 DOWN = (Actual.GONE, Actual.STUCK, Actual.WAITING, Actual.STARTING)
 REFUSED_FOR = timedelta(minutes=10)
@@ -67,6 +68,7 @@ def find_stream_problems(found: Observation) -> Findings:
         AlertKind.RULES: find_waiting_rules(found),
         AlertKind.ASKS: find_silent_systems(found),
         AlertKind.EXPIRY: None if found.ageing is None else single_finding("; ".join(found.ageing)),
+        AlertKind.SINK: find_wrong_sinks(found),
     }
 
 
@@ -159,6 +161,13 @@ def find_silent_systems(found: Observation) -> Mapping[str, str] | None:
     if found.actual is not Actual.RUNNING:
         return {}
     return {name: said for name, each in found.asks.items() if (said := describe_silence(each, found.at))}
+
+
+def find_wrong_sinks(found: Observation) -> Mapping[str, str] | None:
+    """Name the sinks of which an audit found something wrong that no later one has found to be right."""
+    if found.sinks is None:
+        return None
+    return {each.name: each.found_wrong for each in found.sinks if each.wrong}
 
 
 def single_finding(message: str) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import pyarrow.compute as pc
@@ -14,9 +14,14 @@ from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.control_table import PASSING, RELEASED
 from seamline.lake.tables.manifest_table import manifest_of, parse_statement
+from seamline.lake.tables.sinks.recorded_audits import read_verdicts
+from seamline.lake.tables.sinks.recorded_positions import list_copied_sinks
+from seamline.model.protocol.audit import Audit, Finding, Wrong
 from seamline.model.protocol.control import Desired
 from seamline.model.protocol.manifest import Act, How, Manifest, Statement
+from seamline.model.time.intervals import parse_moment
 from seamline.plan.spelling import format_quantity
+from seamline.plan.stream.sink_verdicts import SinkVerdict
 
 AUDITS = 20
 """Audits that are looked at."""
@@ -159,12 +164,30 @@ def describe_group(kind: Happening, some: Iterable[Statement]) -> Happened:
 
 
 def list_findings(layout: Layout) -> list[Happened]:
-    """List what the newest audits found to be wrong."""
-    return [
+    """List what the newest audits found to be wrong, and the last of each sink: what both have is told once."""
+    verdicts = {
+        f"sink {sink}": [each for each in read_verdicts(layout, sink) if not each.passed]
+        for sink in list_copied_sinks(layout)
+    }
+    found = [
         Happened(audit.at, Happening.AUDIT, str(finding), audit.actor)
         for audit in audits_of(layout, AUDITS)
         for finding in audit.findings
+        if not any(is_found_by(audit, finding, each) for each in verdicts.get(finding.place, ()))
     ]
+    return found + [describe_verdict(place, each) for place, some in verdicts.items() for each in some]
+
+
+def is_found_by(audit: Audit, finding: Finding, verdict: SinkVerdict) -> bool:
+    """Return whether an audit of a log found in a sink what is written down of the sink, too."""
+    within = audit.at <= parse_moment(verdict.at) <= audit.at + timedelta(seconds=audit.seconds)
+    return finding.wrong is Wrong.SINK and finding.count > 0 and within
+
+
+def describe_verdict(place: str, verdict: SinkVerdict) -> Happened:
+    """Describe an audit of a sink that found something wrong."""
+    said = str(Finding(Wrong.SINK, place, sum(verdict.found.values()), verdict.said))
+    return Happened(parse_moment(verdict.at), Happening.AUDIT, said, verdict.actor, "; ".join(verdict.lines))
 
 
 def name_of(statement: Statement) -> str:
