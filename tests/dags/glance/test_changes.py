@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import signal
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ import pytest
 from tests.unit.past import build
 from tests.unit.shop import Sale
 
+from seamline.model.errors import TooSlow
 from seamline.web import app as web
 from seamline.web.glance import changes
 
@@ -175,7 +177,7 @@ def test_listeners_share_one_look_and_leave_nothing_behind(client, monkeypatch) 
             await listener.wait_for("data: one")
 
     anyio.run(listen)
-    assert looks == ["shop"] and changes.listeners.count == 0
+    assert looks == ["shop"] and not changes.listeners.places
 
 
 def test_listeners_who_came_at_different_times_share_looks_too(monkeypatch) -> None:
@@ -206,6 +208,21 @@ def test_there_is_an_end_to_how_many_may_listen(client, monkeypatch) -> None:
             await third.wait_for("changed")
 
     anyio.run(listen)
+
+
+def test_a_stream_has_its_place_before_it_begins(monkeypatch) -> None:
+    """Two that come at once are counted before either is begun; one that never begins leaves its place."""
+    monkeypatch.setattr(changes, "MOST", 1)
+
+    def stream() -> object:
+        return changes.stream_changes("it", lambda: "id", "", 2.0)
+
+    first = stream()
+    with pytest.raises(TooSlow, match="1 pages listen"):
+        stream()
+    del first
+    gc.collect()
+    assert stream()
 
 
 def test_a_stream_ends_with_its_server(client, monkeypatch) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
+from weakref import WeakSet
 
 import anyio
 from airflow.api_fastapi.core_api.security import GetUserDep
@@ -52,12 +53,16 @@ class Look:
     """Taken by whoever looks."""
 
 
+class Place:
+    """The place of one stream; it is free again once nothing holds it."""
+
+
 @dataclass
 class Listeners:
     """Who listens to a server process."""
 
-    count: int = 0
-    """How many they are."""
+    places: WeakSet[Place] = field(default_factory=WeakSet)
+    """Of all streams, from when each is promised: a body that nobody asks for is never begun, and so never ended."""
     looks: Recent[object, Look] = field(default_factory=lambda: Recent(MOST))
     """What they look at."""
 
@@ -92,16 +97,18 @@ def stream_changes(
     subject: object, identify: Callable[[], str], seen: str, every: float
 ) -> StreamingResponse:
     """Answer with a stream; TooSlow where there are enough of them."""
-    if listeners.count >= MOST:
+    if len(listeners.places) >= MOST:
         raise TooSlow(f"{MOST} pages listen to this process.", hint="pages look for themselves meanwhile.")
+    listeners.places.add(place := Place())
     return StreamingResponse(
-        tell(subject, identify, seen, every), media_type="text/event-stream", headers=HEADERS
+        tell(subject, identify, seen, every, place), media_type="text/event-stream", headers=HEADERS
     )
 
 
-async def tell(subject: object, identify: Callable[[], str], seen: str, every: float) -> AsyncIterator[str]:
+async def tell(
+    subject: object, identify: Callable[[], str], seen: str, every: float, place: Place
+) -> AsyncIterator[str]:
     """Tell each id that is another than the one ``seen``, and now and then that the stream is there."""
-    listeners.count += 1
     try:
         began = said = time.monotonic()
         yield f"retry: {RETRY * 1000:.0f}\n\n"
@@ -115,7 +122,7 @@ async def tell(subject: object, identify: Callable[[], str], seen: str, every: f
                 yield "event: alive\ndata:\n\n"
             await anyio.sleep(every)
     finally:
-        listeners.count -= 1
+        listeners.places.discard(place)
 
 
 async def find_id(subject: object, identify: Callable[[], str], every: float) -> str:
