@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def test_it_reads_what_the_server_would_and_ends_with_it(shop) -> None:
         first = psutil.Process(reader.process.pid)
         first.kill()
         first.wait(30)
-        assert read((ANSWERS, "here", "shop"), None).debts == 0
+        assert read((ANSWERS, "here", "shop"), None) == replace(own, seen=None)
         second = psutil.Process(reader.process.pid)
         assert second.pid != first.pid
     assert not second.is_running()
@@ -94,6 +95,23 @@ def test_answers_are_kept_and_tables_are_not(shop, monkeypatch) -> None:
     assert read[0] is read[1] is read[2] and isinstance(read[0], AnswersHalf)
     held = find_cached_table(shop.layout.table("manifest"))
     assert held is not None and "state" not in {*held.seen}
+
+
+def test_it_ends_quietly_when_nobody_takes_its_answer(shop) -> None:
+    """As when the server is killed while it reads: nothing is wrong, and the log says nothing."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", card_reader.__name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    process.stdout.close()
+    pickle.dump((ANSWERS, "here", "shop"), process.stdin)
+    process.stdin.close()
+    assert process.stderr.read() == b"not an answer\n"
+    process.stderr.close()
+    assert process.wait(60) == 0
 
 
 def test_it_ends_when_memory_is_short(monkeypatch) -> None:

@@ -120,7 +120,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     keep_tables_open(TABLES)
-    answer(sys.stdin.buffer, answers)
+    # A server that was killed takes no answer: neither this one, nor what is left of it when the file is closed.
+    with suppress(BrokenPipeError), answers:
+        answer(sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":
