@@ -7,11 +7,13 @@ from datetime import timedelta
 import pytest
 from tests.unit.shop import DAY, START, Sale, Shop
 
+from seamline.kafka.topic_ends import TopicEnds
 from seamline.lake.audit.answer_accuracy import last_intervals, measure_answer_accuracy
 from seamline.lake.store.locations import Location
 from seamline.lake.tables.audits_table import Audits, audits_of
 from seamline.model.protocol.audit import Audit
 from seamline.model.time.intervals import Interval
+from seamline.supervisor import auditing
 from seamline.supervisor.auditing import measure_served_accuracy
 
 HOUR = 3600
@@ -57,11 +59,28 @@ def test_what_is_looked_at_is_what_has_rows(shop: Shop) -> None:
 
 
 def test_an_audit_records_what_its_views_were_like(shop: Shop) -> None:
-    """As the command shows it; a view that has nothing to compare is left out, and the table gives it back."""
-    found = measure_served_accuracy(shop.compiled, shop.layout, None)
+    """As the command shows it; the table gives it back."""
+    found = measure_served_accuracy(shop.compiled, shop.layout)
     assert found == {"sales": tuple(measure_answer_accuracy(shop.compiled, shop.view, shop.layout, FIRST))}
-    later = Interval(START + 9 * DAY, START + 10 * DAY)
-    assert measure_served_accuracy(shop.compiled, shop.layout, later) == {}
     audit = Audit("shop", START, 0.1, "ada", 0, (), {}, {}, (), (), accuracy=found)
     Audits.ensure(shop.layout).append(audit)
     assert audits_of(shop.layout) == [audit]
+
+
+def test_a_view_that_has_nothing_to_compare_is_left_out(warehouse: Location) -> None:
+    """There are no rows yet."""
+    made = Shop(warehouse)
+    made.epoch([], number=0)
+    assert measure_served_accuracy(made.compiled, made.layout) == {}
+
+
+def test_an_audit_of_an_old_span_records_the_newest_intervals_all_the_same(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metrics show what the newest audit has recorded: they showed how answers were years ago."""
+    monkeypatch.setattr(auditing, "ask_source_ends", lambda *_: TopicEnds(START, {}, {}, {}))
+    shop.epoch([Sale(10 * 1440, "a", 1)], number=10 * 24 * HOUR)
+    newest = measure_served_accuracy(shop.compiled, shop.layout)
+    assert {each.places for each in newest["sales"]} == {3}
+    env = {"AIRFLOW_CONN_KAFKA_DEFAULT": "kafka://localhost:9"}
+    assert auditing.audit(shop.compiled, shop.layout, span=FIRST, env=env).accuracy == newest
