@@ -7,14 +7,54 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi.routing import APIRoute
 
 from seamline.lake.engine.duckdb_connections import connection, open_beside, query_tables, register_tables
 from seamline.lake.engine.time_limit import interrupt_after
 from seamline.model.errors import TooSlow
 from seamline.runtime.deadline import in_time, limit_thread_time
+from seamline.web import app as web
 from seamline.web import limits
 from seamline.web.limits import run_with_time_limit
 
+INSIDE = {
+    ("answer_pages", "accuracy"),
+    ("answer_pages", "explain"),
+    ("answer_pages", "view"),
+    ("answers.downloads", "download"),
+    ("answers.mcp", "mcp"),
+    ("api", "explain"),
+    ("api", "rows"),
+    ("counts_page", "show_counts"),
+    ("drawn.origins", "origins"),
+    ("glance.changes", "list_changes"),
+    ("glance.changes", "list_pipeline_changes"),
+    ("pages", "overview"),
+    ("pages", "plan"),
+    ("query_page", "query"),
+    ("sql", "sql"),
+}
+"""Routes that limit what they do themselves."""
+ACTING = {
+    ("actions", "start_backfill"),
+    ("actions", "start_import"),
+    ("actions", "start_run"),
+    ("actions", "steer_failover"),
+    ("actions", "steer_stream"),
+}
+"""Routes that do something: nobody would know what became of it."""
+NO_TABLES = {
+    ("actions", "backfills"),
+    ("answer_pages", "views"),
+    ("api", "description"),
+    ("api", "views"),
+    ("driver_log", "driver_log"),
+    ("pages", "first"),
+    ("pages", "of_dag"),
+    ("pages", "static"),
+    ("reports", "report"),
+}
+"""Routes that look at definitions, at files of a run or a driver, or ask Airflow, which has its own limit."""
 ENDLESS = "SELECT count(*) FROM range(1000000000000) a WHERE hash(a.range) = 1"
 
 
@@ -90,3 +130,13 @@ def test_answers_share_few_threads() -> None:
     with pytest.raises(TooSlow):
         run_with_time_limit(lambda: connection().sql(ENDLESS).fetchall(), 0.2)
     assert run_with_time_limit(lambda: connection().sql("SELECT 42").fetchall()) == [(42,)]
+
+
+def test_every_route_has_a_time_limit() -> None:
+    """Whoever writes a new one says by which: the limit around it, or one inside; the rest looks at no table."""
+    within = {
+        (each.endpoint.__module__.removeprefix("seamline.web."), each.endpoint.__name__)
+        for each in web.app.routes
+        if isinstance(each, APIRoute) and not hasattr(each.endpoint, "__wrapped__")
+    }
+    assert within == INSIDE | ACTING | NO_TABLES

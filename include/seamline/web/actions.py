@@ -23,7 +23,7 @@ from seamline.web.access import builders, importers, kafka_env, log_request_dag,
 from seamline.web.api import ANSWERS
 from seamline.web.error_responses import ErrorBody
 from seamline.web.inside import InsideAirflow
-from seamline.web.limits import enforce_rate_limit, only_json
+from seamline.web.limits import enforce_rate_limit, only_json, within_time_limit
 from seamline.web.render import as_json
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -176,6 +176,7 @@ def start_import(pipeline: str, order: ImportOrder, request: Request) -> Respons
 
 
 @router.get("/imports/{pipeline}", dependencies=[readers])
+@within_time_limit
 def import_states(pipeline: str) -> Response:
     """List the imports, their progress, and what is blocking them."""
     from seamline.supervisor.imports.import_listing import describe_import_state, list_import_states

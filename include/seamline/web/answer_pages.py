@@ -18,7 +18,7 @@ from seamline.web import charts
 from seamline.web.access import readers
 from seamline.web.drawn.two_ranges import SHIFTS
 from seamline.web.drawn.view_request import ViewRequest
-from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+from seamline.web.limits import enforce_rate_limit, run_with_time_limit, within_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 from seamline.web.view_page import build_page_answer
@@ -29,6 +29,7 @@ Text = Annotated[str, Query(max_length=200)]
 
 
 @router.get("/pipelines/{pipeline}/differences", dependencies=[readers])
+@within_time_limit
 def differences(pipeline: str, request: Request, view: Text = "") -> Response:
     """Show what generations changed of what was answered before."""
     compiled, layout = open_requested_pipeline(pipeline)

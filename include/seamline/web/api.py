@@ -38,7 +38,7 @@ from seamline.serve.answer_request import (
 from seamline.version import VERSION
 from seamline.web.access import kafka_env, list_readable_pipelines, readers
 from seamline.web.error_responses import ErrorBody
-from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit
+from seamline.web.limits import enforce_rate_limit, read_memory_share, run_with_time_limit, within_time_limit
 from seamline.web.render import as_json
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -163,6 +163,7 @@ def explain(
 
 
 @router.get("/completeness/{pipeline}", dependencies=[readers])
+@within_time_limit
 def completeness(
     pipeline: str,
     start: Text = None,
@@ -180,6 +181,7 @@ def completeness(
 
 
 @router.get("/comparisons/{pipeline}/{view}", dependencies=[readers])
+@within_time_limit
 def comparisons(pipeline: str, view: str) -> Response:
     """List what each generation changed of what was answered before it, and why."""
     from seamline.lake.tables.comparisons_table import comparisons_of
@@ -191,6 +193,7 @@ def comparisons(pipeline: str, view: str) -> Response:
 
 
 @router.get("/audits/{pipeline}", dependencies=[readers])
+@within_time_limit
 def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Response:
     """Return the newest audits."""
     from seamline.lake.tables.audits_table import audits_of
@@ -202,6 +205,7 @@ def audits(pipeline: str, limit: Annotated[int, Query(ge=1, le=100)] = 10) -> Re
 
 
 @router.get("/counts/{pipeline}", dependencies=[readers])
+@within_time_limit
 def counts(
     pipeline: str,
     start: Annotated[str | None, Query(alias="from", max_length=200)] = None,
@@ -220,6 +224,7 @@ def counts(
 
 
 @router.get("/plans/{pipeline}", dependencies=[readers])
+@within_time_limit
 def plans(
     pipeline: str,
     start: Annotated[str | None, Query(alias="from", max_length=200)] = None,
@@ -243,6 +248,7 @@ def description(request: Request, _: GetUserDep) -> JSONResponse:
 
 
 @router.get("/streams/{pipeline}", dependencies=[readers])
+@within_time_limit
 def stream(pipeline: str, broker: bool = True) -> Response:
     """Return what a stream should do and what it does, its lag and what is wrong with it."""
     from seamline.plan.wording.observation_text import serialize_observation

@@ -6,8 +6,8 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from typing import TypeVar
+from functools import cache, wraps
+from typing import ParamSpec, TypeVar
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import HTTPException, Request
@@ -25,9 +25,13 @@ RATE = "6000/minute"
 AT_ONCE = 4
 """Answers in parts at a time, which share the memory of one: downloads, and pages as well."""
 THREADS = max(2, os.cpu_count() or 2)
+LOOKS = 16
+"""Looks at a time: most of their time they wait for files, buckets or brokers."""
 T = TypeVar("T")
+P = ParamSpec("P")
 waiting = threading.BoundedSemaphore(16)
 threads = ThreadPoolExecutor(THREADS, thread_name_prefix="answers")
+looks = ThreadPoolExecutor(LOOKS, thread_name_prefix="looks")
 limiter = FixedWindowRateLimiter(MemoryStorage())
 
 
@@ -64,25 +68,48 @@ def run_with_time_limit(make: Callable[[], T], seconds: float = SECONDS, *, pati
     A server has many threads, and each would begin with a DuckDB that knows no file. Where too many wait for one
     already, it is refused unless there is a place within the seconds of ``patience``.
     """
+    if not waiting.acquire(timeout=patience):
+        raise TooSlow("Server busy.", hint="retry later.")
+    try:
+        return run_in_time(threads, make, seconds)
+    finally:
+        waiting.release()
+
+
+def look_with_time_limit(make: Callable[[], T], seconds: float = SECONDS) -> T:
+    """Look at tables, streams and Kafka in threads of their own, and break it off after so long; TooSlow.
+
+    A broker that does not answer keeps nobody from an answer.
+    """
+    return run_in_time(looks, make, seconds)
+
+
+def run_in_time(pool: ThreadPoolExecutor, make: Callable[[], T], seconds: float) -> T:
+    """Run something in a pool's thread; TooSlow after so long, or where it had no turn or no end after twice that."""
 
     def timed() -> T:
         with interrupt_after(seconds):
             return make()
 
-    if not waiting.acquire(timeout=patience):
-        raise TooSlow("Server busy.", hint="retry later.")
+    work = pool.submit(timed)
     try:
-        work = threads.submit(timed)
-        try:
-            return work.result(timeout=2 * seconds)
-        except TimeoutError:
-            work.cancel()
-            raise TooSlow(
-                f"There was no answer within {2 * seconds:g} s: other requests are being answered.",
-                hint="retry later.",
-            ) from None
-    finally:
-        waiting.release()
+        return work.result(timeout=2 * seconds)
+    except TimeoutError:
+        work.cancel()
+        raise TooSlow(
+            f"There was no answer within {2 * seconds:g} s: other requests are being answered.",
+            hint="retry later.",
+        ) from None
+
+
+def within_time_limit(answer: Callable[P, T]) -> Callable[P, T]:
+    """Bound how long a route that looks at tables takes; TooSlow."""
+
+    @wraps(answer)
+    def bounded(*given: P.args, **named: P.kwargs) -> T:
+        return look_with_time_limit(lambda: answer(*given, **named))
+
+    return bounded
 
 
 class Bounded:

@@ -32,7 +32,12 @@ from seamline.web.access import kafka_env, list_readable_pipelines, may_ask_for_
 from seamline.web.glance.overview import load_pipeline_cards
 from seamline.web.glance.shown_ids import identify_cards, identify_pipeline
 from seamline.web.inside import InsideAirflow
-from seamline.web.limits import enforce_rate_limit, run_with_time_limit
+from seamline.web.limits import (
+    enforce_rate_limit,
+    look_with_time_limit,
+    run_with_time_limit,
+    within_time_limit,
+)
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -101,6 +106,7 @@ def first(pipeline: str, request: Request) -> Response:
 
 
 @router.get("/pipelines/{pipeline}/stream", dependencies=[readers])
+@within_time_limit
 def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
     """Show the state of a stream, and let it be operated."""
     from seamline.supervisor.observe import observe
@@ -148,7 +154,9 @@ def plan(
         asked = form_span({"from": start, "to": end})
         if asked is not None:
             compiled.grid.within_life(asked, now=datetime.now(UTC))
-        made = plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
+        made = look_with_time_limit(
+            lambda: plan_run(compiled, layout, asked=asked, dirty=dirty or asked is None, waits=False)
+        )
         context |= {
             "plan": made,
             "left_out": group_left_out(made),
@@ -169,6 +177,7 @@ def plan(
 
 
 @router.get("/pipelines/{pipeline}/audits", dependencies=[readers])
+@within_time_limit
 def audits(pipeline: str, request: Request) -> Response:
     """Show the newest audits."""
     found = [(each, list(audited(each))) for each in audits_of(open_requested_pipeline(pipeline)[1], 10)]
@@ -176,6 +185,7 @@ def audits(pipeline: str, request: Request) -> Response:
 
 
 @router.get("/pipelines/{pipeline}/lookups", dependencies=[readers])
+@within_time_limit
 def lookups(pipeline: str, request: Request) -> Response:
     """Show the look-ups that rows are made with, their versions, and the rules in force."""
     found = list_lookup_states(*open_requested_pipeline(pipeline))
@@ -183,6 +193,7 @@ def lookups(pipeline: str, request: Request) -> Response:
 
 
 @router.get("/pipelines/{pipeline}/questions", dependencies=[readers])
+@within_time_limit
 def questions(pipeline: str, request: Request) -> Response:
     """Show what other systems are asked, how that goes, and what was decided about it."""
     from seamline.supervisor.observe import observe
@@ -193,6 +204,7 @@ def questions(pipeline: str, request: Request) -> Response:
 
 
 @router.get("/pipelines/{pipeline}/imports", dependencies=[readers])
+@within_time_limit
 def imports(pipeline: str, request: Request, user: GetUserDep) -> Response:
     """Show the imports of files, how far each is and what stops one, and ask for another."""
     from seamline.supervisor.imports.import_listing import list_import_states

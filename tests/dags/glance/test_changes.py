@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import re
 import signal
 from collections.abc import AsyncIterator
@@ -16,8 +17,10 @@ from tests.unit.past import build
 from tests.unit.shop import Sale
 
 from seamline.model.errors import TooSlow
+from seamline.runtime.deadline import in_time
 from seamline.web import app as web
 from seamline.web.glance import changes
+from seamline.web.limits import looks, run_in_time
 
 STREAM = "/pipelines/shop/changes"
 
@@ -194,6 +197,26 @@ def test_listeners_who_came_at_different_times_share_looks_too(monkeypatch) -> N
 
     anyio.run(ask)
     assert looks == [100, 102, 104, 106]
+
+
+def test_a_look_that_takes_too_long_changes_nothing(client, monkeypatch) -> None:
+    """The stream goes on, and tells what the next look finds: before, nothing had a limit."""
+    answers = iter([True, False])
+
+    def identify(_: str) -> str:
+        if next(answers, False):
+            for _ in in_time(itertools.count()):
+                pass
+        return "one"
+
+    monkeypatch.setattr(changes, "identify_requested_pipeline", identify)
+    monkeypatch.setattr(changes, "look_with_time_limit", lambda make: run_in_time(looks, make, 0.05))
+
+    async def listen() -> None:
+        async with listening(STREAM) as listener:
+            assert await listener.wait_for(r"(?:id|data): (\w*)") == ["one", "one"]
+
+    anyio.run(listen)
 
 
 def test_there_is_an_end_to_how_many_may_listen(client, monkeypatch) -> None:

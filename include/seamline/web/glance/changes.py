@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Annotated
 from weakref import WeakSet
@@ -26,7 +27,7 @@ from seamline.model.recent import Recent
 from seamline.web.access import list_readable_pipelines, readers
 from seamline.web.glance.overview import load_pipeline_cards
 from seamline.web.glance.shown_ids import identify_cards, identify_requested_pipeline
-from seamline.web.limits import enforce_rate_limit
+from seamline.web.limits import enforce_rate_limit, look_with_time_limit
 from seamline.web.requested_pipeline import open_requested_pipeline
 
 MOST = 100
@@ -46,7 +47,7 @@ class Look:
     """What was found at the last look at something; all who listen share it."""
 
     id: str = ""
-    """The id."""
+    """The id; empty until there was one."""
     at: float = float("-inf")
     """When it was looked for, by the monotonic clock."""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
@@ -114,7 +115,7 @@ async def tell(
         yield f"retry: {RETRY * 1000:.0f}\n\n"
         while time.monotonic() - began < LASTS and not is_server_ending():
             found = await find_id(subject, identify, every)
-            if found != seen:
+            if found not in ("", seen):
                 seen, said = found, time.monotonic()
                 yield f"id: {found}\nevent: changed\ndata: {found}\n\n"
             elif time.monotonic() - said >= BEAT:
@@ -132,7 +133,9 @@ async def find_id(subject: object, identify: Callable[[], str], every: float) ->
     async with look.lock:
         if time.monotonic() - look.at >= every:
             look.at = time.monotonic()
-            look.id = await run_sync(identify)
+            # What has no answer in time is as it was, as far as anybody knows.
+            with suppress(TooSlow):
+                look.id = await run_sync(look_with_time_limit, identify)
     return look.id
 
 

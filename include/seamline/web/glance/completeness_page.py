@@ -23,7 +23,7 @@ from seamline.web.access import may_operate, readers
 from seamline.web.glance.calendar import lay_out_strips, lay_out_years, list_span, name_span
 from seamline.web.glance.table_versions import Memory
 from seamline.web.interval import load_interval_detail
-from seamline.web.limits import enforce_rate_limit
+from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -66,6 +66,7 @@ class Whole:
 
 
 @router.get("/pipelines/{pipeline}/completeness", dependencies=[readers])
+@within_time_limit
 def completeness(
     pipeline: str,
     request: Request,

@@ -25,7 +25,7 @@ from seamline.supervisor.observe import observe
 from seamline.web.access import kafka_env, readers
 from seamline.web.glance.shown_ids import identify_pipeline
 from seamline.web.glance.table_versions import Memory
-from seamline.web.limits import enforce_rate_limit
+from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import count, format_quantity, render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -95,6 +95,7 @@ class Known:
 
 
 @router.get("/pipelines/{pipeline}/graph", dependencies=[readers])
+@within_time_limit
 def graph(pipeline: str, request: Request) -> Response:
     """Draw the pipeline's parts, how each does, and where rows go."""
     compiled, layout = open_requested_pipeline(pipeline)

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 from seamline.lake.storage.layout import Layout
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
+from seamline.model.errors import TooSlow
 from seamline.supervisor.observe import observe
 from seamline.web.glance.overview import Card
 from seamline.web.glance.table_versions import TABLES, read_version
@@ -25,6 +26,9 @@ def identify_requested_pipeline(name: str) -> str:
     """Identify what the pages of a pipeline show; what keeps them from showing it is as good as anything."""
     try:
         return identify_pipeline(*open_requested_pipeline(name))
+    except TooSlow:
+        # It is the look that had no more time.
+        raise
     except Exception as error:  # noqa: BLE001 - the page says it
         return digest(type(error), str(error))
 

@@ -15,7 +15,7 @@ from seamline.serve.trust.happenings import Happened, Happening, list_happenings
 from seamline.supervisor.observe import observe
 from seamline.web.access import readers
 from seamline.web.charts import Figure, make_figure
-from seamline.web.limits import enforce_rate_limit
+from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -27,6 +27,7 @@ router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema
 
 
 @router.get("/pipelines/{pipeline}/timeline", dependencies=[readers])
+@within_time_limit
 def timeline(
     pipeline: str,
     request: Request,

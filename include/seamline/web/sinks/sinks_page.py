@@ -12,7 +12,7 @@ from seamline.plan.stream.sink_facts import format_shown
 from seamline.sinks.sink_facts import read_sink_facts
 from seamline.web.access import readers
 from seamline.web.glance.shown_ids import identify_pipeline
-from seamline.web.limits import enforce_rate_limit
+from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
 
@@ -20,6 +20,7 @@ router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema
 
 
 @router.get("/pipelines/{pipeline}/sinks", dependencies=[readers])
+@within_time_limit
 def show_sinks(pipeline: str, request: Request) -> Response:
     """Show each sink of the definition, and those that it has no longer."""
     compiled, layout = open_requested_pipeline(pipeline)
