@@ -59,24 +59,28 @@ def list_completeness(pipeline: CompiledPipeline, layout: Layout) -> list[Cell]:
     register, decided = list_open_holes(epochs), read_restated(pipeline, layout, epochs)
     red, found = list_red_intervals(layout), []
     known = KnownIntervals.read(pipeline, layout, versions, epochs)
+    views = [(each, each.id, known.of(each.id)) for each in versions]
     for id in known.all:
-        span, by_epoch = pipeline.grid.named(id), known.accepted.get(id, {})
-        for view in (each for each in versions if id in known.of(each.id)):
-            published = manifest.published.get((view.id, id))
-            cut = published.epoch if published else manifest.floor(view.id, id)
-            restated = bool(decided.decisions and decided.list_new(manifest, [view.id], span))
+        by_epoch = known.accepted.get(id, {})
+        rows = sum(by_epoch.values())
+        # Few pipelines have holes or decisions, and years of hours are many.
+        span = pipeline.grid.named(id) if register or decided.decisions else None
+        for view, name in ((view, name) for view, name, shown in views if id in shown):
+            published = manifest.published.get((name, id))
+            cut = published.epoch if published else manifest.floor(name, id)
+            restated = bool(span and decided.decisions and decided.list_new(manifest, [name], span))
             found.append(
                 Cell(
                     view=view.name,
                     version=view.fingerprint,
                     interval=id,
-                    status=find_interval_status(manifest, view.id, id, known, restated=restated).value,
-                    failed=(view.id, id) in red,
+                    status=find_interval_status(manifest, name, id, known, restated=restated).value,
+                    failed=(name, id) in red,
                     holes=count_touching_holes(register, widen_by_reach(pipeline.grid, span, view))
-                    if register
+                    if span and register
                     else 0,
-                    rows=sum(by_epoch.values()),
-                    since=sum(rows for number, rows in by_epoch.items() if number > cut),
+                    rows=rows,
+                    since=sum(count for number, count in by_epoch.items() if number > cut),
                     cut=cut,
                     generation=published.generation if published else "",
                     run=published.run if published else "",

@@ -83,6 +83,8 @@ def find_red_intervals(table: Table) -> frozenset[tuple[str, str]]:
     """Find them by the columns; a certificate itself is read where one did not pass, for it may be provisional."""
     dataset = table.handle.to_pyarrow_dataset()
     rows = dataset.to_table(columns=["view", "interval", "at", "passed"])
+    suspect = pc.unique(rows.filter(pc.invert(rows["passed"]))["interval"])
+    rows = rows.filter(pc.is_in(rows["interval"], value_set=suspect))
     newest: dict[tuple[str, str], tuple[datetime, bool]] = {}
     for view, interval, at, passed in zip(*(column.to_pylist() for column in rows.columns), strict=True):
         held = newest.get((view, interval))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -45,6 +46,13 @@ SCHEMA = pa.schema(
         ("how", pa.string()),
     ]
 )
+PARSED: Mapping[str, Callable[[Any], Any]] = {
+    "act": Act,
+    "restated": lambda value: value or 0,
+    "actor": lambda value: value or "",
+    "how": lambda value: How(value or How.CERTIFIED),
+}
+"""What is made of a column's values, where they are not taken as they are."""
 
 
 class ManifestTable:
@@ -70,7 +78,7 @@ class ManifestTable:
 
     def statements(self) -> list[Statement]:
         """List every row at the version that the handle sees, in no order."""
-        return [parse_statement(row) for row in self.table.read().to_pylist()]
+        return parse_statements(self.table.read())
 
     def commit(self, statements: list[Statement]) -> int:
         """Write statements decided on the state last read; Conflict if anyone has committed since.
@@ -122,18 +130,25 @@ class ManifestTable:
         return retry_overtaken(once, attempts)
 
 
-def parse_statement(row: Mapping[str, Any]) -> Statement:
-    """Parse one row; those of earlier releases have no restatements, no actor, and were all certified.
+def parse_statements(rows: pa.Table) -> list[Statement]:
+    """Parse rows; those of earlier releases have no restatements, no actor, and were all certified.
 
     Columns that others have added are theirs.
     """
-    known = {name: row[name] for name in SCHEMA.names if name in row}
-    later = {
-        "restated": row.get("restated") or 0,
-        "actor": row.get("actor") or "",
-        "how": How(row.get("how") or How.CERTIFIED),
-    }
-    return Statement(**{**known, "act": Act(row["act"]), **later})
+    columns = [
+        make_values(rows[each.name], PARSED.get(each.name, lambda value: value))
+        if each.name in rows.column_names
+        else [each.default] * rows.num_rows
+        for each in fields(Statement)
+    ]
+    return [Statement(*values) for values in zip(*columns, strict=True)]
+
+
+def make_values(column: pa.ChunkedArray, make: Callable[[Any], Any]) -> list[Any]:
+    """Make something of each value, and of equal ones once: thousands of rows have the same run and instant."""
+    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    made = [make(value) for value in encoded.dictionary.to_pylist()]
+    return [made[at] for at in encoded.indices.to_pylist()]
 
 
 def unique_file_name(name: str) -> str:

@@ -181,9 +181,8 @@ class Manifest:
 
     def is_building(self, view: str, interval: str) -> bool:
         """Return whether the interval cannot be answered yet: its floor is up and no cut reaches it."""
-        return self.cut(view, interval) < self.floor(view, interval) or (
-            (view, interval) not in self.published and self.floor(view, interval) > NOTHING
-        )
+        published, floor = self.published.get((view, interval)), self.floor(view, interval)
+        return (published.epoch if published else NOTHING) < floor
 
 
 @dataclass

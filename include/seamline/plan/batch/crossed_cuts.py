@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from seamline.model.protocol.condensed import Summed
 from seamline.model.protocol.epoch import Epoch
 from seamline.model.protocol.manifest import Manifest
 from seamline.model.protocol.seam import NOTHING
@@ -23,13 +24,18 @@ def cuts_within(
 
     ``derived`` are those of the views, by their ids, that are made of rows of other intervals, too.
     """
-    arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
     found = {
         cut
-        for id in arrivals.intervals
+        for epoch in ledger
+        if isinstance(epoch, Summed)
+        for id, (first, last) in epoch.arrived.items()
+        if first < last
         for view in views
-        if arrivals.may_hide_rows(id, cut := manifest.cut(view, id))
+        if first <= (cut := manifest.cut(view, id)) < last
     }
+    if not derived:
+        return found
+    arrivals = Arrivals(ledger, until=ledger[-1].number if ledger else NOTHING)
     for own in derived:
         built = {id: each.epoch for (name, id), each in manifest.published.items() if name == own.id}
         found.update(find_crossed_cuts(arrivals, built, grid, own))

@@ -13,7 +13,7 @@ from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.audits_table import audits_of
 from seamline.lake.tables.control_table import PASSING, RELEASED
-from seamline.lake.tables.manifest_table import manifest_of, parse_statement
+from seamline.lake.tables.manifest_table import manifest_of, parse_statements
 from seamline.lake.tables.sinks.recorded_audits import read_verdicts
 from seamline.lake.tables.sinks.recorded_positions import list_copied_sinks
 from seamline.model.protocol.audit import Audit, Finding, Wrong
@@ -110,7 +110,7 @@ def list_flips(layout: Layout) -> list[Happened]:
         return []
     acts = {Act.FLIP.value: Happening.VERSION, Act.WITHDRAW.value: Happening.WITHDRAWN}
     dataset = Table.open(layout.table("manifest")).handle.to_pyarrow_dataset()
-    rows = dataset.to_table(filter=pc.field("act").isin([*acts])).to_pylist()
+    rows = dataset.to_table(filter=pc.field("act").isin([*acts]))
     return [
         Happened(
             at=each.at,
@@ -123,7 +123,7 @@ def list_flips(layout: Layout) -> list[Happened]:
             interval=each.interval,
             view=name_of(each),
         )
-        for each in map(parse_statement, rows)
+        for each in parse_statements(rows)
         if each.at is not None
     ]
 

@@ -88,9 +88,9 @@ def shade_cells(
 
 def find_certified_end(known: Sequence[Square], grid: Grid) -> datetime | None:
     """Find the end of the last interval up to which all that have rows are certified; None if the first is not."""
-    end = None
+    last = None
     for each in sorted(known, key=lambda each: each.cell.interval):
         if each.shade is not Shade.CERTIFIED:
             break
-        end = grid.named(each.cell.interval).end
-    return end
+        last = each.cell.interval
+    return None if last is None else grid.named(last).end

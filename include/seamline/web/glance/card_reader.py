@@ -6,6 +6,7 @@ The process is asked through a pipe, and ends with it: no server leaves one behi
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import pickle
@@ -105,7 +106,10 @@ def answer(asked: BinaryIO, answers: BinaryIO) -> None:
             key: Key = pickle.load(asked)
         except EOFError:
             return
+        # What is read of thousands of intervals is let go of at once: collections would only go through all of it.
+        gc.disable()
         found = load_half(key, known.get(key))
+        gc.enable()
         if isinstance(found, AnswersHalf) and found is not known.get(key):
             # Statements and intervals in their thousands, which are read again once the tables have changed.
             forget_what_was_seen(locate_tables(key[2]).table(""))

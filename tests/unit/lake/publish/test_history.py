@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from tests.unit.past import DAYS, build, past_of, query
 from tests.unit.shop import START, Sale, Shop, opened
@@ -18,7 +19,7 @@ from seamline.lake.read.merged_read import read_merged_answer
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.storage.fenced_commits import build_commit_properties
 from seamline.lake.store.locations import Location
-from seamline.lake.tables.manifest_table import ManifestTable, parse_statement
+from seamline.lake.tables.manifest_table import ManifestTable, parse_statements
 from seamline.model.errors import BadRange, NotFound, Overtaken, PublishRefused
 from seamline.model.protocol.job_arguments import BuildJob
 from seamline.model.protocol.manifest import Act, Statement
@@ -267,6 +268,6 @@ def test_manifests_of_earlier_releases_are_read(warehouse: Location) -> None:
     """Their rows have no actor, and all that was published was certified."""
     [birth, _] = Shop(warehouse).manifest.statements()
     row = {**vars(birth), "actor": None, "how": None, "restated": None}
-    assert parse_statement(row) == birth
+    assert parse_statements(pa.Table.from_pylist([row])) == [birth]
     old = {name: value for name, value in row.items() if name not in ("actor", "how", "restated")}
-    assert parse_statement(old) == birth
+    assert parse_statements(pa.Table.from_pylist([old])) == [birth]
