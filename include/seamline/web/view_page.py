@@ -84,6 +84,7 @@ def build_page_answer(
             [row for row in rows if not view.grouped or row[GROUPING] == finest]
         ),
         "explained": subject.explained,
+        "first": left.address(page=asked.page),
         "before": left.address(page=asked.page, offset=max(asked.offset - PAGE, 0)) if asked.offset else "",
         "after": left.address(page=asked.page, offset=asked.offset + PAGE) if more else "",
         "calls": format_equivalent_calls(

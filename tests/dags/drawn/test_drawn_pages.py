@@ -64,6 +64,21 @@ def test_pictures_of_nothing_say_so(client: Any, shop: Shop, draw: str) -> None:
     assert 'class="alarm"' in page(client, draw=draw, zone="Europe/Nowhere")
 
 
+def test_a_page_behind_the_last_row_says_so(client: Any, shop: Shop) -> None:
+    """It said that there are no rows in the range, and drew them; the link leads to the first."""
+    text = page(client, offset="200", **RANGE)
+    assert "No rows in this range" not in text
+    [link] = re.findall(r"4 rows in this range, and none from number 201 on. <a href=\"([^\"]*)\"", text)
+    assert "<h2>4 rows</h2>" in page(client, VIEW + unescape(link))
+    assert "No rows in this range" in page(client, offset="200", start="2013-02-01", end="2013-02-03")
+
+
+def test_a_value_that_is_too_long_is_refused(client: Any) -> None:
+    """Cut off, it would be another key."""
+    answer = client.get(VIEW, params={"key.customer": "x" * 1001}, headers={"Accept": "text/html"})
+    assert answer.status_code == 400 and "key.customer has 1,001 characters" in answer.text
+
+
 def test_small_charts_have_a_point_for_each_row(client: Any, shop: Shop) -> None:
     """Each key has its chart, the largest first."""
     text = page(client, draw="small", **RANGE)

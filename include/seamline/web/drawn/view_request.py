@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlencode
 
+from seamline.model.errors import BadRange
+
 SIDES = ("merged", "batch", "speed")
 DRAWN = ("lines", "heat", "small", "compared")
 """What a page draws: lines by key, a heat map, a small chart for each key, or two ranges."""
@@ -28,6 +30,9 @@ TEXTS = {
     "against": 100,
     "other": 200,
 }
+"""Texts, and how many characters of them are read."""
+LONGEST_KEY = 1000
+"""Characters of a key's value."""
 NUMBERS = ("offset", "page")
 NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
@@ -71,14 +76,14 @@ class ViewRequest:
 
     @classmethod
     def of(cls, items: Iterable[tuple[str, str]]) -> ViewRequest:
-        """Read it from an address; what cannot be meant is left out."""
+        """Read it from an address; what cannot be meant is left out, and what is too long is refused: BadRange."""
         given: dict[str, Any] = {}
         keys: dict[str, list[str]] = {}
         for name, value in items:
             if name.startswith("key.") and value:
-                keys.setdefault(name.removeprefix("key."), []).append(value[:1000])
+                keys.setdefault(name.removeprefix("key."), []).append(require_short(name, value, LONGEST_KEY))
             elif name in TEXTS:
-                given[name] = value[: TEXTS[name]]
+                given[name] = require_short(name, value, TEXTS[name])
             elif value in CHOICES.get(name, ()):
                 given[name] = value
             elif name in NUMBERS and NUMBER.fullmatch(value):
@@ -98,3 +103,13 @@ class ViewRequest:
         return "?" + urlencode(
             [*items, *((f"key.{name}", each) for name, some in self.keys.items() for each in some)]
         )
+
+
+def require_short(name: str, value: str, longest: int) -> str:
+    """Refuse a value that is too long: cut off it would be another one."""
+    if len(value) > longest:
+        raise BadRange(
+            f"{name} has {len(value):,} characters; an address has {longest:,} of it at most.",
+            hint="`seamline query --where` takes longer values of keys.",
+        )
+    return value

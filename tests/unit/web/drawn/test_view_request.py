@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seamline.web.drawn.view_request import CHOICES, TEXTS, ViewRequest
+from seamline.model.errors import BadRange
+from seamline.web.drawn.view_request import CHOICES, LONGEST_KEY, TEXTS, ViewRequest
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -30,5 +32,14 @@ def test_an_address_says_all_that_is_drawn(chosen: dict, texts: dict, keys: dict
 
 def test_what_cannot_be_meant_is_left_out() -> None:
     """An address that somebody wrote by hand opens, too."""
-    given = [("draw", "pie"), ("page", "-1"), ("scale", ""), ("other", "x" * 999), ("who", "me")]
-    assert ViewRequest.of(given) == ViewRequest(other="x" * TEXTS["other"])
+    given = [("draw", "pie"), ("page", "-1"), ("scale", ""), ("other", "x"), ("who", "me")]
+    assert ViewRequest.of(given) == ViewRequest(other="x")
+
+
+@pytest.mark.parametrize("name", [*TEXTS, "key.customer"])
+def test_what_is_too_long_is_refused(name: str) -> None:
+    """Cut off, it was another value: a page showed the rows of another key, or none, and did not say so."""
+    longest = TEXTS.get(name, LONGEST_KEY)
+    ViewRequest.of([(name, "x" * longest)])
+    with pytest.raises(BadRange, match=f"{name} has {longest + 1:,} characters"):
+        ViewRequest.of([(name, "x" * (longest + 1))])
