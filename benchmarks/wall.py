@@ -37,7 +37,15 @@ from seamline.model.protocol.manifest import Act, Statement
 from seamline.web import access, limits, pages, reports
 from seamline.web import app as web
 
-PAGES = ("", "pipelines/shop/graph", "pipelines/shop/completeness", "pipelines/shop/timeline", "query")
+PAGES = (
+    "",
+    "pipelines/shop/graph",
+    "pipelines/shop/completeness",
+    "pipelines/shop/timeline",
+    "pipelines/shop/stream",
+    "pipelines/shop/views/sales",
+    "query",
+)
 AT_ONCE, OPEN = 500, 20
 CHECKS = ("rows", "contiguous", "states", "closed", "suite")
 PORT = 8796
