@@ -7,6 +7,7 @@ import re
 import shlex
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from tests.dags.server import EVIL
@@ -21,7 +22,7 @@ from seamline.orchestration.dag_docs import format_dag_doc
 from seamline.quality.run_comparing import compare_run
 from seamline.serve.read import read
 from seamline.supervisor import observe
-from seamline.web import query_page, view_page
+from seamline.web import pages, query_page, view_page
 from seamline.web.answers.downloads import LINES
 from seamline.web.glance import card_halves, completeness_page, timeline_page
 
@@ -341,6 +342,24 @@ pipeline = Pipeline(
     batch=Batch("1 day", "2026-01-01"),
 )
 """
+
+
+def test_a_plan_is_looked_at_again_while_a_backfill_is_active(client, shop: Shop, monkeypatch) -> None:
+    """No table says how far Airflow is; otherwise the page is told of changes."""
+    each = {
+        "id": 1,
+        "dag_id": "shop__batch",
+        "from_date": "2013-01-01",
+        "to_date": "2013-01-02",
+        "completed_at": None,
+        "is_paused": False,
+    }
+    airflow = SimpleNamespace(backfills=lambda _: [each], run_states=lambda *_: {"running": 1})
+    monkeypatch.setattr(pages.InsideAirflow, "of", lambda request: airflow)
+    text = page(client, "/pipelines/shop/plan")
+    assert "1 running" in text and 'data-live="5"' in text and "data-changes" not in text
+    each["completed_at"] = "2013-01-03"
+    assert 'data-changes="/pipelines/shop/changes"' in page(client, "/pipelines/shop/plan")
 
 
 def test_what_is_asked_is_shown_while_kafka_is_away(client, shop: Shop, tmp_path, monkeypatch) -> None:

@@ -30,7 +30,7 @@ from seamline.serve.rules_in_force import list_lookup_states
 from seamline.web import charts
 from seamline.web.access import kafka_env, list_readable_pipelines, may_ask_for_imports, may_operate, readers
 from seamline.web.glance.overview import load_pipeline_cards
-from seamline.web.glance.shown_ids import identify_cards, identify_pipeline
+from seamline.web.glance.shown_ids import identify_cards, tell_page
 from seamline.web.inside import InsideAirflow
 from seamline.web.limits import (
     enforce_rate_limit,
@@ -112,16 +112,13 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)
-    shown = identify_pipeline(compiled, layout)
+    told = tell_page(compiled, layout)
     seen = observe(pipeline, layout, compiled, env=kafka_env(compiled))
     epochs = newest_epochs(layout, EPOCHS)
     return render_page_response(
         request,
         "stream.html",
         here="stream",
-        live=5,
-        changes=f"/pipelines/{pipeline}/changes",
-        seen=shown,
         plotly=release("plotly"),
         cells=observed(seen),
         notes=list(format_observation_notes(seen)),
@@ -133,6 +130,7 @@ def stream(pipeline: str, request: Request, user: GetUserDep) -> Response:
         refused=list_refusals(compiled, layout),
         fails_over=bool(compiled.definition.kafka_topics),
         operates=may_operate(pipeline, user),
+        **told,
     )
 
 
@@ -149,6 +147,7 @@ def plan(
     from seamline.web.actions import progress_of
 
     compiled, layout = open_requested_pipeline(pipeline)
+    told = tell_page(compiled, layout)
     context: dict[str, Any] = {"start": start, "end": end, "dirty": dirty, "error": "", "untold": ""}
     try:
         asked = form_span({"from": start, "to": end})
@@ -171,8 +170,11 @@ def plan(
             "backfills": [],
             "untold": getattr(error, "message", None) or getattr(error, "detail", ""),
         }
+    # How far Airflow is with a backfill no table says.
+    if any(each["completed_at"] is None for each in context["backfills"]):
+        told = {"live": 5}
     return render_page_response(
-        request, "plan.html", here="plan", live=5, operates=may_operate(pipeline, user), **context
+        request, "plan.html", here="plan", operates=may_operate(pipeline, user), **context, **told
     )
 
 
@@ -199,8 +201,9 @@ def questions(pipeline: str, request: Request) -> Response:
     from seamline.supervisor.observe import observe
 
     compiled, layout = open_requested_pipeline(pipeline)
+    told = tell_page(compiled, layout)
     found = list_question_states(compiled, layout, observe(pipeline, layout, compiled, broker=False))
-    return render_page_response(request, "questions.html", here="questions", live=5, found=found)
+    return render_page_response(request, "questions.html", here="questions", found=found, **told)
 
 
 @router.get("/pipelines/{pipeline}/imports", dependencies=[readers])
@@ -210,12 +213,13 @@ def imports(pipeline: str, request: Request, user: GetUserDep) -> Response:
     from seamline.supervisor.imports.import_listing import list_import_states
 
     compiled, layout = open_requested_pipeline(pipeline)
+    told = tell_page(compiled, layout)
     return render_page_response(
         request,
         "imports.html",
         here="imports",
-        live=5,
         found=list_import_states(layout),
         sources=[each.source.name for each in compiled.by_source if compiled.alone],
         operates=may_ask_for_imports(pipeline, user),
+        **told,
     )

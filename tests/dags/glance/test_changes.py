@@ -125,7 +125,11 @@ def asked(client, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "page", ["", "pipelines/shop/graph", "pipelines/shop/stream", "pipelines/shop/sinks"]
+    "page",
+    [
+        "",
+        *(f"pipelines/shop/{each}" for each in ("graph", "stream", "sinks", "questions", "plan", "imports")),
+    ],
 )
 def test_each_page_listens_where_it_shows_from(page: str, client) -> None:
     """Its address is below ours, and the stream there has nothing to tell at first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -13,10 +14,11 @@ from tests.ports import free_ports
 from tests.unit.shop import Sale
 
 from seamline.web import app as web
+from seamline.web import pages
 from seamline.web.glance import changes
 
 pytestmark = pytest.mark.faults
-GRAPH = "/pipelines/shop/graph"
+GRAPH, PLAN = "/pipelines/shop/graph", "/pipelines/shop/plan"
 
 
 class Server:
@@ -124,3 +126,43 @@ def test_a_page_outlives_its_server(watched, shop) -> None:
     with page.page.expect_request("**/changes?*", timeout=60_000):
         server.start()
     page.wait_for("1 interval to build")
+
+
+def test_a_page_without_ids_looks_for_itself_until_it_has_one(watched, monkeypatch) -> None:
+    """No table says how far Airflow is with a backfill; once it is done the page is told of changes."""
+    each = {
+        "id": 1,
+        "dag_id": "shop__batch",
+        "from_date": "2013-01-01",
+        "to_date": "2013-01-02",
+        "completed_at": None,
+        "is_paused": False,
+    }
+    runs = {"queued": 2}
+    airflow = SimpleNamespace(backfills=lambda _: [each], run_states=lambda *_: runs)
+    monkeypatch.setattr(pages.InsideAirflow, "of", lambda request: airflow)
+    page, _ = watched
+    page.page.goto(page.page.url.replace(GRAPH, PLAN))
+    page.asked.clear()
+    runs["queued"] = 1
+    page.page.locator("[data-part=backfills]").get_by_text("1 queued").wait_for(timeout=60_000)
+    assert not any(address.endswith("/changes") for address in page.asked)
+    each["completed_at"] = "2013-01-03"
+    with page.page.expect_request("**/changes?*", timeout=60_000):
+        pass
+    assert page.complaints == []
+
+
+def test_a_button_is_followed_by_a_look(watched, monkeypatch) -> None:
+    """Whatever comes of it is shown, also what has no id."""
+    page, _ = watched
+    page.page.route(
+        "**/api/v1/runs/shop", lambda route: route.fulfill(json={"run_id": "r", "dag_id": "shop__batch"})
+    )
+    with page.page.expect_request("**/changes?*"):
+        page.page.goto(page.page.url.replace(GRAPH, PLAN))
+    page.asked.clear()
+    page.page.get_by_role("button", name="Run it").click()
+    with page.page.expect_request(f"**{PLAN}", timeout=30_000):
+        page.page.get_by_role("button", name="Do it").click()
+    assert page.complaints == []

@@ -109,7 +109,7 @@ def require_short(name: str, value: str, longest: int) -> str:
     """Refuse a value that is too long: cut off it would be another one."""
     if len(value) > longest:
         raise BadRange(
-            f"{name} has {len(value):,} characters; an address has {longest:,} of it at most.",
+            f"{name} has {len(value):,} characters; an address takes {longest:,} at most.",
             hint="`seamline query --where` takes longer values of keys.",
         )
     return value

@@ -23,7 +23,7 @@ from seamline.serve.trust.published_answers import ViewTrust, read_trust
 from seamline.sinks.sink_states import SinkState, read_sink_states
 from seamline.supervisor.observe import observe
 from seamline.web.access import kafka_env, readers
-from seamline.web.glance.shown_ids import identify_pipeline
+from seamline.web.glance.shown_ids import tell_page
 from seamline.web.glance.table_versions import Memory
 from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import count, format_quantity, render_page_response
@@ -99,7 +99,7 @@ class Known:
 def graph(pipeline: str, request: Request) -> Response:
     """Draw the pipeline's parts, how each does, and where rows go."""
     compiled, layout = open_requested_pipeline(pipeline)
-    shown = identify_pipeline(compiled, layout)
+    told = tell_page(compiled, layout, 10)
     made = draw_pipeline(compiled.definition)
     known = look(compiled, layout)
     drawn = [draw_node(each, made, known) for each in made.nodes]
@@ -107,15 +107,13 @@ def graph(pipeline: str, request: Request) -> Response:
         request,
         "graph.html",
         here="graph",
-        live=10,
-        changes=f"/pipelines/{pipeline}/changes",
-        seen=shown,
         description=compiled.definition.description,
         drawn=drawn,
         curves=[draw_curve(way, made) for way in made.ways.values()],
         width=max(each.x for each in drawn) + WIDTH,
         height=max(each.y for each in drawn) + HEIGHT,
         size=(WIDTH, HEIGHT),
+        **told,
     )
 
 

@@ -11,7 +11,7 @@ from seamline.lake.tables.sinks.recorded_positions import list_copied_sinks
 from seamline.plan.stream.sink_facts import format_shown
 from seamline.sinks.sink_facts import read_sink_facts
 from seamline.web.access import readers
-from seamline.web.glance.shown_ids import identify_pipeline
+from seamline.web.glance.shown_ids import tell_page
 from seamline.web.limits import enforce_rate_limit, within_time_limit
 from seamline.web.render import render_page_response
 from seamline.web.requested_pipeline import open_requested_pipeline
@@ -24,16 +24,14 @@ router = APIRouter(dependencies=[Depends(enforce_rate_limit)], include_in_schema
 def show_sinks(pipeline: str, request: Request) -> Response:
     """Show each sink of the definition, and those that it has no longer."""
     compiled, layout = open_requested_pipeline(pipeline)
-    shown = identify_pipeline(compiled, layout)
+    told = tell_page(compiled, layout)
     found = read_sink_facts(compiled, layout, datetime.now(UTC))
     known = {each.name for each in found}
     return render_page_response(
         request,
         "sinks.html",
         here="sinks",
-        live=5,
-        changes=f"/pipelines/{pipeline}/changes",
-        seen=shown,
         found=[{"sink": each, "shown": format_shown(each)} for each in found],
         left=[each for each in list_copied_sinks(layout) if each not in known],
+        **told,
     )

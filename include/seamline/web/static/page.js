@@ -115,7 +115,7 @@ function live() {
   if (!wait) return;
   const was = new Map();
   for (const part of document.querySelectorAll("[data-part]")) was.set(part, part.dataset.text ?? "");
-  const address = document.body.dataset.changes;
+  let address = document.body.dataset.changes, due = false;
   let shown = document.body.dataset.seen, told = shown;
   let looked = Date.now(), looking = false, opened = 0, heard = 0, timer = 0, source = null;
   let seen = new Date();
@@ -126,6 +126,7 @@ function live() {
   };
   const look = async () => {
     looking = true;
+    due = false;
     try {
       let all = true;
       const fresh = await fetched(location.pathname + location.search, false, AbortSignal.timeout(QUIET));
@@ -144,6 +145,7 @@ function live() {
         dress(part);
       }
       if (all) shown = fresh.body.dataset.seen;
+      address = fresh.body.dataset.changes;
       seen = new Date();
       stale("");
     } catch (error) {
@@ -165,20 +167,21 @@ function live() {
   // A browser has few connections: a page that nobody sees keeps none.
   const next = () => {
     clearTimeout(timer);
-    if (document.hidden) {
+    if (document.hidden || !address) {
       source?.close();
       source = null;
-      return;
     }
+    if (document.hidden) return;
     const now = Date.now();
     const deaf = !source || source.readyState === EventSource.CLOSED || now - heard > 3 * 15_000;
     if (address && deaf && now - opened >= (source ? QUIET : 0)) listen();
     // A server that takes long is asked once, however much it says meanwhile.
     if (looking) return;
-    const listening = source?.readyState === EventSource.OPEN && told === shown;
+    const listening = source?.readyState === EventSource.OPEN && told === shown && !due;
     timer = setTimeout(look, Math.max(0, looked + (listening ? QUIET : wait) - now));
   };
   document.addEventListener("visibilitychange", next);
+  document.addEventListener("acted", () => { due = true; next(); });
   next();
 }
 
@@ -270,6 +273,7 @@ function posting(root) {
         // What was typed while the answer was awaited is not what was planned.
         const same = answer.ok && pressed && JSON.stringify(bodyOf(form, pressed)) === body;
         follow(form, same ? pressed.value : "");
+        document.dispatchEvent(new Event("acted"));
       } catch (error) {
         said.className = "bad";
         said.textContent = "No answer: nothing is known of what became of it.";
