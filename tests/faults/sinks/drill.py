@@ -1,6 +1,6 @@
 """Kill sinks a hundred times between rows and position: ``python -m tests.faults.sinks.drill``.
 
-    python -m tests.faults.sinks.drill [--targets kafka,postgres,redis,files] [--kills 100] [--shard 1/4] [--fresh]
+    python -m tests.faults.sinks.drill [--targets files,dead_letters] [--kills 100] [--shard 1/4] [--fresh]
 
 Lives of 10 kills each, by seed; those that have passed are in .seamline/faults/sinks.jsonl with their revision, and are
 not lived again. Prints how many kills there were, by target and commit point.
@@ -14,12 +14,16 @@ import tempfile
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from tests.faults.rig.trial import Results
 from tests.faults.sinks.drilled import BETWEEN, Drilled
 from tests.faults.sinks.file_place import FilesPlace
 from tests.faults.sinks.forked import Forking, forking
+from tests.faults.sinks.letter_shop import KINDS as LETTERS
+from tests.faults.sinks.letter_shop import LetterShop, LettersPlace
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
+from tests.faults.sinks.shown_shop import ShownShop
 from tests.lives.lives import revision
 from tests.services.addresses import KafkaConnection, Postgres
 from tests.services.postgres import drop_database, make_database
@@ -27,7 +31,7 @@ from tests.services.run import Run
 from tests.services.valkey import give_database
 
 KEPT = Results(Path(".seamline/faults/sinks.jsonl"))
-KINDS = ("kafka", "postgres", "redis", "files")
+KINDS = ("kafka", "postgres", "redis", "files", "dead_letters")
 EACH = 10
 """Kills of one life."""
 
@@ -49,10 +53,26 @@ def open_place(servers: Run, kind: str, seed: int, folder: Path) -> Place:
     return TablePlace(made)
 
 
+def open_letters(servers: Run, seed: int) -> LettersPlace:
+    """Make an empty topic of dead letters; lives take turns in what is sent."""
+    place = LettersPlace(KafkaConnection(**servers.find("kafka")), of=LETTERS[seed % len(LETTERS)])
+    place.forget()
+    return place
+
+
+def make_drilled(servers: Run, made: Forking, kind: str, seed: int, folder: Path) -> Drilled[Any]:
+    """Make one sink that is to be killed."""
+    if kind == "dead_letters":
+        letters = open_letters(servers, seed)
+        return Drilled(LetterShop(folder, letters, seed), letters, seed, made)
+    place = open_place(servers, kind, seed, folder)
+    return Drilled(ShownShop(folder, [place], seed), place, seed, made)
+
+
 def live(servers: Run, made: Forking, kind: str, seed: int) -> None:
     """Live one life, and keep its kills."""
     with tempfile.TemporaryDirectory() as folder:
-        drilled = Drilled(Path(folder), open_place(servers, kind, seed, Path(folder)), seed, made)
+        drilled = make_drilled(servers, made, kind, seed, Path(folder))
         drilled.drill(EACH)
     kills = [asdict(each) for each in drilled.kills]
     KEPT.add({"life": [kind, seed], "revision": revision(), "kills": kills})

@@ -22,18 +22,19 @@ from seamline import cli
 from seamline.cli.sinks import sink_commands
 from seamline.kafka import row_topic
 from seamline.lake.log import master
-from seamline.lake.read.sinks import served_changes
+from seamline.lake.read.sinks import logged_records, served_changes
 from seamline.lake.tables import claims_table, readiness
 from seamline.model.expressions import compiler
 from seamline.sinks import kafka_target, sending, sinks_process
 from seamline.sinks.files import target as files_target
+from seamline.sinks.letters import letter_target
 from seamline.sinks.postgres import target as postgres_target
 from seamline.sinks.redis import target as redis_target
 
 ROOT = Path(__file__).resolve().parents[3]
 NEEDED = (
     *(pandas, pyarrow.dataset, spark, sink_commands, row_topic, master, claims_table, readiness, compiler),
-    *(sinks_process, postgres_target, redis_target, files_target),
+    *(sinks_process, postgres_target, redis_target, files_target, letter_target),
 )
 """What a process would import for itself."""
 
@@ -90,6 +91,7 @@ def fork(env: Mapping[str, str], words: Sequence[str]) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
+    logged_records.BATCH = 3
     served_changes.BATCH, sending.MOST_BATCHES, kafka_target.AT_ONCE = 3, 1, 4
     for line in sys.stdin:
         print(json.dumps(fork(*json.loads(line))), flush=True)

@@ -59,6 +59,7 @@ class TopicPlace:
 
     kafka: KafkaConnection
     kind = "kafka"
+    topic = TOPIC
     sink = f'KafkaSink("sales", topic="{TOPIC}", name="out")'
 
     @property
@@ -66,10 +67,14 @@ class TopicPlace:
         """The Airflow connection of it."""
         return {"conn_type": "kafka", "extra": {"bootstrap.servers": self.kafka.brokers}}
 
+    def open(self) -> RowTopic:
+        """Open the topic, made if it is not there, as who writes it does."""
+        return RowTopic(self.kafka, self.topic, "shop.out")
+
     def read_records(self) -> Iterator[tuple[tuple[str | None, str], Row | None]]:
         """Read what a consumer of committed records sees."""
-        with closing(RowTopic(self.kafka, TOPIC, "shop.out")) as topic:
-            for message in topic.read_topic(TOPIC):
+        with closing(self.open()) as topic:
+            for message in topic.read_topic(self.topic):
                 key, value = json.loads(message.key()), message.value()
                 place = (key["customer"], key["window_start"])
                 yield place, read_row(json.loads(value))[1] if value else None
@@ -81,7 +86,7 @@ class TopicPlace:
 
     def position(self) -> SinkPosition | None:
         """Read the position; who asks fences the sink off, as any later process does."""
-        with closing(RowTopic(self.kafka, TOPIC, "shop.out")) as topic:
+        with closing(self.open()) as topic:
             found = topic.read_position()
         return None if found in (None, b"empty", b"clearing") else SinkPosition.from_json(found)
 
@@ -90,9 +95,12 @@ class TopicPlace:
         settings = {"bootstrap.servers": self.kafka.brokers, "group.id": "drill"}
         consumer = Consumer({**settings, "isolation.level": "read_uncommitted"})
         try:
-            parts = consumer.list_topics(TOPIC, 30).topics[TOPIC].partitions
+            parts = consumer.list_topics(self.topic, 30).topics[self.topic].partitions
             return str(
-                [consumer.get_watermark_offsets(TopicPartition(TOPIC, part), 30) for part in sorted(parts)]
+                [
+                    consumer.get_watermark_offsets(TopicPartition(self.topic, part), 30)
+                    for part in sorted(parts)
+                ]
             )
         finally:
             consumer.close()
@@ -107,7 +115,7 @@ class TopicPlace:
     def forget(self) -> None:
         """Delete the topics."""
         with TopicAdmin(self.kafka) as admin:
-            for name in {TOPIC, f"{TOPIC}.position"} & {*admin.topics()}:
+            for name in {self.topic, f"{self.topic}.position"} & {*admin.topics()}:
                 admin.delete_topic(name)
 
 

@@ -13,6 +13,7 @@ from tests.unit.shop import DAY, DEFINITION, START, Sale, Shop, sales_pipeline
 from seamline.lake.read import serving_table
 from seamline.lake.storage.delta_table import Table
 from seamline.lake.tables.sinks.served_versions import ServedVersions
+from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.kafka_rows import encode_rows
 
 
@@ -56,6 +57,24 @@ class ShownShop:
         root = shop.layout.serving(shop.view)
         rows = encode_rows(Table.open(root).read())
         self.versions[ServedVersions(root).find_newest()] = dict(read_row(json.loads(each)) for each in rows)
+
+    def require_shown(self, place: Place, position: SinkPosition | None) -> None:
+        """Hold a target to its position: rows are those of its version, or of one of both ends of its way."""
+        held = place.read()
+        if position is None:
+            assert held == {} or place.kind == "redis", held
+        elif position.toward is None:
+            assert held == self.versions[position.version]
+        else:
+            ends = self.versions.get(position.version, {}), self.versions[position.toward]
+            assert held.keys() <= ends[0].keys() | ends[1].keys()
+            for key, row in held.items():
+                assert row in (ends[0].get(key), ends[1].get(key)), (key, row)
+
+    def require_whole(self, place: Place) -> None:
+        """Require that a target has what is shown now, and has had each change once."""
+        assert place.read() == self.newest
+        place.check()
 
 
 def variable(place: Place) -> str:

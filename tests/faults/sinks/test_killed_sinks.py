@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.faults.sinks.drilled import BETWEEN, Drilled
+from tests.faults.sinks.drilled import BETWEEN, Drilled, Moving, Q
 from tests.faults.sinks.file_place import FilesPlace
 from tests.faults.sinks.forked import forking
+from tests.faults.sinks.letter_shop import KINDS as LETTERS
+from tests.faults.sinks.letter_shop import LetterShop, LettersPlace
 from tests.faults.sinks.places import KeysPlace, Place, TablePlace, TopicPlace
+from tests.faults.sinks.shown_shop import ShownShop
 from tests.services.addresses import KafkaConnection, Postgres, Valkey
 
 pytestmark = pytest.mark.faults
@@ -16,9 +19,14 @@ KILLS = 5
 
 
 def drill(folder: Path, place: Place, seed: int) -> None:
+    """Kill a sink of a view."""
+    kill_often(ShownShop(folder, [place], seed), place, seed)
+
+
+def kill_often(world: Moving[Q], place: Q, seed: int) -> None:
     """Kill a sink between rows and position, and elsewhere."""
     with forking() as made:
-        drilled = Drilled(folder, place, seed, made)
+        drilled = Drilled(world, place, seed, made)
         drilled.drill(KILLS)
     between = sum(each.point == BETWEEN for each in drilled.kills)
     assert between == KILLS
@@ -56,3 +64,14 @@ def test_a_sink_that_is_killed_shows_each_change_of_a_topic_once(
 def test_a_sink_that_is_killed_leaves_files_that_do_not_count(tmp_path: Path, seed: int) -> None:
     """All files of a commit are there, and its manifest is not: no reader has them, and the next writer writes anew."""
     drill(tmp_path, FilesPlace(tmp_path / "out"), seed)
+
+
+@pytest.mark.seeds(1)
+def test_a_sink_that_is_killed_adds_each_dead_letter_once(
+    tmp_path: Path, kafka: KafkaConnection, seed: int
+) -> None:
+    """All records are in the topic, and not committed; epochs come meanwhile, and some die and are read again."""
+    place = LettersPlace(kafka, of=LETTERS[seed % len(LETTERS)])
+    place.forget()
+    kill_often(LetterShop(tmp_path, place, seed), place, seed)
+    place.forget()
