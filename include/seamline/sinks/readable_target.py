@@ -1,4 +1,4 @@
-"""What a target is able to do beside what every target is: tell what it holds, row by row, and let go of rows."""
+"""What a target is able to do beside what every target is: tell what it holds, let go of rows, write a range anew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from seamline.lake.read.sinks.shown_rows import StartRange
+from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
 from seamline.model.protocol.sinks.positions import SinkPosition
 from seamline.sinks.target import Target
 
@@ -57,3 +57,14 @@ class DeletingTarget(ReadableTarget, Protocol):
 
     def delete_held(self, held: pa.Table, position: SinkPosition) -> None:
         """Delete rows that were read, at a position that stays; Fenced."""
+
+
+@runtime_checkable
+class RewritingTarget(Target, Protocol):
+    """A target that writes rows of a range anew in place of what it has there, whatever that is."""
+
+    def write_again(self, shown: ShownRows, position: SinkPosition) -> Iterator[tuple[int, SinkPosition]]:
+        """Write what a version shows of the range that a position is to be given again, a transaction at a time.
+
+        Gives after each how many rows it had, and the position, the last of which has no range any more. Fenced.
+        """

@@ -26,6 +26,7 @@ from seamline.model.time.intervals import format_utc_instant
 from seamline.runtime.failpoints import hit_failpoint
 from seamline.sinks.audit.strays import delete_strays
 from seamline.sinks.lasts import with_last
+from seamline.sinks.readable_target import RewritingTarget
 from seamline.sinks.target import ChangeBatch, Target
 from seamline.sinks.told_copy import ToldCopy
 
@@ -176,6 +177,9 @@ class Sending:
         """Write rows of a range again as the target's version has them; first delete what it has not."""
         assert self.position is not None
         shown = ShownRows(ends.after, self.sink.when, StartRange.of(due))
+        if isinstance(self.target, RewritingTarget):
+            self.send_in_place(self.target, shown, due)
+            return
         if due.done == 0:
             delete_strays(self.target, shown, self.position)
         none = ends.after.schema.empty_table()
@@ -189,10 +193,22 @@ class Sending:
                 return
         log.info("%s was given %s again", self.sink.id, due)
 
+    def send_in_place(self, target: RewritingTarget, shown: ShownRows, due: RangeAgain) -> None:
+        """Let a target write a range anew in place of what it has there."""
+        assert self.position is not None
+        for rows, position in target.write_again(shown, self.position):
+            if not self.note(position, rows):
+                return
+        log.info("%s was given %s again", self.sink.id, due)
+
     def write_part(self, part: list[RowChanges], position: SinkPosition) -> bool:
         """Write changes and the position to which they lead in one transaction; false if it is time to stop."""
         self.target.write((ChangeBatch(*each) for each in part), position)
-        self.sent += count_changes(part)
+        return self.note(position, count_changes(part))
+
+    def note(self, position: SinkPosition, changes: int) -> bool:
+        """Note a position that is written, after so many changes; false if it is time to stop."""
+        self.sent += changes
         self.position = position
         hit_failpoint("sink_sent")
         self.told.replace(self.make_copy(position))

@@ -18,7 +18,10 @@ from typing import Any
 import pytest
 from tests.e2e.sinks.served_rows import ServedRows, make_view
 from tests.faults.rig.store_settings import set_store
+from tests.faults.sinks.file_place import FilesPlace
 from tests.faults.sinks.file_writer import LAST, list_versions
+from tests.faults.sinks.forked import forking
+from tests.faults.sinks.shown_shop import ShownShop
 from tests.services.addresses import Bucket
 from tests.unit.sinks.files.file_rows import (
     Clock,
@@ -32,7 +35,7 @@ from tests.unit.sinks.files.file_rows import (
 
 from seamline.lake.store.file_copies import list_found_files
 from seamline.lake.store.locations import Location, parse_location
-from seamline.model.errors import DiskFull, StoreRefused
+from seamline.model.errors import AuditFailed, DiskFull, StoreRefused
 from seamline.model.protocol.sinks.file_manifests import FileManifest, find_claim
 from seamline.runtime.storage_failures import explain_storage_failure
 from seamline.sinks.files.manifest_log import ManifestLog
@@ -185,3 +188,36 @@ def test_wrong_keys_of_a_store(bucket: Bucket, tmp_path: Path, monkeypatch: pyte
     assert target.take_over() is None
     target.write(served.whole(), served.position)
     assert len(read_rows(place, list(IDENTITY))) == 20
+
+
+AGAIN_POINTS = ("sink_begun", "sink_half", "sink_rows", "sink_written", "sink_sent")
+"""Before and after a folder, after all files of a commit, after its manifest; after the warehouse was told."""
+
+
+@pytest.mark.seeds(2)
+def test_a_writer_killed_while_a_range_is_sent_again(tmp_path: Path, seed: int) -> None:
+    """Damaged folders are as they were until a manifest has them whole; who goes on mends what is left."""
+    place = FilesPlace(tmp_path / "out")
+    shown, dice = ShownShop(tmp_path, [place], seed), random.Random(seed)
+    with forking() as made:
+
+        def seamline(*words: str, fail: str = "") -> tuple[int, str]:
+            return made.run({**os.environ, **shown.env, "SEAMLINE_FAIL": fail}, ["sinks", *words])
+
+        for point in dice.sample(AGAIN_POINTS, len(AGAIN_POINTS)):
+            shown.move_on()
+            assert seamline("run", "shop", "--once")[0] == 0
+            for text in dice.sample(files := list_current_files(str(place.folder)), -(-len(files) // 2)):
+                data = Path(text).read_bytes()
+                Path(text).write_bytes(data[: len(data) // 2])
+            assert seamline("audit", "shop", "out")[0] == AuditFailed.exit_code
+            assert seamline("resend", "shop", "out", "--from", "2013-01-01T00:00Z")[0] == 0
+            before = list_current_files(str(place.folder))
+            code, said = seamline("run", "shop", "--once", fail=f"{point}:1")
+            assert code == -signal.SIGKILL, said
+            moved = list_current_files(str(place.folder)) != before
+            assert moved == (point in ("sink_written", "sink_sent")), point
+            assert seamline("run", "shop", "--once")[0] == 0
+            assert place.read() == shown.newest
+            code, said = seamline("audit", "shop", "out")
+            assert code == 0, said

@@ -67,8 +67,8 @@ def resend(pipeline: str, sink: str, start: str | None, end: str | None) -> None
     """Delete all that a sink's target holds; whoever runs the sink then writes everything anew.
 
     For a topic that means a tombstone for each record that is there. With --from nothing is cleared: rows of windows of
-    that range are sent again as they are served, and what the target has in it and is not served is deleted. A process
-    that runs goes on by itself.
+    that range are sent again as they are served, and what the target has in it and is not served is deleted. Of files
+    the folders in which these windows start are written anew, whatever is there. A process that runs goes on by itself.
     """
     from seamline.sinks.sink_list import ask_for_range, clear_target
 

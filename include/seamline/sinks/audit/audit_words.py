@@ -40,10 +40,17 @@ def format_sink_audit(found: SinkAudit) -> Iterator[str]:
         yield f"    {format_example(each)}"
     if found.passed:
         yield "  nothing is wrong"
-    elif found.anew:
-        yield f"  `seamline sinks resend {found.pipeline} {found.sink}` writes everything anew"
-    elif found.span.start is None:
-        yield f"  `seamline sinks resend {found.pipeline} {found.sink} --from TIME` sends windows from then on again"
+    else:
+        yield f"  {format_remedy(found)}"
+
+
+def format_remedy(found: SinkAudit) -> str:
+    """Say how the windows that were compared are sent again."""
+    command = f"seamline sinks resend {found.pipeline} {found.sink} --from"
+    end = f" --to {format_utc_instant(found.span.end)}" if found.span.end else ""
+    if found.span.start is None:
+        return f"`{command} TIME{end}` sends windows from then on again"
+    return f"`{command} {format_utc_instant(found.span.start)}{end}` sends these windows again"
 
 
 def format_example(found: RowFinding) -> str:

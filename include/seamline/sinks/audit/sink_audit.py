@@ -19,7 +19,6 @@ from seamline.lake.read.sinks.shown_rows import ShownRows, StartRange
 from seamline.lake.storage.layout import Layout
 from seamline.lake.tables.sinks.served_versions import ServedVersion, ServedVersions
 from seamline.model.compile.compiled_pipeline import CompiledPipeline
-from seamline.model.definition.sinks.file_sink import FileSink
 from seamline.model.definition.sinks.redis_sink import RedisSink
 from seamline.model.definition.sinks.sink_base import Sink
 from seamline.model.errors import ReadUnstable
@@ -82,8 +81,6 @@ class SinkAudit:
     """How many rows, or files, are not as they should be, by kind."""
     examples: tuple[RowFinding, ...] = ()
     """Some of them."""
-    anew: bool = False
-    """Whether what is wrong stays until everything is written anew: rows of a range beside it do not mend it."""
 
     @property
     def passed(self) -> bool:
@@ -137,7 +134,6 @@ def audit_sink(
         moved=moved,
         found=found,
         examples=examples,
-        anew=isinstance(sink, FileSink),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from seamline.lake.store.present_files import hold_files
 from seamline.model.errors import ReadUnstable
 from seamline.model.protocol.sinks.file_manifests import DataFile, FileManifest, list_counting_files
 from seamline.model.protocol.sinks.positions import SinkPosition
+from seamline.sinks.files.folder_spans import may_start_in
 from seamline.sinks.files.held_files import HeldFiles
 from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.merging import MEMORY
@@ -23,8 +24,8 @@ from seamline.sinks.files.merging import MEMORY
 class FileReading:
     """The files of a sink as of its newest manifest when this was opened."""
 
-    def __init__(self, root: Location, called: str, held: HeldFiles) -> None:
-        self._root, self._called, self._held = root, called, held
+    def __init__(self, root: Location, called: str, held: HeldFiles, buckets: Sequence[str]) -> None:
+        self._root, self._called, self._held, self._buckets = root, called, held, buckets
         self._newest, self._files = self._read_newest()
         self._damage: dict[str, str] = {}
 
@@ -36,13 +37,14 @@ class FileReading:
         """Read the rows of windows that start in a range, those of one place in the order of their versions."""
         # After the manifest: what it names was there before.
         there = list_found_files(self._root)
-        for name in self._files.keys() - there.keys():
-            self._damage[name] = "it was deleted"
-        for name in self._files.keys() & there.keys():
-            if there[name].size != self._files[name].bytes:
-                said = f"it has {there[name].size:,} bytes, and was written with {self._files[name].bytes:,}"
-                self._damage[name] = said
-        sound = sorted((each.bucket, each.file) for each in self._files.values() if each.file in there)
+        asked = [each for each in self._files.values() if may_start_in(each.bucket, self._buckets, span)]
+        for each in asked:
+            if each.file not in there:
+                self._damage[each.file] = "it was deleted"
+            elif there[each.file].size != each.bytes:
+                said = f"it has {there[each.file].size:,} bytes, and was written with {each.bytes:,}"
+                self._damage[each.file] = said
+        sound = sorted((each.bucket, each.file) for each in asked if each.file in there)
         with open_beside(1) as con:
             con.execute(f"SET memory_limit = '{MEMORY}'")
             for _, some in groupby(sound, key=lambda each: each[0]):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seamline.lake.read.sinks.shown_rows import ShownRows
 from seamline.lake.storage.durability import sync_file, sync_folders
 from seamline.lake.store.locations import Location, parse_location, replace_file
 from seamline.lake.store.promises import is_asking_free
@@ -23,9 +25,16 @@ from seamline.sinks.files.bucket_names import name_buckets
 from seamline.sinks.files.encoded_rows import DELETED, ENDS, encode_file, encode_objects, mark_changes
 from seamline.sinks.files.file_reading import FileReading
 from seamline.sinks.files.file_upkeep import FileUpkeep
+from seamline.sinks.files.folders_again import (
+    gather_folders,
+    group_by_bucket,
+    open_folders_again,
+    skip_written,
+)
 from seamline.sinks.files.held_files import HeldFiles
 from seamline.sinks.files.manifest_log import ManifestLog
 from seamline.sinks.files.merging import Merging
+from seamline.sinks.lasts import with_last
 from seamline.sinks.row_shape import RowShape
 from seamline.sinks.target import ChangeBatch
 from seamline.sinks.target_errors import TargetUnavailable
@@ -65,6 +74,28 @@ class FileTarget:
             hit_failpoint("sink_written")
         self._require_upkeep().count(files)
 
+    def write_again(self, shown: ShownRows, position: SinkPosition) -> Iterator[tuple[int, SinkPosition]]:
+        """Write folders anew in which windows of a range start, some at a time; what they had does not count then."""
+        log, upkeep = self._require_log(), self._require_upkeep()
+        assert position.again is not None
+        with self._explained(), open_folders_again(upkeep.merging, self._sink.buckets, shown) as again:
+            folders = group_by_bucket(upkeep.read_files().values())
+            due = skip_written(again.list_folders(folders, shown.span), position.again.done)
+            for some, last in with_last(gather_folders(due)):
+                hit_failpoint("sink_begun")
+                rows, added, removed = 0, list[DataFile](), list[str]()
+                for bucket, count in some:
+                    there = folders.get(bucket, {})
+                    added += again.write(bucket, there, partial(self._name_file, bucket), self._clock())
+                    hit_failpoint("sink_half")
+                    rows, removed = rows + count, [*removed, *there]
+                hit_failpoint("sink_rows")
+                position = position.send_again(rows, whole=last)
+                log.commit(position, added, removed)
+                hit_failpoint("sink_written")
+                upkeep.count(added, removed)
+                yield rows, position
+
     def clear(self) -> None:
         """Let no file count any more, by one manifest; upkeep deletes them once nobody reads by an earlier one."""
         with self._explained():
@@ -76,7 +107,8 @@ class FileTarget:
     def open_reading(self) -> Iterator[FileReading]:
         """Read the files that count, beside who writes them."""
         with self._explained():
-            reading = FileReading(self._root, self._called, HeldFiles(self._sink.format, self._shape))
+            held = HeldFiles(self._sink.format, self._shape)
+            reading = FileReading(self._root, self._called, held, self._sink.buckets)
         yield reading
 
     def spell_places(self, rows: pa.Table) -> pa.Array:

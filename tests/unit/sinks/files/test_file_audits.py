@@ -143,7 +143,9 @@ def test_what_somebody_has_changed_is_named(
     assert {each.kind for each in found.examples if '"b"' in each.place} == {"missing"}
     said = "\n".join(format_sink_audit(found))
     assert "WRONG 1 file is not as it was written" in said
-    assert said.endswith("`seamline sinks resend shop sales_files` writes everything anew")
+    assert said.endswith(
+        "`seamline sinks resend shop sales_files --from TIME` sends windows from then on again"
+    )
     assert "bytes, and was written with" in str(serialize_sink_audit(found)["examples"])
 
 
